@@ -21,7 +21,7 @@ import polars as pl
 from hdrh.histogram import HdrHistogram
 
 from fairtrial.metrics import latency
-from fairtrial.metrics.fidelity.points import DECK
+from fairtrial.metrics.fidelity.tpcc import DECK
 from fairtrial.metrics.latency import merged_latency
 from fairtrial.metrics.series.throughput import Values
 from fairtrial.metrics.series.timeline import OUTCOMES

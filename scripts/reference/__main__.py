@@ -9,12 +9,11 @@ from pathlib import Path
 from fairtrial.catalogue import catalogue
 from fairtrial.study.catalogue import Catalogue
 from fairtrial.study.reference import page as study
-from reference import commands, counters, metrics, record, settings
+from reference import commands, metrics, record, settings
 
 PAGES: Mapping[str, Callable[[Catalogue], str]] = {
     "study.md": study,
     "metrics.md": metrics.page,
-    "server-counters.md": lambda _catalogue: counters.page(),
     "settings.md": settings.page,
     "record.md": lambda _catalogue: record.page(),
     "commands.md": lambda _catalogue: commands.page(),

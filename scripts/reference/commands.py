@@ -13,45 +13,46 @@ from fairtrial.wire import Limits
 from reference.markdown import render, table
 
 _NOTES = {
-    "run": "Prints where the record is, progress, and at the end the verdicts, the doubts and the report's path. "
-    "Ctrl-C and SIGTERM end it in order: settings are undone, finished trials stay. After any end, SIGKILL included, "
-    "`--resume` goes on with the next trial of the plan that the run began with. It takes the newest unfinished run of "
-    "the study in `--output`, of the size and values given if any are; STUDY may also be that run's directory. "
-    "`--aa` runs the study's baseline against itself, every block: the report gives the place's noise, which is kept "
-    "there for later reports.",
-    "plan": "The expected duration is estimated before any measurement. All mistakes in the study are reported at "
-    "once, each with file, line and column. Where this machine keeps an A/A run of the study, the plan states the "
-    "smallest effect that the planned blocks can detect.",
-    "power": "Needs a pilot of at least three whole blocks: the A/A of the study that its place keeps, or `--from` a "
-    "run of it. Plans with the upper bound of the pilot's deviation, for power 0.8, at the level that the family "
+    "run": "Prints the record's path, progress, and at the end the verdicts, the doubts and the report's path. "
+    "On Ctrl-C and SIGTERM it undoes settings and keeps finished trials. After any end, SIGKILL included, `--resume` "
+    "continues with the next trial of the plan that the run began with. It takes the newest unfinished run of the "
+    "study in `--output`, with the given size and values if any; STUDY may also be that run's directory. `--aa` runs "
+    "the study's baseline against itself in every block. The report then gives the place's noise, and the place keeps "
+    "it for later reports.",
+    "plan": "Estimates the duration before any measurement. Reports all mistakes in the study at once, each with file, "
+    "line and column. If this machine keeps an A/A run of the study, the plan states the smallest effect that the "
+    "planned blocks can detect.",
+    "power": "Needs a pilot of at least three whole blocks: the study's A/A run that its place keeps, or a run named "
+    "by `--from`. Plans for power 0.8 with the upper bound of the pilot's deviation, at the level that the family "
     "leaves.",
-    "report": "Reads the record alone, never the study file, and writes the record's `report/` anew; with `--arm`, "
+    "report": "Reads only the record, never the study file, and writes the record's `report/` again; with `--arm`, "
     "`report/by-ARM/` below it.",
-    "verify": "Hashes first; if they agree, every trial's metrics and the report's numbers are computed again.",
+    "verify": "Compares the hashes of all files first. If they agree, it computes every trial's metrics and the "
+    "report's numbers again.",
     "analyse": "A table has a header and a row per trial; the separator is a comma, semicolon, tab or bar. Without "
-    "`--block` trials are taken as independent. With `--cluster`, rows that are samples of one run, such as seconds, "
-    "become one trial. An empty cell or `NA` is a missing value and is counted. Outputs of "
-    "fio and sysbench are a row per file, or per file and job of fio's; they have columns `label`, `number` (of the "
-    "file among those of its label), `file` and `job`, and need no `--value` and, with labels, no `--arm`. "
+    "`--block`, trials count as independent. With `--cluster`, rows that are samples of one run, such as seconds, "
+    "become one trial. An empty cell or `NA` is a missing value and is counted. An output of sysbench gives one row "
+    "per file, an output of fio one per file and job. Their columns are `label`, `number` (of the file among those of "
+    "its label), `file` and `job`. They do not need `--value`, nor `--arm` if they have labels. "
     "[More](../guides/comparing.md#imported-data).",
-    "compare": "Every command is tried out once before anything is measured. Progress goes to standard error, results "
-    "to standard output. Without `--output` nothing stays behind but what `--save` and `--export` write. "
+    "compare": "Runs every command once before it measures anything. Progress goes to standard error, results to "
+    "standard output. Without `--output`, only the files of `--save` and `--export` remain. "
     "[More](../guides/comparing.md#two-commands).",
     "history": "Points come from finished runs. [More](../guides/auditing.md#histories).",
-    "gate": "Exits with 1 if a check fails or none can be made. With `--baseline`, RUNS is a run, or a directory for "
-    "its newest run; `--by`, `--acknowledged` and `--alarm-alpha` are for histories.",
+    "gate": "Exits with 1 if a check fails or no check is possible. With `--baseline`, RUNS is a run, or a directory "
+    "for its newest run; `--by`, `--acknowledged` and `--alarm-alpha` are for histories.",
     "beside": "Each field gets one word: `agree`, `disagree`, a difference `only published` or `only re-run`, or "
-    "`neither`. A field that was not tested gets none of these, but `not run`; `no verdict`, where the run is "
-    "unfinished, a condition was missed or blocks are too few for any claim; or `no evidence`, where a clock's metric "
-    "was measured under emulation.",
-    "doctor": "Exits with 1 if something is unfit. Looks for a second and leaves nothing behind; a place that boots is "
-    "booted once. [More](../guides/places.md#doctor).",
+    "`neither`. A field without a test gets another word: `not run`; `no verdict` if the run is unfinished, a "
+    "condition was missed or there are too few blocks for any claim; `no evidence` if a clock's metric was measured "
+    "under emulation.",
+    "doctor": "Exits with 1 if something is unfit. Checks for one second and leaves nothing behind. A place that boots "
+    "is booted once. [More](../guides/places.md#doctor).",
     "audit": "Exits with 1 if a claim is contradicted. [More](../guides/auditing.md#audits).",
     "purge": "Ends at Ctrl-C (exit code 130), SIGTERM or after `--seconds` (0), and restores both variables first. The "
-    "user needs PROCESS to look and SUPER to set, on MySQL 8 SYSTEM_VARIABLES_ADMIN. "
+    "user needs PROCESS to poll, and SUPER (on MySQL 8 SYSTEM_VARIABLES_ADMIN) to set. "
     "[More](../guides/settings.md#purge-governor).",
     "servers": "Without a subcommand, lists the builds that `version` under `system` finds. "
-    "[More](../guides/servers.md).",
+    "[More](../guides/settings.md#server-versions).",
     "studies": "Without a subcommand, lists the ready studies and the publications whose data are included.",
 }
 

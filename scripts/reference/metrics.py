@@ -1,14 +1,18 @@
-"""docs/reference/metrics.md: every metric definition of the catalogue."""
+"""docs/reference/metrics.md: every metric of the catalogue, and the sampler's own list of server counters."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
 from fairtrial.workloads.engine import arrival_scalars as arrivals
 from fairtrial.workloads.engine import search_scalars as search
 from fairtrial.workloads.pgbench import scalars as pgbench
 from reference.markdown import render, table
+
+COUNTERS = Path(__file__).parents[2] / "crates" / "sample" / "src" / "server" / "counters.json"
 
 
 def page(catalogue: Catalogue) -> str:
@@ -21,6 +25,7 @@ def page(catalogue: Catalogue) -> str:
         search=definitions(search.DEFINITIONS.values()),
         pgbench=definitions((*pgbench.OPEN, *pgbench.LIMITED)),
         telemetry=definitions(catalogue.telemetry_metrics.values()),
+        counters=server_counters(),
     )
 
 
@@ -38,3 +43,16 @@ def definitions(metrics: Iterable[MetricDefinition]) -> str:
             for each in metrics
         ),
     )
+
+
+def server_counters() -> str:
+    """A table of server counters: their names in order of preference, a dash where a family lacks one."""
+    rows = (
+        (f"`{each['column']}`", each["kind"], each["meaning"], _names(each["mysql"]), _names(each["postgres"]))
+        for each in json.loads(COUNTERS.read_text(encoding="utf-8"))
+    )
+    return table(("column", "kind", "meaning", "MariaDB, MySQL", "PostgreSQL"), rows)
+
+
+def _names(candidates: list[str]) -> str:
+    return "<br>".join(f"`{name}`" for name in candidates) or "–"

@@ -21,7 +21,7 @@ _TRIAL_FIELDS: Final[Mapping[str, str]] = {
     "resolved": "place, system, workload and settings, merged and validated, in base units",
     "started": "time of day",
     "finished": "time of day",
-    "clock": "one look at both clocks, to turn one time into the other",
+    "clock": "a simultaneous reading of both clocks, to convert one time into the other",
     "window": "the measured window; null if the trial did not get that far",
 }
 _PLAN_FIELDS: Final[Mapping[str, str]] = {

@@ -40,15 +40,15 @@ _TRIAL = TrialContext(PurePosixPath("TRIAL"))  # as the page calls a trial's dir
 
 _NORMALISED = {
     "trim": "as text",
-    "words": "word by word, whatever the blanks between",
-    "brackets": "by the word in brackets, where the kernel lists choices",
+    "words": "word by word, ignoring white space",
+    "brackets": "by the word in brackets in the kernel's list of choices",
     "integer": "as a number: `7` reads back as `0x0007`",
     "boolean": "as a truth value",
 }
 _UNDONE = {
-    "write": "what was there before is written back",
+    "write": "the earlier value is written back",
     "create": "removed",
-    "group": "what still runs in it is killed, and it is removed",
+    "group": "processes that still run in it are killed, and it is removed",
     "mount": "unmounted",
 }
 _SHELL = "sh"
@@ -131,6 +131,6 @@ def _processes(effect: Effect) -> str:
     if effect.governor is not None:
         return (
             "A process beside the server sets `innodb_purge_threads` and `innodb_purge_batch_size` from before the "
-            "ramp-up until the load has ended; then it restores them, and the agent does if it is killed."
+            "ramp-up until the load has ended. Then it restores them; if it is killed, the agent does."
         )
-    return "\n".join([*lines, "", "Nothing at the place changes: it ends with the process, and nothing is undone."])
+    return "\n".join([*lines, "", "Nothing at the place changes: the setting ends with the process."])

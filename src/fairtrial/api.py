@@ -84,10 +84,10 @@ class RunFrames:
         if trial is not None and trial not in self._distributions:
             raise _unknown("trial", trial, sorted(self._distributions))
         by_type = [self._distributions[each] for each in ([trial] if trial is not None else used)]
-        known = sorted({name for found in by_type for name in found})
+        known = sorted({name for types in by_type for name in types})
         if type is not None and type not in known:
             raise _unknown("transaction type", type, known)
-        chosen = [one for found in by_type for name, one in found.items() if type in (None, name)]
+        chosen = [one for types in by_type for name, one in types.items() if type in (None, name)]
         return frames.distribution_frame(latency.merged(chosen))
 
     def analyse(self, contrast: str | None = None) -> Analysis:

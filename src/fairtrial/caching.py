@@ -12,9 +12,9 @@ OF_ROOT: Final = Path("/var/cache/fairtrial")  # root's home is closed to the us
 
 def cache_directory() -> Path:
     """The directory that is kept between runs; it need not exist yet."""
-    given = os.environ.get(CACHE_VARIABLE)
-    if given:
-        return Path(given)
+    directory = os.environ.get(CACHE_VARIABLE)
+    if directory:
+        return Path(directory)
     if os.geteuid() == 0:
         return OF_ROOT
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairtrial"

@@ -19,7 +19,7 @@ from fairtrial.errors import PlaceError, RecordError
 from fairtrial.study.resolved import Section
 
 
-class Named(Protocol):
+class NamedKind(Protocol):
     """A class that is one kind; its instances hold what its `model`, a pydantic model or annotated type, validated."""
 
     name: ClassVar[str]
@@ -28,7 +28,7 @@ class Named(Protocol):
     def __init__(self, parameters: Any, /) -> None: ...
 
 
-K = TypeVar("K", bound=Named)
+K = TypeVar("K", bound=NamedKind)
 
 
 class Kinds(Mapping[str, type[K]]):
@@ -67,11 +67,11 @@ class Kinds(Mapping[str, type[K]]):
             PlaceError: a package's kind cannot be imported, is not one, or has a name that is taken; it names the
                 package.
         """
-        found = {kind.name: kind for kind in self._own}
+        kinds = {kind.name: kind for kind in self._own}
         for point in entry_points(group=self._group):
             package = point.dist.name if point.dist is not None else "?"
             where = f"`{point.name}` of the package {package} ({self._group})"
-            if point.name in found:
+            if point.name in kinds:
                 raise PlaceError(
                     f"{where}: the name is taken",
                     hint=f"uninstall {package}, or ask its author to rename the entry point",
@@ -86,8 +86,8 @@ class Kinds(Mapping[str, type[K]]):
                 raise PlaceError(
                     f"{where} calls itself `{ours.name}`", hint=f"ask the author of {package} for one name"
                 )
-            found[point.name] = ours
-        return found
+            kinds[point.name] = ours
+        return kinds
 
 
 def _loaded(point: EntryPoint, where: str, package: str) -> Any:

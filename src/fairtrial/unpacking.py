@@ -38,7 +38,7 @@ CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 Needed = Callable[[str], bool]
 
 
-class _Bounded:
+class _LimitedFile:
     """The file below a tarball: `tarfile` reads headers into memory whole, so it gets `left` bytes of them at most."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -59,7 +59,7 @@ class Tarball(tarfile.TarFile):
     members: list[tarfile.TarInfo]
 
     def __init__(self, name: str | None, mode: Any, fileobj: IO[bytes], **options: Any) -> None:
-        self._bounded = _Bounded(fileobj)
+        self._bounded = _LimitedFile(fileobj)
         super().__init__(name, mode, cast("Any", self._bounded), **options)  # which reads the first member's
 
     def next(self) -> tarfile.TarInfo | None:

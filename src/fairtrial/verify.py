@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from fairtrial.analyse.sequential import Followed, follow
+from fairtrial.analyse.sequential import SequentialRun, follow
 from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.metrics import per_transaction, telemetry
 from fairtrial.metrics.telemetry import counters, shutdown
 from fairtrial.record import Record
-from fairtrial.record.models import Looked, TrialRecord
+from fairtrial.record.models import LookTaken, TrialRecord
 from fairtrial.report import plain
 from fairtrial.report.analysing import analysed
 from fairtrial.report.background import place_facts
@@ -39,62 +39,62 @@ def recompute(record: Record) -> list[str]:
     Returns:
         One sentence per mismatch; empty if every number follows from the raw files.
     """
-    found: list[str] = []
+    mismatches: list[str] = []
     again: list[TrialRecord] = []
     for trial in record.committed:
         try:
             scalars = trial_scalars(record, trial)
             disagreeing = [text for text in _contradictions(record, trial) if text not in trial.invalid_reason]
-            found += [f"trials/{trial.trial.id}/{text}" for text in disagreeing]
+            mismatches += [f"trials/{trial.trial.id}/{text}" for text in disagreeing]
         except (FairtrialError, OSError, ValueError, KeyError) as error:
             if not trial.valid and not trial.scalars:
                 again.append(trial)  # that its figures cannot be computed is why it is invalid
                 continue
-            found.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
+            mismatches.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
             again.append(trial)
             continue
         disagreeing = differences(trial.scalars, scalars)
         if trial.scalars or trial.valid:  # an invalid trial may have been stopped before it had any
-            found += [f"trials/{trial.trial.id}/trial.json: {text}" for text in disagreeing]
+            mismatches += [f"trials/{trial.trial.id}/trial.json: {text}" for text in disagreeing]
         again.append(trial.model_copy(update={"scalars": scalars}) if disagreeing else trial)
     again = [trial for trial in again if not trial.trial.diagnostic]
-    found += _decisions(record, tuple(again))
-    known = tuple(found)
+    mismatches += _decisions(record, tuple(again))
+    known = tuple(mismatches)
     for directory in _reports(record):
         name = directory.relative_to(record.directory)
-        found += [f"{name}/{text}" for text in _report(record, again, directory, known=known)]
-    return found
+        mismatches += [f"{name}/{text}" for text in _report(record, again, directory, known=known)]
+    return mismatches
 
 
 def _decisions(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
     """Where the journal's decisions to stop a cell are not what its rule makes of the trials until then."""
-    followed = follow(record.plan, trials)
-    if followed is None:
+    run = follow(record.plan, trials)
+    if run is None:
         return []
-    looks = [event for event in record.events if isinstance(event, Looked)]
+    looks = [event for event in record.events if isinstance(event, LookTaken)]
     stored = {cell.cell: (cell.blocks, cell.reason) for look in looks for cell in look.cells if cell.decision == "stop"}
-    computed = {cell.cell: (cell.blocks, cell.reason) for cell in followed.stops.values()}
+    computed = {cell.cell: (cell.blocks, cell.reason) for cell in run.stops.values()}
     looked_at = max((look.round for look in looks), default=0)
-    late = {name for name, stop in followed.stops.items() if stop.round > looked_at}  # killed before it could look
-    found = [
+    late = {name for name, stop in run.stops.items() if stop.round > looked_at}  # killed before it could look
+    mismatches = [
         f"journal.jsonl: cell {name} stopped with {_stop(stored.get(name))} but recomputed {_stop(computed.get(name))}"
         for name in dict.fromkeys([*stored, *computed])
         if stored.get(name) != computed.get(name) and name not in late - stored.keys()
     ]
-    return found or [text for look in looks for text in _look(look, followed)]
+    return mismatches or [text for look in looks for text in _look(look, run)]
 
 
-def _look(look: Looked, followed: Followed) -> list[str]:
+def _look(look: LookTaken, run: SequentialRun) -> list[str]:
     """Where the figures that a look decided by are not those of the trials until then."""
-    again = followed.looks[look.round - 1] if look.round <= len(followed.looks) else ()
+    again = run.looks[look.round - 1] if look.round <= len(run.looks) else ()
     stored, computed = (
         {cell.cell: cell.model_dump(exclude={"decision", "reason"}) for cell in cells} for cells in (look.cells, again)
     )
     return [f"journal.jsonl: look after round {look.round}: {text}" for text in differences(stored, computed)]
 
 
-def _stop(found: tuple[int, str] | None) -> str:
-    return "no decision" if found is None else f"{found[0]} blocks ({found[1]})"
+def _stop(stop: tuple[int, str] | None) -> str:
+    return "no decision" if stop is None else f"{stop[0]} blocks ({stop[1]})"
 
 
 def _reports(record: Record) -> list[Path]:
@@ -141,15 +141,15 @@ def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, k
     except (ValueError, KeyError, TypeError) as error:
         return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
     scene = Scene(record=record, analysis=analysed(record, contrast=contrast, trials=trials))
-    found: list[str] = []
+    mismatches: list[str] = []
     for part, make in _parts(scene).items():
         try:
-            found += [f"{REPORT}: {part}{text}" for text in differences(old[part], finite(make()))]
+            mismatches += [f"{REPORT}: {part}{text}" for text in differences(old[part], finite(make()))]
         except RecordError as error:
             if not any(str(error) in text for text in known):
-                found.append(f"{REPORT}: {part or 'analysis'} cannot be recomputed: {error}")
-    if found or known:
-        return found
+                mismatches.append(f"{REPORT}: {part or 'analysis'} cannot be recomputed: {error}")
+    if mismatches or known:
+        return mismatches
     return [
         f"{name}: does not match {REPORT}; write it again with `fairtrial report`"
         for name, content in plain(scene).items()

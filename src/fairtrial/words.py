@@ -31,6 +31,11 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
+def cut(text: str, most: int) -> str:
+    """A text of at most `most` characters; what was longer ends in `…`."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def counted(count: int, noun: str) -> str:
     """`1 block`, `3 blocks`: for nouns whose plural takes an s."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

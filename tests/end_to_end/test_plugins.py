@@ -24,7 +24,7 @@ from fairtrial.record.models import Window
 from fairtrial.settings import Effect, Setting
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.systems import Identity, Instance, System
-from fairtrial.workloads import Driven, Workload
+from fairtrial.workloads import DriveOutcome, Workload
 
 
 class Nearby(ReachedPlace[LocalParameters]):
@@ -102,7 +102,7 @@ class Letters(Workload[LettersParameters]):
         counted = place.require(words, hint="install coreutils")
         place.agent.put(str(drive.directory / "letters.json"), json.dumps({"letters": int(counted)}).encode())
         window = Window(start_ns=start_ns, end_ns=place.agent.clock().monotonic_ns)
-        return Driven(window=window, effective={"wc_sha256": "1"})
+        return DriveOutcome(window=window, effective={"wc_sha256": "1"})
 
     def scalars(self, directory, window):
         return {"letters": float(json.loads((directory / "letters.json").read_bytes())["letters"])}

@@ -18,7 +18,7 @@ import pytest
 from support.command_line import Desk
 
 from fairtrial import record
-from fairtrial.locks import announced
+from fairtrial.locks import announcement_in
 from fairtrial.record.files import sha256
 
 ROOT = Path(__file__).parents[2]
@@ -109,7 +109,7 @@ def test_the_wheel_brings_the_lock_library(installed: Installed) -> None:
     maps = subprocess.run(
         ["cat", "/proc/self/maps"], env=environment, capture_output=True, text=True, check=True
     ).stdout
-    found = announced(maps)
+    found = announcement_in(maps)
     assert found is not None
     assert (found.kind, found.refused) == ("ticket", None)
 

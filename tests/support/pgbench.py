@@ -78,7 +78,7 @@ class Kept:
         """Its files."""
         clock = wire.Reading(monotonic_ns=5, realtime_ns=BOOTED_NS + 5)
         ran = self.ran(ended_after_ns=ended_after_ns)
-        return measuring.measured(ran, self.logs, asked=self.parameters, clock=clock)
+        return measuring.measured(ran, self.logs, parameters=self.parameters, clock=clock)
 
     def write(self, directory: Path) -> None:
         """Its files, as a trial has them."""

@@ -1,11 +1,11 @@
 //! The subcommands' common form: parameters in, result out, errors as JSON.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use fairtrial_govern::{GovernError, Outcome};
+use fairtrial_govern::{GovernError, RestoreOutcome};
 use fairtrial_load::LoadError;
 use fairtrial_sample::SampleError;
 use fairtrial_state::StateError;
@@ -13,90 +13,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// Loads TPC-C's tables.
-pub fn tpcc_load() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::load(&parameters, &mut io::stdout())?)
+/// Runs a program of the data plane.
+pub fn run<P: DeserializeOwned, R: Serialize, E: Into<anyhow::Error>>(
+    program: impl Fn(&P) -> Result<R, E>,
+) -> anyhow::Result<()> {
+    print(&program(&parameters()?).map_err(Into::into)?)
 }
 
-/// Runs TPC-C's mix.
-pub fn tpcc_drive() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::drive(&parameters, &mut io::stdout())?)
-}
-
-/// Checks TPC-C's consistency conditions.
-pub fn tpcc_check() -> anyhow::Result<()> {
-    print(&fairtrial_load::check(&parameters()?)?)
-}
-
-/// Loads the OLTP family's tables.
-pub fn oltp_load() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::load_oltp(&parameters, &mut io::stdout())?)
-}
-
-/// Runs a profile of the OLTP family.
-pub fn oltp_drive() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::drive_oltp(&parameters, &mut io::stdout())?)
-}
-
-/// Checks the OLTP family's tables.
-pub fn oltp_check() -> anyhow::Result<()> {
-    print(&fairtrial_load::check_oltp(&parameters()?)?)
-}
-
-/// Makes a script's data.
-pub fn script_load() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::load_script(
-        &parameters,
-        &mut io::stdout(),
-    )?)
-}
-
-/// Prepares a script's statements.
-pub fn script_preflight() -> anyhow::Result<()> {
-    print(&fairtrial_load::preflight_script(&parameters()?)?)
-}
-
-/// Runs a script's transactions.
-pub fn script_drive() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::drive_script(
-        &parameters,
-        &mut io::stdout(),
-    )?)
-}
-
-/// Makes files of stamped blocks.
-pub fn file_load() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::load_files(&parameters, &mut io::stdout())?)
-}
-
-/// Accesses blocks of files.
-pub fn file_drive() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::drive_files(
-        &parameters,
-        &mut io::stdout(),
-    )?)
-}
-
-/// Reads the kernel's counters once.
-pub fn file_counters() -> anyhow::Result<()> {
-    print(&fairtrial_load::file_counters(&parameters()?)?)
-}
-
-/// Takes locks with many threads.
-pub fn lock_drive() -> anyhow::Result<()> {
-    let parameters = parameters()?;
-    print(&fairtrial_load::drive_locks(
-        &parameters,
-        &mut io::stdout(),
-    )?)
+/// Runs one whose progress comes before its result.
+pub fn run_with_progress<P: DeserializeOwned, R: Serialize, E: Into<anyhow::Error>>(
+    program: impl Fn(&P, &mut dyn Write) -> Result<R, E>,
+) -> anyhow::Result<()> {
+    run(|parameters| program(parameters, &mut io::stdout()))
 }
 
 /// Runs SQL statements: one line of rows for each.
@@ -104,11 +32,6 @@ pub fn sql() -> anyhow::Result<()> {
     fairtrial_load::sql(&parameters()?)?
         .iter()
         .try_for_each(print)
-}
-
-/// Measures what the client can do at most.
-pub fn ceiling() -> anyhow::Result<()> {
-    print(&fairtrial_load::ceiling(&parameters()?)?)
 }
 
 /// Serves without doing anything: its document is one line, since the input's end ends it.
@@ -127,18 +50,13 @@ pub fn sample() -> anyhow::Result<()> {
     Ok(fairtrial_sample::sample(&parameters()?)?)
 }
 
-/// Governs purge until SIGTERM.
-pub fn govern_purge() -> anyhow::Result<()> {
-    print(&fairtrial_govern::purge(&parameters()?)?)
-}
-
 /// Restores what a governor has left. Its file is named on the command line, as an undo journal can.
 pub fn govern_restore(originals: &Path) -> anyhow::Result<()> {
     let said = match fairtrial_govern::restore(originals)? {
         None => "nothing is left to restore".to_owned(),
-        Some(Outcome::Gone) => "the server that was governed is gone".to_owned(),
-        Some(Outcome::Foreign(values)) => format!("other values were set since: {values:?}"),
-        Some(Outcome::Set(variables)) => format!("restored: {}", variables.join(", ")),
+        Some(RestoreOutcome::Gone) => "the server that was governed is gone".to_owned(),
+        Some(RestoreOutcome::Foreign(values)) => format!("other values were set since: {values:?}"),
+        Some(RestoreOutcome::Set(variables)) => format!("restored: {}", variables.join(", ")),
     };
     print(&json!({"govern_restore": said}))
 }
@@ -146,16 +64,6 @@ pub fn govern_restore(originals: &Path) -> anyhow::Result<()> {
 /// Prints the place's facts.
 pub fn facts() -> anyhow::Result<()> {
     print(&fairtrial_state::facts()?)
-}
-
-/// Copies prepared data.
-pub fn restore() -> anyhow::Result<()> {
-    print(&fairtrial_state::restore(&parameters()?)?)
-}
-
-/// Brings the page cache to rest.
-pub fn settle() -> anyhow::Result<()> {
-    print(&fairtrial_state::settle(&parameters()?)?)
 }
 
 /// Prints a result: one line of JSON.

@@ -11,10 +11,10 @@ use fairtrial_protocol::govern::{Decided, Decision, GovernPurge, Governed};
 use fairtrial_sample::{Ticker, Wake};
 
 use crate::error::GovernError;
-use crate::log::{Counts, Log, Times, cpu_ns, say};
-use crate::originals::{self, Kept, Outcome, RESTORE_LIMIT};
+use crate::log::{GovernorCounts, Log, Times, cpu_ns, say};
+use crate::originals::{self, OriginalsFile, RESTORE_LIMIT, RestoreOutcome};
 use crate::pause::Pause;
-use crate::server::{Seen, Server, Trouble};
+use crate::server::{GovernedServer, ServerStatus, Trouble};
 use crate::subject::Subject;
 
 const NANOSECONDS_PER_SECOND: f64 = 1e9;
@@ -22,11 +22,11 @@ const NANOSECONDS_PER_SECOND: f64 = 1e9;
 /// A governor at work.
 pub struct Governor<'a> {
     parameters: &'a GovernPurge,
-    server: Server,
+    server: GovernedServer,
     subject: Subject,
-    kept: Kept,
+    kept: OriginalsFile,
     log: Log,
-    counts: Counts,
+    counts: GovernorCounts,
     times: Times,
     /// Whether the server is the one that was met last, over the same connection.
     met: bool,
@@ -40,23 +40,23 @@ impl<'a> Governor<'a> {
     /// Meets the server, keeps its values for whoever must restore them, and finds out whether it lets itself be told.
     pub fn start(parameters: &'a GovernPurge) -> Result<Self, GovernError> {
         let limit = Duration::from_millis(parameters.answer_limit_ms.into());
-        let mut server = Server::new(parameters.endpoint.clone(), RESTORE_LIMIT);
-        let known = server.meet().map_err(|trouble| match trouble {
+        let mut server = GovernedServer::new(parameters.endpoint.clone(), RESTORE_LIMIT);
+        let facts = server.meet().map_err(|trouble| match trouble {
             Trouble::Refused(reason) => GovernError::Unfit { reason },
             other => unreachable(&other),
         })??;
-        let subject = Subject::new(parameters, known);
+        let subject = Subject::new(parameters, facts);
         let most = subject.knobs.most_threads;
         let path = parameters.originals.as_deref();
         let directory = parameters.output_directory.as_deref();
         let mut governor = Self {
             parameters,
             server,
-            kept: Kept::new(path.filter(|_| !parameters.dry_run)),
+            kept: OriginalsFile::new(path.filter(|_| !parameters.dry_run)),
             log: Log::create(directory, most, parameters.period_ms)?,
             times: Times::new(most, monotonic_ns()),
             subject,
-            counts: Counts::default(),
+            counts: GovernorCounts::default(),
             met: true,
             troubled: false,
             reconnecting: Pause::new(),
@@ -90,17 +90,17 @@ impl<'a> Governor<'a> {
     }
 
     fn announce(&mut self) -> Result<(), GovernError> {
-        let known = &self.subject.known;
-        let by = if known.threads_settable {
+        let facts = &self.subject.facts;
+        let by = if facts.threads_settable {
             "threads, and the batch's size where purge is held"
         } else {
             "the batch's size, as this server sets its threads at its start only"
         };
-        let reason = format!("{}, by {by}{}", known.version, self.bounded());
+        let reason = format!("{}, by {by}{}", facts.version, self.bounded());
         let started = Decision {
-            threads: Some(known.values.threads),
-            batch_size: Some(known.values.batch_size),
-            ..told(Decided::Started, reason)
+            threads: Some(facts.values.threads),
+            batch_size: Some(facts.values.batch_size),
+            ..decision_of(Decided::Started, reason)
         };
         self.log.decision(&started)?;
         if self.parameters.output_directory.is_some() {
@@ -111,13 +111,13 @@ impl<'a> Governor<'a> {
 
     /// What the first look sets because the server's own values lie outside the bounds; empty if they do not.
     fn bounded(&self) -> String {
-        let wanted = self.subject.wanted();
-        if wanted == self.subject.known.values {
+        let target = self.subject.target();
+        if target == self.subject.facts.values {
             return String::new();
         }
         format!(
             "; within the bounds it begins with {} threads and batches of {}",
-            wanted.threads, wanted.batch_size
+            target.threads, target.batch_size
         )
     }
 
@@ -168,17 +168,17 @@ impl<'a> Governor<'a> {
             self.counts.missed_looks += 1;
             return Ok(());
         }
-        match self.seen()? {
-            Ok(seen) => {
+        match self.status()? {
+            Ok(status) => {
                 self.counts.looks += 1;
                 self.troubled = false;
                 let (threads, held) =
                     (self.subject.ladder.threads(), self.subject.ladder.is_held());
                 self.times.pass(now_ns, threads, held);
-                let followed = self.follow(now_ns, &seen)?;
-                let values = self.subject.in_effect.unwrap_or(self.subject.wanted());
+                let followed = self.follow(now_ns, &status)?;
+                let values = self.subject.in_effect.unwrap_or(self.subject.target());
                 self.log
-                    .look(now_ns, &self.counts, &seen, values, &self.times)?;
+                    .look(now_ns, &self.counts, &status, values, &self.times)?;
                 followed.map_or(Ok(()), |trouble| self.missed(now_ns, &trouble))
             }
             Err(trouble) => self.missed(now_ns, &trouble),
@@ -186,26 +186,26 @@ impl<'a> Governor<'a> {
     }
 
     /// What the server says; one that was lost is met first.
-    fn seen(&mut self) -> Result<Result<Seen, Trouble>, GovernError> {
+    fn status(&mut self) -> Result<Result<ServerStatus, Trouble>, GovernError> {
         if !self.met {
             match self.server.meet() {
-                Ok(Ok(known)) => self.meet_again(known)?,
+                Ok(Ok(facts)) => self.meet_again(facts)?,
                 Ok(Err(error)) => return Ok(Err(Trouble::Lost(error.to_string()))),
                 Err(trouble) => return Ok(Err(trouble)),
             }
         }
-        Ok(self.server.look(&self.subject.known))
+        Ok(self.server.look(&self.subject.facts))
     }
 
-    fn meet_again(&mut self, known: crate::server::Known) -> Result<(), GovernError> {
+    fn meet_again(&mut self, facts: crate::server::ServerFacts) -> Result<(), GovernError> {
         self.met = true;
         self.reconnecting.end();
-        let values = known.values;
-        let (decided, reason) = if self.is_same(&known) {
+        let values = facts.values;
+        let (decided, reason) = if self.is_same(&facts) {
             self.subject.in_effect = Some(values);
             (Decided::Back, "it is the same server".to_owned())
         } else {
-            self.subject = Subject::new(self.parameters, known);
+            self.subject = Subject::new(self.parameters, facts);
             self.keep()?;
             let reason = "it was restarted: its own values are kept now";
             (Decided::Restarted, format!("{reason}{}", self.bounded()))
@@ -213,48 +213,52 @@ impl<'a> Governor<'a> {
         self.log.decision(&Decision {
             threads: Some(values.threads),
             batch_size: Some(values.batch_size),
-            ..told(decided, reason)
+            ..decision_of(decided, reason)
         })
     }
 
     /// Whether a server that answers again is the one that was governed. One that has what was set last, which is not what
     /// it had, is: another start would have its own.
-    fn is_same(&self, known: &crate::server::Known) -> bool {
-        let before = &self.subject.known;
-        known.incarnation.continues(&before.incarnation)
-            || (known.incarnation.connection >= before.incarnation.connection
-                && known.values != before.values
-                && self.subject.in_effect == Some(known.values))
+    fn is_same(&self, facts: &crate::server::ServerFacts) -> bool {
+        let before = &self.subject.facts;
+        facts.incarnation.continues(&before.incarnation)
+            || (facts.incarnation.connection >= before.incarnation.connection
+                && facts.values != before.values
+                && self.subject.in_effect == Some(facts.values))
     }
 
     /// Steps, once what was asked for last is in effect, and sets what the step asks for.
-    fn follow(&mut self, now_ns: i64, seen: &Seen) -> Result<Option<Trouble>, GovernError> {
-        if let trouble @ Some(_) = self.set(now_ns, seen)? {
+    fn follow(
+        &mut self,
+        now_ns: i64,
+        status: &ServerStatus,
+    ) -> Result<Option<Trouble>, GovernError> {
+        if let trouble @ Some(_) = self.set(now_ns, status)? {
             return Ok(trouble);
         }
-        if self.subject.in_effect != Some(self.subject.wanted()) {
+        if self.subject.in_effect != Some(self.subject.target()) {
             return Ok(None); // refused not long ago
         }
-        let Some(step) = self.subject.step(seen) else {
+        let Some(step) = self.subject.step(status) else {
             return Ok(None);
         };
         self.counts.decisions += 1;
-        let wanted = self.subject.wanted();
+        let target = self.subject.target();
         self.log.decision(&Decision {
-            threads: Some(wanted.threads),
-            batch_size: Some(wanted.batch_size),
-            ..seen_of(step.decided, step.reason, seen)
+            threads: Some(target.threads),
+            batch_size: Some(target.batch_size),
+            ..decision_at(step.decided, step.reason, status)
         })?;
-        self.set(now_ns, seen)
+        self.set(now_ns, status)
     }
 
     /// Sets what is wanted and not in effect. What is left over, the next tick sets.
-    fn set(&mut self, now_ns: i64, seen: &Seen) -> Result<Option<Trouble>, GovernError> {
-        let wanted = self.subject.wanted();
+    fn set(&mut self, now_ns: i64, status: &ServerStatus) -> Result<Option<Trouble>, GovernError> {
+        let target = self.subject.target();
         if self.parameters.dry_run {
-            self.subject.in_effect = Some(wanted);
+            self.subject.in_effect = Some(target);
         }
-        if self.subject.in_effect == Some(wanted) || self.refusal.holds(now_ns) {
+        if self.subject.in_effect == Some(target) || self.refusal.holds(now_ns) {
             return Ok(None);
         }
         let changes = self.subject.changes();
@@ -267,14 +271,14 @@ impl<'a> Governor<'a> {
                     self.refusal.lengthen(now_ns);
                     let reason = format!("SET GLOBAL {variable} = {value}: {message}");
                     self.log
-                        .decision(&seen_of(Decided::Refused, reason, seen))?;
+                        .decision(&decision_at(Decided::Refused, reason, status))?;
                     return Ok(None);
                 }
                 Err(trouble) => return Ok(Some(trouble)),
             }
         }
         self.refusal.end();
-        self.subject.in_effect = Some(wanted);
+        self.subject.in_effect = Some(target);
         Ok(None)
     }
 
@@ -293,7 +297,8 @@ impl<'a> Governor<'a> {
             return Ok(());
         }
         self.troubled = true;
-        self.log.decision(&told(decided, trouble.to_string()))
+        self.log
+            .decision(&decision_of(decided, trouble.to_string()))
     }
 
     /// Gives the server its values back. One that hangs may: the originals stay on disk then, for whoever comes next.
@@ -305,26 +310,26 @@ impl<'a> Governor<'a> {
         let originals = self.subject.originals(self.parameters);
         let restored = originals::restore(&mut self.server, &originals, self.subject.in_effect);
         let (decided, reason) = match &restored {
-            Ok(Outcome::Set(variables)) if variables.is_empty() => {
+            Ok(RestoreOutcome::Set(variables)) if variables.is_empty() => {
                 (Decided::Restored, "nothing was left to set".to_owned())
             }
-            Ok(Outcome::Set(variables)) => (Decided::Restored, variables.join(", ")),
-            Ok(Outcome::Gone) => {
+            Ok(RestoreOutcome::Set(variables)) => (Decided::Restored, variables.join(", ")),
+            Ok(RestoreOutcome::Gone) => {
                 let reason = "the server that was governed is gone, and what was set with it";
                 (Decided::Restored, reason.to_owned())
             }
-            Ok(Outcome::Foreign(found)) => {
-                let reason = format!("other values were set in the meantime and stay: {found:?}");
+            Ok(RestoreOutcome::Foreign(values)) => {
+                let reason = format!("other values were set in the meantime and stay: {values:?}");
                 (Decided::NotRestored, reason)
             }
             Err(error) => (Decided::NotRestored, error.to_string()),
         };
-        let said = Decision {
+        let decision = Decision {
             threads: Some(originals.values.threads),
             batch_size: Some(originals.values.batch_size),
-            ..told(decided, reason)
+            ..decision_of(decided, reason)
         };
-        let logged = self.log.decision(&said);
+        let logged = self.log.decision(&decision);
         restored?;
         self.kept.remove()?;
         logged?;
@@ -338,7 +343,7 @@ fn unreachable(trouble: &Trouble) -> GovernError {
     }
 }
 
-fn told(decision: Decided, reason: String) -> Decision {
+fn decision_of(decision: Decided, reason: String) -> Decision {
     Decision {
         time_ns: monotonic_ns(),
         decision,
@@ -350,10 +355,10 @@ fn told(decision: Decided, reason: String) -> Decision {
     }
 }
 
-fn seen_of(decision: Decided, reason: String, seen: &Seen) -> Decision {
+fn decision_at(decision: Decided, reason: String, status: &ServerStatus) -> Decision {
     Decision {
-        checkpoint_age_percent: Some(seen.age_percent()),
-        history_list_length: Some(seen.history),
-        ..told(decision, reason)
+        checkpoint_age_percent: Some(status.age_percent()),
+        history_list_length: Some(status.history),
+        ..decision_of(decision, reason)
     }
 }

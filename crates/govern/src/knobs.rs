@@ -90,7 +90,7 @@ pub const BATCH_SIZE: &str = "innodb_purge_batch_size";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ladder::{Look, Shape};
+    use crate::ladder::{LadderShape, Look};
 
     const OWN: Values = Values {
         threads: 4,
@@ -102,14 +102,14 @@ mod tests {
     }
 
     fn walked(knobs: Knobs, least: u32) -> Vec<Values> {
-        let mut ladder = Ladder::new(Shape {
+        let mut ladder = Ladder::new(LadderShape {
             least,
             most: knobs.most_threads,
             low_water: 20,
             stop: 80,
             hysteresis: 2,
         });
-        let mut seen = vec![knobs.values(&ladder)];
+        let mut values = vec![knobs.values(&ladder)];
         for history in 1..40 {
             let look = Look {
                 age: 99,
@@ -118,10 +118,10 @@ mod tests {
                 lag_limit: 0,
             };
             if ladder.look(&look).is_some() {
-                seen.push(knobs.values(&ladder));
+                values.push(knobs.values(&ladder));
             }
         }
-        seen
+        values
     }
 
     fn pairs(values: &[Values]) -> Vec<(u32, u32)> {
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn bounds_hold_on_every_rung() {
         let knobs = Knobs::new(OWN, true, bounds(2, Some(6)), bounds(20, Some(500)));
-        let seen = walked(knobs, 2);
+        let values = walked(knobs, 2);
         assert_eq!(
-            pairs(&seen),
+            pairs(&values),
             [(6, 500), (5, 500), (4, 500), (3, 500), (2, 500), (2, 20)]
         );
         let narrow = Knobs::new(OWN, true, bounds(8, None), bounds(1000, None));

@@ -8,7 +8,7 @@ use fairtrial_protocol::govern::Decided;
 
 /// What a ladder is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct LadderShape {
     /// Threads of the lowest rung on which purge still runs.
     pub least: u32,
     /// Threads of the highest rung, where it starts.
@@ -36,7 +36,7 @@ pub struct Look {
 
 /// A decision, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct LadderStep {
     /// Which way.
     pub decided: Decided,
     /// Why, in words.
@@ -46,7 +46,7 @@ pub struct Step {
 /// A ladder, and where on it purge stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ladder {
-    shape: Shape,
+    shape: LadderShape,
     /// By number of threads: the points that using one thread less costs; the first entry is nobody's.
     series: Vec<u32>,
     threads: u32,
@@ -56,7 +56,7 @@ pub struct Ladder {
 
 impl Ladder {
     /// A ladder on whose highest rung purge stands, before the first look.
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: LadderShape) -> Self {
         Self {
             shape,
             series: series(shape.most, shape.stop.saturating_sub(shape.low_water)),
@@ -84,7 +84,7 @@ impl Ladder {
     }
 
     /// Looks, and steps at most once.
-    pub fn look(&mut self, look: &Look) -> Option<Step> {
+    pub fn look(&mut self, look: &Look) -> Option<LadderStep> {
         let step = self.decide(look);
         let decided = step.as_ref().map(|step| step.decided);
         match decided {
@@ -101,8 +101,8 @@ impl Ladder {
         step
     }
 
-    fn decide(&self, look: &Look) -> Option<Step> {
-        let Shape {
+    fn decide(&self, look: &Look) -> Option<LadderStep> {
+        let LadderShape {
             least, most, stop, ..
         } = self.shape;
         let (low, high) = self.marks(self.threads);
@@ -129,10 +129,10 @@ impl Ladder {
         } else {
             return None;
         };
-        Some(Step { decided, reason })
+        Some(LadderStep { decided, reason })
     }
 
-    fn release(&self, look: &Look) -> Option<Step> {
+    fn release(&self, look: &Look) -> Option<LadderStep> {
         let enough = self.shape.stop.saturating_sub(self.shape.hysteresis);
         let reason = if look.history <= self.history {
             format!("the history has not grown beyond {}", self.history)
@@ -141,7 +141,7 @@ impl Ladder {
         } else {
             return None;
         };
-        Some(Step {
+        Some(LadderStep {
             decided: Decided::Release,
             reason,
         })

@@ -19,7 +19,7 @@ use fairtrial_protocol::load::Endpoint;
 
 pub use error::GovernError;
 pub use log::{DECISIONS, LOOKS};
-pub use originals::Outcome;
+pub use originals::RestoreOutcome;
 
 /// Most threads that a server takes (`innodb_purge_threads`).
 pub const MOST_THREADS: u32 = 32;
@@ -33,7 +33,7 @@ pub fn purge(parameters: &GovernPurge) -> Result<Governed, GovernError> {
 }
 
 /// Restores what a governor that is no more has left in its file of originals; `None` where nothing is left.
-pub fn restore(originals: &Path) -> Result<Option<Outcome>, GovernError> {
+pub fn restore(originals: &Path) -> Result<Option<RestoreOutcome>, GovernError> {
     originals::restore_from(originals)
 }
 

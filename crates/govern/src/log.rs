@@ -5,13 +5,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fairtrial_protocol::govern::Decision;
-use fairtrial_sample::{Table, batch_rows};
+use fairtrial_sample::{TelemetryTable, batch_rows};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 use crate::error::GovernError;
 use crate::knobs::Values;
-use crate::server::Seen;
+use crate::server::ServerStatus;
 
 /// Decisions, one JSON line each.
 pub const DECISIONS: &str = "governor-decisions.jsonl";
@@ -37,7 +37,7 @@ const COLUMNS: [&str; 13] = [
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct GovernorCounts {
     /// Looks answered.
     pub looks: u64,
     /// Looks that were due and not answered.
@@ -85,7 +85,7 @@ impl Times {
 /// Where decisions and looks go.
 pub struct Log {
     decisions: Option<(PathBuf, File)>,
-    looks: Option<Table>,
+    looks: Option<TelemetryTable>,
     row: Vec<Option<u64>>,
 }
 
@@ -109,7 +109,8 @@ impl Log {
             .into_iter()
             .chain((1..=most).map(|threads| format!("at_{threads}_ns")))
             .collect();
-        let looks = Table::create(&directory.join(LOOKS), &columns, batch_rows(period_ms))?;
+        let looks =
+            TelemetryTable::create(&directory.join(LOOKS), &columns, batch_rows(period_ms))?;
         Ok(Self {
             decisions: Some((path, file)),
             looks: Some(looks),
@@ -136,8 +137,8 @@ impl Log {
     pub fn look(
         &mut self,
         time_ns: i64,
-        counts: &Counts,
-        seen: &Seen,
+        counts: &GovernorCounts,
+        status: &ServerStatus,
         values: Values,
         times: &Times,
     ) -> Result<(), GovernError> {
@@ -151,10 +152,10 @@ impl Log {
             counts.sets,
             counts.refused,
             cpu_ns(),
-            seen.answer_ns,
-            seen.history,
-            seen.age_bytes,
-            seen.most_bytes,
+            status.answer_ns,
+            status.history,
+            status.age_bytes,
+            status.most_bytes,
             values.threads.into(),
             values.batch_size.into(),
             times.held_ns,
@@ -168,7 +169,7 @@ impl Log {
 
     /// Ends the file of looks.
     pub fn finish(&mut self) -> Result<(), GovernError> {
-        Ok(self.looks.as_mut().map_or(Ok(()), Table::finish)?)
+        Ok(self.looks.as_mut().map_or(Ok(()), TelemetryTable::finish)?)
     }
 }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::GovernError;
 use crate::knobs::Values;
-use crate::server::{Incarnation, Server, Trouble};
+use crate::server::{GovernedServer, Incarnation, Trouble};
 
 /// A server that hangs longer than this keeps the originals' file, for the next try.
 pub const RESTORE_LIMIT: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub struct Originals {
 
 /// How restoring ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RestoreOutcome {
     /// The values are in effect again; these variables had to be set.
     Set(Vec<&'static str>),
     /// Somebody else has set a variable to another value since: that one stays.
@@ -47,11 +47,11 @@ pub enum Outcome {
 }
 
 /// A file of originals, there or not.
-pub struct Kept {
+pub struct OriginalsFile {
     path: Option<PathBuf>,
 }
 
-impl Kept {
+impl OriginalsFile {
     /// Nothing is written yet. Without a path nothing ever is.
     pub fn new(path: Option<&str>) -> Self {
         Self {
@@ -118,13 +118,13 @@ impl Kept {
 }
 
 /// Restores what a file says, for a governor that is no more. Doing it twice is doing it once.
-pub fn restore_from(path: &Path) -> Result<Option<Outcome>, GovernError> {
-    let Some(originals) = Kept::read(path)? else {
+pub fn restore_from(path: &Path) -> Result<Option<RestoreOutcome>, GovernError> {
+    let Some(originals) = OriginalsFile::read(path)? else {
         return Ok(None);
     };
-    let mut server = Server::new(originals.endpoint.clone(), RESTORE_LIMIT);
+    let mut server = GovernedServer::new(originals.endpoint.clone(), RESTORE_LIMIT);
     let outcome = restore(&mut server, &originals, None)?;
-    Kept {
+    OriginalsFile {
         path: Some(path.to_owned()),
     }
     .remove()?;
@@ -135,17 +135,19 @@ pub fn restore_from(path: &Path) -> Result<Option<Outcome>, GovernError> {
 ///
 /// `last`: what was set last, of a governor that knows; a variable with another value is somebody else's, and stays.
 pub fn restore(
-    server: &mut Server,
+    server: &mut GovernedServer,
     originals: &Originals,
     last: Option<Values>,
-) -> Result<Outcome, GovernError> {
+) -> Result<RestoreOutcome, GovernError> {
     match restored(server, originals, last) {
         Ok(outcome) => Ok(outcome),
         Err(Trouble::Lost(_)) if !server.is_connected() => {
             // A lost connection says nothing of the server; that nobody listens where it did says that it is gone.
             match restored(server, originals, last) {
                 Ok(outcome) => Ok(outcome),
-                Err(Trouble::Lost(_)) if nobody_listens(&originals.endpoint) => Ok(Outcome::Gone),
+                Err(Trouble::Lost(_)) if nobody_listens(&originals.endpoint) => {
+                    Ok(RestoreOutcome::Gone)
+                }
                 Err(trouble) => Err(not_restored(&trouble, originals)),
             }
         }
@@ -174,15 +176,15 @@ fn nobody_listens(endpoint: &Endpoint) -> bool {
 }
 
 fn restored(
-    server: &mut Server,
+    server: &mut GovernedServer,
     originals: &Originals,
     last: Option<Values>,
-) -> Result<Outcome, Trouble> {
+) -> Result<RestoreOutcome, Trouble> {
     let known = server.is_met();
     let current = server.current()?;
     let same = known && server.is_met();
     if !same && !current.incarnation.continues(&originals.incarnation) {
-        return Ok(Outcome::Gone);
+        return Ok(RestoreOutcome::Gone);
     }
     let changes = originals.values.statements_from(current.values);
     let foreign = last.map_or(Vec::new(), |last| last.statements_from(current.values));
@@ -193,9 +195,9 @@ fn restored(
         server.set(variable, *value)?;
     }
     Ok(if foreign.is_empty() {
-        Outcome::Set(own.into_iter().map(|(variable, _)| variable).collect())
+        RestoreOutcome::Set(own.into_iter().map(|(variable, _)| variable).collect())
     } else {
-        Outcome::Foreign(current.values)
+        RestoreOutcome::Foreign(current.values)
     })
 }
 

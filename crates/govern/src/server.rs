@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use fairtrial_load::{Client, ClientError, ErrorKind, LoadError};
+use fairtrial_load::{Client, ClientError, ErrorKind, LoadError, in_full};
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Endpoint, Rows};
 use fairtrial_sample::server::counters::{self, Counter};
 use fairtrial_sample::server::family::{Family, VERSION};
-use fairtrial_sample::server::reading::Reading;
+use fairtrial_sample::server::queries::CounterQueries;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::GovernError;
@@ -64,7 +64,7 @@ impl Incarnation {
 
 /// What a server is, asked once per connection.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct ServerFacts {
     /// Its own words.
     pub version: String,
     /// Which start of it.
@@ -77,7 +77,7 @@ pub struct Known {
     pub lag_limit: u64,
     /// Largest checkpoint age, or what stands for it, of a server that does not say it.
     capacity_bytes: Option<u64>,
-    reading: Reading,
+    queries: CounterQueries,
 }
 
 /// What is in effect now.
@@ -91,7 +91,7 @@ pub struct Current {
 
 /// What a look saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ServerStatus {
     /// Undo logs not yet purged.
     pub history: u64,
     /// Checkpoint age, bytes.
@@ -104,7 +104,7 @@ pub struct Seen {
     pub answer_ns: u64,
 }
 
-impl Seen {
+impl ServerStatus {
     /// Checkpoint age in percent of its largest, as the server rounds it.
     pub fn age_percent(&self) -> u64 {
         let percent = u128::from(self.age_bytes) * 100 / u128::from(self.most_bytes.max(1));
@@ -113,7 +113,7 @@ impl Seen {
 }
 
 /// A server.
-pub struct Server {
+pub struct GovernedServer {
     endpoint: Endpoint,
     limit: Duration,
     client: Option<Client>,
@@ -136,7 +136,7 @@ pub enum Trouble {
     Refused(String),
 }
 
-impl Server {
+impl GovernedServer {
     /// A server that is not connected yet, and that may take `limit` for an answer.
     pub fn new(endpoint: Endpoint, limit: Duration) -> Self {
         let counters = counters::all()
@@ -177,7 +177,7 @@ impl Server {
     }
 
     /// Finds out what it is.
-    pub fn meet(&mut self) -> Result<Result<Known, GovernError>, Trouble> {
+    pub fn meet(&mut self) -> Result<Result<ServerFacts, GovernError>, Trouble> {
         let version = cell(&self.ask(VERSION)?, 0).unwrap_or_default();
         let family = Family::of(&version);
         if family == Family::Postgres {
@@ -189,29 +189,29 @@ impl Server {
         } = self.current()?;
         let lag_limit = number(&self.ask("SELECT @@global.innodb_max_purge_lag")?, 0);
         let counters = self.counters.clone();
-        let reading = family.reading(&counters, |sql| self.ask(sql))?;
-        let row = self.read(&reading)?;
+        let queries = family.queries(&counters, |sql| self.ask(sql))?;
+        let row = self.read(&queries)?;
         let threads_settable = family == Family::Mariadb
             && cell(&self.ask(SETTABLE)?, 0).is_some_and(|answer| answer == "NO");
-        let mut known = Known {
+        let mut facts = ServerFacts {
             version,
             incarnation,
             values,
             threads_settable,
             lag_limit,
             capacity_bytes: None,
-            reading,
+            queries,
         };
         if self.column(&row, LARGEST).is_none() {
-            known.capacity_bytes = self.capacity()?;
+            facts.capacity_bytes = self.capacity()?;
         }
-        Ok(match self.seen(&known, &row, 0) {
+        Ok(match self.status(&facts, &row, 0) {
             Some(_) => {
                 self.met = true;
-                Ok(known)
+                Ok(facts)
             }
             None => Err(GovernError::Blind {
-                version: known.version,
+                version: facts.version,
             }),
         })
     }
@@ -228,11 +228,11 @@ impl Server {
     }
 
     /// Looks. A server that was met says all of it.
-    pub fn look(&mut self, known: &Known) -> Result<Seen, Trouble> {
+    pub fn look(&mut self, facts: &ServerFacts) -> Result<ServerStatus, Trouble> {
         let asked_ns = monotonic_ns();
-        let row = self.read(&known.reading)?;
+        let row = self.read(&facts.queries)?;
         let answer_ns = u64::try_from(monotonic_ns() - asked_ns).unwrap_or_default();
-        self.seen(known, &row, answer_ns)
+        self.status(facts, &row, answer_ns)
             .ok_or_else(|| Trouble::Lost("the server no longer says its checkpoint age".into()))
     }
 
@@ -261,13 +261,18 @@ impl Server {
         })
     }
 
-    fn seen(&self, known: &Known, row: &[Option<u64>], answer_ns: u64) -> Option<Seen> {
+    fn status(
+        &self,
+        facts: &ServerFacts,
+        row: &[Option<u64>],
+        answer_ns: u64,
+    ) -> Option<ServerStatus> {
         let lsn = self.column(row, "lsn_current");
         let distance = || Some(lsn?.saturating_sub(self.column(row, "lsn_checkpoint")?));
-        Some(Seen {
+        Some(ServerStatus {
             history: self.column(row, "history_list_length")?,
             age_bytes: self.column(row, "checkpoint_age_bytes").or_else(distance)?,
-            most_bytes: self.column(row, LARGEST).or(known.capacity_bytes)?,
+            most_bytes: self.column(row, LARGEST).or(facts.capacity_bytes)?,
             lsn,
             answer_ns,
         })
@@ -278,11 +283,11 @@ impl Server {
         row.get(at).copied().flatten()
     }
 
-    fn read(&mut self, reading: &Reading) -> Result<Vec<Option<u64>>, Trouble> {
+    fn read(&mut self, queries: &CounterQueries) -> Result<Vec<Option<u64>>, Trouble> {
         let mut row = vec![None; self.counters.len()];
-        for statement in &reading.statements {
+        for statement in &queries.statements {
             let rows = self.ask(statement)?;
-            reading.fill(&self.counters, &rows, &mut row);
+            queries.fill(&self.counters, &rows, &mut row);
         }
         Ok(row)
     }
@@ -321,17 +326,6 @@ impl Server {
         }
         Err(trouble)
     }
-}
-
-/// An error with its causes.
-fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }
 
 fn cell(rows: &Rows, column: usize) -> Option<String> {
@@ -373,21 +367,21 @@ mod tests {
 
     #[test]
     fn the_age_is_rounded_down_to_whole_percents_of_what_there_is() {
-        let seen = |age_bytes, most_bytes| Seen {
+        let status = |age_bytes, most_bytes| ServerStatus {
             history: 0,
             age_bytes,
             most_bytes,
             lsn: None,
             answer_ns: 0,
         };
-        assert_eq!(seen(25_999, 100_000).age_percent(), 25);
-        assert_eq!(seen(26_000, 100_000).age_percent(), 26);
-        assert_eq!(seen(u64::MAX, u64::MAX).age_percent(), 100);
+        assert_eq!(status(25_999, 100_000).age_percent(), 25);
+        assert_eq!(status(26_000, 100_000).age_percent(), 26);
+        assert_eq!(status(u64::MAX, u64::MAX).age_percent(), 100);
         assert_eq!(
-            seen(130, 100).age_percent(),
+            status(130, 100).age_percent(),
             130,
             "a log may be fuller than it should"
         );
-        assert_eq!(seen(1, 0).age_percent(), 100);
+        assert_eq!(status(1, 0).age_percent(), 100);
     }
 }

@@ -3,9 +3,9 @@
 use fairtrial_protocol::govern::GovernPurge;
 
 use crate::knobs::{Knobs, THREADS, Values};
-use crate::ladder::{Ladder, Look, Shape, Step};
+use crate::ladder::{Ladder, LadderShape, LadderStep, Look};
 use crate::originals::Originals;
-use crate::server::{Known, Seen};
+use crate::server::{ServerFacts, ServerStatus};
 
 /// No value that a variable has: what differs from it is everything.
 const UNKNOWN: Values = Values {
@@ -16,7 +16,7 @@ const UNKNOWN: Values = Values {
 /// One start of a server, and what is done to it.
 pub struct Subject {
     /// What it is.
-    pub known: Known,
+    pub facts: ServerFacts,
     /// What can be turned.
     pub knobs: Knobs,
     /// Where its purge stands.
@@ -28,14 +28,14 @@ pub struct Subject {
 
 impl Subject {
     /// A server that was just met.
-    pub fn new(parameters: &GovernPurge, known: Known) -> Self {
+    pub fn new(parameters: &GovernPurge, facts: ServerFacts) -> Self {
         let GovernPurge {
             threads,
             batch_size,
             ..
         } = *parameters;
-        let knobs = Knobs::new(known.values, known.threads_settable, threads, batch_size);
-        let ladder = Ladder::new(Shape {
+        let knobs = Knobs::new(facts.values, facts.threads_settable, threads, batch_size);
+        let ladder = Ladder::new(LadderShape {
             least: threads.least,
             most: knobs.most_threads,
             low_water: parameters.low_water_percent,
@@ -43,8 +43,8 @@ impl Subject {
             hysteresis: parameters.hysteresis_percent,
         });
         Self {
-            in_effect: Some(known.values),
-            known,
+            in_effect: Some(facts.values),
+            facts,
             knobs,
             ladder,
             lsn: None,
@@ -55,41 +55,41 @@ impl Subject {
     pub fn originals(&self, parameters: &GovernPurge) -> Originals {
         Originals {
             endpoint: parameters.endpoint.clone(),
-            incarnation: self.known.incarnation,
-            values: self.known.values,
+            incarnation: self.facts.incarnation,
+            values: self.facts.values,
         }
     }
 
     /// What its rung asks for.
-    pub fn wanted(&self) -> Values {
+    pub fn target(&self) -> Values {
         self.knobs.values(&self.ladder)
     }
 
     /// What must be set for what is wanted.
     pub fn changes(&self) -> Vec<(&'static str, u32)> {
-        self.settable(self.wanted(), self.in_effect.unwrap_or(UNKNOWN))
+        self.settable(self.target(), self.in_effect.unwrap_or(UNKNOWN))
     }
 
     /// Everything that can be set, to what it is already.
     pub fn no_changes(&self) -> Vec<(&'static str, u32)> {
-        self.settable(self.known.values, UNKNOWN)
+        self.settable(self.facts.values, UNKNOWN)
     }
 
-    fn settable(&self, wanted: Values, from: Values) -> Vec<(&'static str, u32)> {
-        let mut changes = wanted.statements_from(from);
+    fn settable(&self, target: Values, from: Values) -> Vec<(&'static str, u32)> {
+        let mut changes = target.statements_from(from);
         changes.retain(|(variable, _)| self.knobs.threads_settable || *variable != THREADS);
         changes
     }
 
     /// Goes by what was seen.
-    pub fn step(&mut self, seen: &Seen) -> Option<Step> {
-        let active = self.lsn.is_none() || self.lsn != seen.lsn;
-        self.lsn = seen.lsn;
+    pub fn step(&mut self, status: &ServerStatus) -> Option<LadderStep> {
+        let active = self.lsn.is_none() || self.lsn != status.lsn;
+        self.lsn = status.lsn;
         self.ladder.look(&Look {
-            age: seen.age_percent(),
-            history: seen.history,
+            age: status.age_percent(),
+            history: status.history,
             active,
-            lag_limit: self.known.lag_limit,
+            lag_limit: self.facts.lag_limit,
         })
     }
 }

@@ -42,7 +42,7 @@ pub fn ceiling(parameters: &Ceiling) -> Result<ClientCeiling, LoadError> {
 
 fn measure(directory: &Path) -> Result<ClientCeiling, LoadError> {
     let socket = directory.join("noop");
-    let serving = Serving::start(&socket)?;
+    let serving = ServerThread::start(&socket)?;
     let before = usage::now();
     let parameters = selects(directory, &socket);
     let make = |_: &Drive| Oltp::new(&parameters);
@@ -64,12 +64,12 @@ fn measure(directory: &Path) -> Result<ClientCeiling, LoadError> {
 }
 
 /// The server, on a thread of its own, whose processor time is not the client's.
-struct Serving {
+struct ServerThread {
     end: UnixStream,
     thread: thread::JoinHandle<Result<f64, LoadError>>,
 }
 
-impl Serving {
+impl ServerThread {
     fn start(socket: &Path) -> Result<Self, LoadError> {
         let refused = LoadError::start("the no-operation server");
         let (end, ends) = UnixStream::pair().map_err(refused)?;

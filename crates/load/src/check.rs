@@ -15,23 +15,23 @@ const EXAMPLES_LIMIT: usize = 20;
 pub fn check(parameters: &TpccCheck) -> Result<Checked, LoadError> {
     endpoint::with(
         &parameters.endpoint,
-        Checking {
+        TpccCheckJob {
             warehouses: parameters.warehouses,
         },
     )
 }
 
-struct Checking {
+struct TpccCheckJob {
     warehouses: u32,
 }
 
-enum Failed {
+enum CheckError {
     Connect(DriverError),
     Scale(i64),
     Condition(&'static str, DriverError),
 }
 
-impl Job for Checking {
+impl Job for TpccCheckJob {
     type Output = Result<Checked, LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
@@ -39,13 +39,13 @@ impl Job for Checking {
         checked
             .map_err(LoadError::start("a reactor"))?
             .map_err(|failed| match failed {
-                Failed::Connect(source) => driver.refused(source),
-                Failed::Scale(found) => LoadError::Scale {
-                    asked: self.warehouses.into(),
-                    found,
+                CheckError::Connect(source) => driver.refused(source),
+                CheckError::Scale(count) => LoadError::Scale {
+                    expected: self.warehouses.into(),
+                    count,
                     unit: "warehouses".into(),
                 },
-                Failed::Condition(clause, source) => LoadError::Statement {
+                CheckError::Condition(clause, source) => LoadError::Statement {
                     doing: format!("checking condition {clause}"),
                     source,
                 },
@@ -53,20 +53,20 @@ impl Job for Checking {
     }
 }
 
-impl Checking {
-    async fn check<D: Driver>(&self, driver: &D) -> Result<Checked, Failed> {
-        let mut connection = driver.connect(&[]).await.map_err(Failed::Connect)?;
-        let found = count(&mut connection, "SELECT COUNT(*) FROM warehouse")
+impl TpccCheckJob {
+    async fn check<D: Driver>(&self, driver: &D) -> Result<Checked, CheckError> {
+        let mut connection = driver.connect(&[]).await.map_err(CheckError::Connect)?;
+        let warehouses = count(&mut connection, "SELECT COUNT(*) FROM warehouse")
             .await
-            .map_err(Failed::Connect)?;
-        if found != i64::from(self.warehouses) {
-            return Err(Failed::Scale(found));
+            .map_err(CheckError::Connect)?;
+        if warehouses != i64::from(self.warehouses) {
+            return Err(CheckError::Scale(warehouses));
         }
         let mut suspected = Vec::new();
         for warehouse in 1..=self.warehouses {
             // What cannot be read is said by the condition that needs it.
-            let seen = screening::suspected(&mut connection, warehouse).await;
-            suspected.push((warehouse, seen.unwrap_or([true; ALL.len()])));
+            let conditions = screening::suspected(&mut connection, warehouse).await;
+            suspected.push((warehouse, conditions.unwrap_or([true; ALL.len()])));
         }
         let mut checked = Vec::with_capacity(ALL.len());
         for (index, condition) in ALL.iter().enumerate() {
@@ -74,9 +74,10 @@ impl Checking {
             let mut examples = Vec::new();
             let in_doubt = suspected.iter().filter(|(_, of)| of[index]);
             for warehouse in in_doubt.map(|(warehouse, _)| *warehouse) {
-                let found =
+                let answer =
                     violators(&mut connection, &condition.query(warehouse), &mut examples).await;
-                violations += found.map_err(|error| Failed::Condition(condition.clause, error))?;
+                violations +=
+                    answer.map_err(|error| CheckError::Condition(condition.clause, error))?;
             }
             let (clause, statement) = (condition.clause.into(), condition.statement.into());
             checked.push(Condition {
@@ -99,8 +100,8 @@ async fn violators<C: Connection>(
     examples: &mut Vec<String>,
 ) -> Result<u64, DriverError> {
     let limit = EXAMPLES_LIMIT + 1;
-    let found = connection.text(&format!("{query} LIMIT {limit}")).await?;
-    for row in found
+    let answer = connection.text(&format!("{query} LIMIT {limit}")).await?;
+    for row in answer
         .rows
         .iter()
         .take(EXAMPLES_LIMIT.saturating_sub(examples.len()))
@@ -114,7 +115,7 @@ async fn violators<C: Connection>(
             )
         };
         examples.push(
-            found
+            answer
                 .columns
                 .iter()
                 .zip(row)
@@ -123,8 +124,8 @@ async fn violators<C: Connection>(
                 .join(" "),
         );
     }
-    if found.rows.len() < limit {
-        return Ok(found.rows.len() as u64);
+    if answer.rows.len() < limit {
+        return Ok(answer.rows.len() as u64);
     }
     let all = count(
         connection,
@@ -135,10 +136,7 @@ async fn violators<C: Connection>(
 }
 
 async fn count<C: Connection>(connection: &mut C, query: &str) -> Result<i64, DriverError> {
-    let rows = connection.text(query).await?.rows;
-    let count = rows
-        .first()
-        .and_then(|row| row.first()?.as_ref()?.parse().ok());
+    let count = connection.number(query).await?;
     count.ok_or_else(|| DriverError::unexpected(format!("{query} gave no number")))
 }
 

@@ -46,16 +46,16 @@ pub enum ClientError {
 impl Client {
     /// Begins to connect, and does not wait for it: the first question does.
     pub fn open(endpoint: &Endpoint) -> io::Result<Self> {
-        let (questions, asked) = channel();
-        let (said, answers) = channel();
+        let (questions, inbox) = channel();
+        let (outbox, answers) = channel();
         let endpoint = endpoint.clone();
         thread::Builder::new().name(THREAD.into()).spawn(move || {
-            let job = Answering {
-                asked: &asked,
-                said: &said,
+            let job = AnswerJob {
+                inbox: &inbox,
+                outbox: &outbox,
             };
             if let Err(error) = endpoint::with(&endpoint, job) {
-                let _ = said.send(Err(error)); // whoever asked may have gone
+                let _ = outbox.send(Err(error)); // whoever asked may have gone
             }
         })?;
         Ok(Self {
@@ -100,12 +100,12 @@ impl Client {
     }
 }
 
-struct Answering<'a> {
-    asked: &'a Receiver<String>,
-    said: &'a Sender<Result<Rows, LoadError>>,
+struct AnswerJob<'a> {
+    inbox: &'a Receiver<String>,
+    outbox: &'a Sender<Result<Rows, LoadError>>,
 }
 
-impl Job for Answering<'_> {
+impl Job for AnswerJob<'_> {
     type Output = Result<(), LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
@@ -118,14 +118,14 @@ impl Job for Answering<'_> {
                 columns: vec![],
                 rows: vec![],
             };
-            let mut listened_to = self.said.send(Ok(connected)).is_ok();
+            let mut listened_to = self.outbox.send(Ok(connected)).is_ok();
             while listened_to {
                 // Nothing else runs on this reactor: waiting here holds nobody up.
-                let Ok(sql) = self.asked.recv() else { break };
+                let Ok(sql) = self.inbox.recv() else { break };
                 let answer = connection.text(&sql).await;
                 let lost = matches!(&answer, Err(error) if error.kind == ErrorKind::Connection);
                 let answer = answer.map_err(|source| LoadError::Statement { doing: sql, source });
-                listened_to = self.said.send(answer).is_ok() && !lost;
+                listened_to = self.outbox.send(answer).is_ok() && !lost;
             }
             Ok(())
         });

@@ -35,12 +35,12 @@ pub enum LoadError {
         source: DriverError,
     },
     /// The tables were made by another scale.
-    #[error("the tables hold {found} {unit}, not {asked}")]
+    #[error("the tables hold {count} {unit}, not {expected}")]
     Scale {
         /// Units asked for.
-        asked: i64,
+        expected: i64,
         /// Units found.
-        found: i64,
+        count: i64,
         /// What is counted: `warehouses`, `rows in sbtest1`.
         unit: String,
     },
@@ -63,21 +63,21 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// A block was read that is not the one asked for.
-    #[error("{} holds at byte {offset} a block that belongs {found}", path.display())]
+    #[error("{} holds at byte {offset} a block that belongs {owner}", path.display())]
     WrongBlock {
         /// The file.
         path: PathBuf,
         /// Where it was read.
         offset: u64,
         /// What its stamp says, in words.
-        found: String,
+        owner: String,
     },
     /// Progress could not be written: whoever reads it has gone.
     #[error("cannot write progress")]
     Progress(#[source] std::io::Error),
     /// No transaction ended for too long in a drive that waits for a number of them.
     #[error(
-        "no transaction ended within {seconds} s; {missing} of the {asked} asked for were still missing"
+        "no transaction ended within {seconds} s; {missing} of the {transactions} asked for were still missing"
     )]
     Stalled {
         /// The bound.
@@ -85,7 +85,7 @@ pub enum LoadError {
         /// Transactions not yet seen.
         missing: u64,
         /// Transactions asked for.
-        asked: u64,
+        transactions: u64,
     },
     /// The kernel refused a thread, a signal handler or a reactor.
     #[error("cannot start {what}")]
@@ -161,6 +161,18 @@ impl LoadError {
     }
 }
 
+/// An error with its causes.
+#[must_use]
+pub fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
 /// Refuses a parameter unless something holds of it.
 pub fn require(field: &'static str, holds: bool, problem: &str) -> Result<(), LoadError> {
     if holds {
@@ -168,6 +180,15 @@ pub fn require(field: &'static str, holds: bool, problem: &str) -> Result<(), Lo
     } else {
         Err(LoadError::parameter(field, problem))
     }
+}
+
+/// Narrower intervals cost more than they show.
+const NARROWEST_INTERVAL_MS: u32 = 10;
+
+/// Refuses an interval that is too narrow.
+pub fn require_interval(interval_ms: u32) -> Result<(), LoadError> {
+    let holds = interval_ms >= NARROWEST_INTERVAL_MS;
+    require("interval_ms", holds, "must be at least 10")
 }
 
 /// The same of a number that lies between 1 and a limit.

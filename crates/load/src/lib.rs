@@ -36,7 +36,7 @@ use fairtrial_protocol::load::{
 use fairtrial_protocol::locks::LockDrive;
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad};
 use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPreflight};
-use oltp::population::Rows;
+use oltp::population::OltpTables;
 use oltp::workload::Oltp;
 
 use script::workload::Script;
@@ -45,7 +45,7 @@ use tpcc::workload::Tpcc;
 
 pub use client::{Client, ClientError};
 pub use driver::{DriverError, ErrorKind};
-pub use error::LoadError;
+pub use error::{LoadError, in_full};
 pub use noop::NoopServer;
 
 /// Creates and fills TPC-C's tables (clauses 1.3 and 4.3), replacing what is there; progress goes out as JSON lines.
@@ -80,7 +80,7 @@ pub fn check(parameters: &TpccCheck) -> Result<Checked, LoadError> {
 /// Creates and fills the OLTP family's tables, replacing those of the same names.
 pub fn load_oltp(parameters: &OltpLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
     let (endpoint, threads) = (&parameters.endpoint, parameters.threads);
-    population::load::load(endpoint, &Rows::new(parameters)?, threads, progress)
+    population::load::load(endpoint, &OltpTables::new(parameters)?, threads, progress)
 }
 
 /// Runs one profile of the OLTP family and writes the same files as [`drive`].
@@ -102,12 +102,12 @@ pub fn check_oltp(parameters: &OltpCheck) -> Result<Checked, LoadError> {
 
 /// The hash of the OLTP tables' content as [`load_oltp`] gives it, read back row by row.
 pub fn oltp_content_sha256(parameters: &OltpLoad) -> Result<String, LoadError> {
-    population::content::of_endpoint(&parameters.endpoint, &Rows::new(parameters)?)
+    population::content::of_endpoint(&parameters.endpoint, &OltpTables::new(parameters)?)
 }
 
 /// Makes a script's data in a fresh database.
 pub fn load_script(parameters: &ScriptLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {
-    let rows = script::population::Rows::new(parameters)?;
+    let rows = script::population::ScriptTables::new(parameters)?;
     let (endpoint, threads) = (&parameters.endpoint, parameters.threads);
     population::load::load(endpoint, &rows, threads, progress)
 }

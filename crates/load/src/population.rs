@@ -3,7 +3,7 @@
 pub mod content;
 mod journal;
 pub mod load;
-mod pace;
+pub mod pace;
 
 use crate::driver::batch::Batch;
 use crate::driver::dialect::Dialect;

@@ -14,36 +14,36 @@ const RETRY: Duration = Duration::from_millis(50);
 
 /// Runs the statements in order; a failing one ends the list.
 pub fn sql(parameters: &Sql) -> Result<Vec<Rows>, LoadError> {
-    endpoint::with(&parameters.endpoint, Asking { parameters })
+    endpoint::with(&parameters.endpoint, SqlJob { parameters })
 }
 
-struct Asking<'a> {
+struct SqlJob<'a> {
     parameters: &'a Sql,
 }
 
-enum Failed {
+enum SqlError {
     Connect(DriverError),
     Statement(usize, DriverError),
 }
 
-impl Job for Asking<'_> {
+impl Job for SqlJob<'_> {
     type Output = Result<Vec<Rows>, LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
-        let asked = driver.block_on(async {
-            let mut connection = self.connect(&driver).await.map_err(Failed::Connect)?;
+        let answers = driver.block_on(async {
+            let mut connection = self.connect(&driver).await.map_err(SqlError::Connect)?;
             let mut answers = Vec::with_capacity(self.parameters.statements.len());
             for (position, statement) in self.parameters.statements.iter().enumerate() {
                 let answer = connection.text(statement).await;
-                answers.push(answer.map_err(|error| Failed::Statement(position, error))?);
+                answers.push(answer.map_err(|error| SqlError::Statement(position, error))?);
             }
             Ok(answers)
         });
-        asked
+        answers
             .map_err(LoadError::start("a reactor"))?
             .map_err(|failed| match failed {
-                Failed::Connect(source) => driver.refused(source),
-                Failed::Statement(position, source) => LoadError::Statement {
+                SqlError::Connect(source) => driver.refused(source),
+                SqlError::Statement(position, source) => LoadError::Statement {
                     doing: self.parameters.statements[position].clone(),
                     source,
                 },
@@ -51,7 +51,7 @@ impl Job for Asking<'_> {
     }
 }
 
-impl Asking<'_> {
+impl SqlJob<'_> {
     /// Connects, trying again while a server may still be starting. A refused setting does not get better by waiting.
     async fn connect<D: Driver>(&self, driver: &D) -> Result<D::Connection, DriverError> {
         let limit = Duration::from_millis(self.parameters.connect_timeout_ms.into());

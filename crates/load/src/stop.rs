@@ -59,13 +59,13 @@ impl Stop {
 }
 
 /// Set once SIGTERM or SIGINT asks for the end.
-pub fn end_asked() -> Result<Arc<AtomicBool>, LoadError> {
-    let asked = Arc::new(AtomicBool::new(false));
+pub fn end_signal() -> Result<Arc<AtomicBool>, LoadError> {
+    let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(&asked))
+        signal_hook::flag::register(signal, Arc::clone(&flag))
             .map_err(LoadError::start("a signal handler"))?;
     }
-    Ok(asked)
+    Ok(flag)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod counted;
 
 use std::collections::BTreeMap;
 
-pub use counted::Counted;
+pub use counted::CountingConnection;
 
 use crate::driver::dialect::Dialect;
 use crate::driver::{Connection, DriverError};
@@ -15,7 +15,7 @@ use crate::error::LoadError;
 
 /// How a transaction that came to its end ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum TransactionEnd {
     /// Committed.
     Committed,
     /// Rolled back by the workload's own rule.
@@ -84,7 +84,7 @@ pub trait User {
     async fn transaction<C: Connection>(
         &mut self,
         connection: &mut C,
-    ) -> Result<Ended, DriverError>;
+    ) -> Result<TransactionEnd, DriverError>;
 
     /// A factor for back-off, uniform over [0.5, 1.5), so that victims of one deadlock do not meet again.
     fn spread(&mut self) -> f64;

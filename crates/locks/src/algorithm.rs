@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use core::hint::spin_loop;
 
 /// The mutex that stays the lock of record. Answers are those of pthreads: 0, or an error number.
-pub trait Real {
+pub trait RealMutex {
     /// `pthread_mutex_trylock`.
     fn try_lock(&self) -> c_int;
     /// `pthread_mutex_lock`, which may sleep.
@@ -27,7 +27,7 @@ pub trait Real {
 const DELAY_STEPS: u64 = 50; // mysys/thr_mutex.c, mutex_delay
 
 /// State of an algorithm's own, kept in the cache line of the lock. Nobody orders these accesses; that is the point.
-pub trait Beside {
+pub trait SpinState {
     /// The random state, 0 in a lock that was never waited for.
     fn random(&self) -> u32;
     /// Writes it back.
@@ -45,9 +45,9 @@ pub trait Observer {
 }
 
 /// Nobody.
-pub struct Unobserved;
+pub struct NoObserver;
 
-impl Observer for Unobserved {
+impl Observer for NoObserver {
     fn contended(&mut self) {}
     fn spun(&mut self) {}
 }
@@ -59,9 +59,9 @@ pub trait Algorithm<R> {
 }
 
 /// What the real lock does by itself: the control.
-pub struct Waiting;
+pub struct PassThrough;
 
-impl<R: Real> Algorithm<R> for Waiting {
+impl<R: RealMutex> Algorithm<R> for PassThrough {
     fn lock<O: Observer>(real: &R, observer: &mut O) -> c_int {
         observed(real, observer)
     }
@@ -70,7 +70,7 @@ impl<R: Real> Algorithm<R> for Waiting {
 /// glibc's adaptive mutex, whatever kind the program asked for.
 pub struct Adaptive;
 
-impl<R: Real> Algorithm<R> for Adaptive {
+impl<R: RealMutex> Algorithm<R> for Adaptive {
     fn lock<O: Observer>(real: &R, observer: &mut O) -> c_int {
         real.make_adaptive();
         observed(real, observer)
@@ -78,7 +78,7 @@ impl<R: Real> Algorithm<R> for Adaptive {
 }
 
 /// The real lock, with one look at whether it is free where somebody wants to know.
-pub(crate) fn observed<R: Real, O: Observer>(real: &R, observer: &mut O) -> c_int {
+pub(crate) fn observed<R: RealMutex, O: Observer>(real: &R, observer: &mut O) -> c_int {
     if size_of::<O>() > 0 {
         let tried = real.try_lock();
         if tried != libc::EBUSY {

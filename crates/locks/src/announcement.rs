@@ -5,18 +5,18 @@
 
 use core::fmt::Write;
 
-use crate::config::{Config, FastMutex};
+use crate::config::{Config, FastMutexPolicy};
 
 const LONGEST: usize = 249; // memfd_create(2)
 
 /// A line without the heap.
 #[derive(Debug)]
-pub struct Line {
+pub struct LineBuffer {
     text: [u8; LONGEST + 1],
     used: usize,
 }
 
-impl Line {
+impl LineBuffer {
     /// An empty one.
     #[must_use]
     pub const fn new() -> Self {
@@ -33,13 +33,13 @@ impl Line {
     }
 }
 
-impl Default for Line {
+impl Default for LineBuffer {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Write for Line {
+impl Write for LineBuffer {
     /// Cuts what is too long.
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
         for byte in text.bytes() {
@@ -54,8 +54,8 @@ impl Write for Line {
 
 /// The mapping's name. `refused` says why the kind that was asked for is not in effect.
 #[must_use]
-pub fn announcement(config: &Config, refused: Option<&str>) -> Line {
-    let mut line = Line::new();
+pub fn announcement(config: &Config, refused: Option<&str>) -> LineBuffer {
+    let mut line = LineBuffer::new();
     let kind = if refused.is_some() {
         "passthrough"
     } else {
@@ -67,7 +67,7 @@ pub fn announcement(config: &Config, refused: Option<&str>) -> Line {
     }
     let counts = config.counts && refused.is_none();
     let _ = write!(line, " count={}", if counts { "yes" } else { "no" });
-    if config.fast_mutex != FastMutex::Unasked {
+    if config.fast_mutex != FastMutexPolicy::Unset {
         let _ = write!(line, " fastmutex={}", config.fast_mutex.name());
     }
     if let Some(why) = refused {
@@ -79,7 +79,7 @@ pub fn announcement(config: &Config, refused: Option<&str>) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Kind;
+    use crate::config::WaitPolicy;
 
     fn said(config: Config, refused: Option<&str>) -> String {
         String::from_utf8_lossy(announcement(&config, refused).text()).into_owned()
@@ -88,18 +88,18 @@ mod tests {
     #[test]
     fn it_says_what_is_in_effect() {
         let mut config = Config {
-            kind: Kind::Fast,
+            kind: WaitPolicy::Fast,
             spins: 8,
             counts: false,
-            fast_mutex: FastMutex::Unasked,
+            fast_mutex: FastMutexPolicy::Unset,
         };
         assert_eq!(
             said(config, None),
             "fairtrial-locks kind=fast spins=8 count=no"
         );
-        config.kind = Kind::PassThrough;
+        config.kind = WaitPolicy::PassThrough;
         config.counts = true;
-        config.fast_mutex = FastMutex::Local;
+        config.fast_mutex = FastMutexPolicy::Local;
         assert_eq!(
             said(config, None),
             "fairtrial-locks kind=passthrough count=yes fastmutex=local"
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn what_was_refused_is_not_said_to_be_in_effect() {
         let config = Config {
-            kind: Kind::Ticket,
+            kind: WaitPolicy::Ticket,
             spins: 8,
             counts: false,
-            fast_mutex: FastMutex::Unasked,
+            fast_mutex: FastMutexPolicy::Unset,
         };
         assert_eq!(
             said(config, Some("layout")),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_is_cut_and_ends_in_a_zero() {
-        let mut line = Line::new();
+        let mut line = LineBuffer::new();
         for _ in 0..300 {
             let _ = line.write_str("ab");
         }

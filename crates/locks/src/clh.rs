@@ -16,12 +16,12 @@ pub struct Clh<W> {
 
 /// The nodes that a thread has: one to queue with, and while it holds a lock the one that it takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct NodePair {
     mine: u32,
     before: u32,
 }
 
-impl Holder {
+impl NodePair {
     /// A thread that owns this node, and no lock.
     #[must_use]
     pub fn new(mine: u32) -> Self {
@@ -42,7 +42,7 @@ impl<W: Word> Clh<W> {
     pub fn lock<O: Observer>(
         &self,
         nodes: &[Node<W>],
-        holder: &mut Holder,
+        holder: &mut NodePair,
         looks: u32,
         observer: &mut O,
     ) {
@@ -56,7 +56,7 @@ impl<W: Word> Clh<W> {
     }
 
     /// Gives it to the next one, if there is one.
-    pub fn unlock(&self, nodes: &[Node<W>], holder: &mut Holder) {
+    pub fn unlock(&self, nodes: &[Node<W>], holder: &mut NodePair) {
         node(nodes, holder.mine).pass();
         holder.mine = holder.before;
     }

@@ -20,7 +20,7 @@ pub const MOST_SPINS: u32 = 1_000_000;
 
 /// How threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum WaitPolicy {
     /// As the program's own mutex does: the control.
     PassThrough,
     /// glibc's adaptive mutex.
@@ -37,9 +37,9 @@ pub enum Kind {
 
 /// What becomes of `my_pthread_fastmutex_lock`, where the program has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FastMutex {
+pub enum FastMutexPolicy {
     /// Nothing was asked; there may be none.
-    Unasked,
+    Unset,
     /// It must be there, and stays.
     AsShipped,
     /// Replaced by this library's own code of the same algorithm: what replacing alone does.
@@ -52,33 +52,33 @@ pub enum FastMutex {
     Constant,
 }
 
-const KINDS: [(&str, Kind); 6] = [
-    ("passthrough", Kind::PassThrough),
-    ("adaptive", Kind::Adaptive),
-    ("fast", Kind::Fast),
-    ("fast-local", Kind::FastLocal),
-    ("fast-constant", Kind::FastConstant),
-    ("ticket", Kind::Ticket),
+const KINDS: [(&str, WaitPolicy); 6] = [
+    ("passthrough", WaitPolicy::PassThrough),
+    ("adaptive", WaitPolicy::Adaptive),
+    ("fast", WaitPolicy::Fast),
+    ("fast-local", WaitPolicy::FastLocal),
+    ("fast-constant", WaitPolicy::FastConstant),
+    ("ticket", WaitPolicy::Ticket),
 ];
-const FAST_MUTEXES: [(&str, FastMutex); 5] = [
-    ("as-shipped", FastMutex::AsShipped),
-    ("published", FastMutex::Published),
-    ("off", FastMutex::Off),
-    ("local", FastMutex::Local),
-    ("constant", FastMutex::Constant),
+const FAST_MUTEXES: [(&str, FastMutexPolicy); 5] = [
+    ("as-shipped", FastMutexPolicy::AsShipped),
+    ("published", FastMutexPolicy::Published),
+    ("off", FastMutexPolicy::Off),
+    ("local", FastMutexPolicy::Local),
+    ("constant", FastMutexPolicy::Constant),
 ];
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How threads wait.
-    pub kind: Kind,
+    pub kind: WaitPolicy,
     /// Tries, or looks at the queue, before sleeping.
     pub spins: u32,
     /// Whether to count; the file's name stays in the environment.
     pub counts: bool,
     /// What becomes of MySQL's own.
-    pub fast_mutex: FastMutex,
+    pub fast_mutex: FastMutexPolicy,
 }
 
 /// A value that cannot be meant.
@@ -103,26 +103,29 @@ impl Config {
     pub fn read<'a>(
         variable: impl Fn(&'static str) -> Option<&'a str>,
     ) -> Result<Self, Mistake<'a>> {
-        let given = |name| variable(name).filter(|value| !value.is_empty());
-        let kind = match given(KIND) {
-            None => Kind::PassThrough,
+        let variable = |name| variable(name).filter(|value| !value.is_empty());
+        let kind = match variable(KIND) {
+            None => WaitPolicy::PassThrough,
             Some(value) => named(&KINDS, value).ok_or(Mistake {
                 variable: KIND,
                 value,
                 must: "must be passthrough, adaptive, fast, fast-local, fast-constant or ticket",
             })?,
         };
-        let fast_mutex = match given(FAST_MUTEX) {
-            None => FastMutex::Unasked,
+        let fast_mutex = match variable(FAST_MUTEX) {
+            None => FastMutexPolicy::Unset,
             Some(value) => named(&FAST_MUTEXES, value).ok_or(Mistake {
                 variable: FAST_MUTEX,
                 value,
                 must: "must be as-shipped, published, off, local or constant",
             })?,
         };
-        let replaces = !matches!(fast_mutex, FastMutex::Unasked | FastMutex::AsShipped);
-        if replaces && kind != Kind::PassThrough {
-            let value = given(FAST_MUTEX).unwrap_or_default();
+        let replaces = !matches!(
+            fast_mutex,
+            FastMutexPolicy::Unset | FastMutexPolicy::AsShipped
+        );
+        if replaces && kind != WaitPolicy::PassThrough {
+            let value = variable(FAST_MUTEX).unwrap_or_default();
             let must = "replaces one algorithm and FAIRTRIAL_LOCK another: leave one of them out";
             return Err(Mistake {
                 variable: FAST_MUTEX,
@@ -130,26 +133,26 @@ impl Config {
                 must,
             });
         }
-        let spins = match given(SPINS) {
-            None if kind == Kind::Ticket => QUEUE_LOOKS,
+        let spins = match variable(SPINS) {
+            None if kind == WaitPolicy::Ticket => QUEUE_LOOKS,
             None => FAST_SPINS,
             Some(value) => spins(value, kind)?,
         };
         Ok(Self {
             kind,
             spins,
-            counts: given(COUNT).is_some(),
+            counts: variable(COUNT).is_some(),
             fast_mutex,
         })
     }
 }
 
-fn spins(value: &str, kind: Kind) -> Result<u32, Mistake<'_>> {
+fn spins(value: &str, kind: WaitPolicy) -> Result<u32, Mistake<'_>> {
     let must = match kind {
-        Kind::PassThrough => {
+        WaitPolicy::PassThrough => {
             "is for kinds that spin; this one behaves like the program's own mutexes"
         }
-        Kind::Adaptive => {
+        WaitPolicy::Adaptive => {
             "is not for adaptive, which glibc spins for: set GLIBC_TUNABLES=glibc.pthread.mutex_spin_count=…"
         }
         _ => match value.parse() {
@@ -170,13 +173,13 @@ fn named<T: Copy>(all: &[(&str, T)], value: &str) -> Option<T> {
         .map(|(_, each)| *each)
 }
 
-fn name_of<T: Copy + PartialEq>(all: &[(&'static str, T)], asked: T) -> &'static str {
+fn name_of<T: Copy + PartialEq>(all: &[(&'static str, T)], value: T) -> &'static str {
     all.iter()
-        .find(|(_, each)| *each == asked)
+        .find(|(_, each)| *each == value)
         .map_or("none", |(name, _)| name)
 }
 
-impl Kind {
+impl WaitPolicy {
     /// As the environment spells it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -190,7 +193,7 @@ impl Kind {
     }
 }
 
-impl FastMutex {
+impl FastMutexPolicy {
     /// As the environment spells it; `none` where nothing was asked.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -218,10 +221,10 @@ mod tests {
     #[test]
     fn nothing_asked_is_the_control() {
         let quiet = Config {
-            kind: Kind::PassThrough,
+            kind: WaitPolicy::PassThrough,
             spins: FAST_SPINS,
             counts: false,
-            fast_mutex: FastMutex::Unasked,
+            fast_mutex: FastMutexPolicy::Unset,
         };
         assert_eq!(config(&[]), quiet);
         assert_eq!(

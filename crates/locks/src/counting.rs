@@ -8,7 +8,7 @@ use core::sync::atomic::AtomicU64;
 
 use crate::algorithm::Observer;
 use crate::histogram::bucket;
-use crate::sites::{Counts, SITES, Site, add};
+use crate::sites::{CallSite, CountsFile, SITES, add};
 
 const SITE_BITS: u32 = 12;
 const TIME_MASK: u64 = (1 << (u64::BITS - SITE_BITS)) - 1; // 52 days of nanoseconds, then from the beginning
@@ -17,13 +17,13 @@ const _: () = assert!(SITES == 1 << SITE_BITS);
 
 /// Watches one thread take one lock.
 #[derive(Debug)]
-pub struct Watch {
+pub struct LockWatch {
     now: fn() -> u64,
     waits_since: Option<u64>,
     spins: u64,
 }
 
-impl Watch {
+impl LockWatch {
     /// One that reads the clock `now`, nanoseconds, where it must.
     pub fn new(now: fn() -> u64) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for LockWatch {
     fn contended(&mut self) {
         self.waits_since = Some((self.now)());
     }
@@ -46,9 +46,9 @@ impl Observer for Watch {
 
 /// Since when a lock is held, and by which call site it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held(u64);
+pub struct Acquisition(u64);
 
-impl Held {
+impl Acquisition {
     /// By nobody who is counted.
     pub const NOT: u64 = 0;
 
@@ -63,7 +63,7 @@ impl Held {
     }
 
     /// Counts that it ended at `now`.
-    pub fn ended(self, counts: &Counts, now: u64) {
+    pub fn ended(self, counts: &CountsFile, now: u64) {
         let site = &counts.sites[usize::try_from(self.0).unwrap_or(0) % SITES];
         time(
             &site.holds,
@@ -74,7 +74,7 @@ impl Held {
 }
 
 /// What came of taking a lock at a call site. The word to leave in the lock, where it was taken.
-pub fn taken(counts: &Counts, number: usize, answer: c_int, watch: &Watch) -> Option<u64> {
+pub fn taken(counts: &CountsFile, number: usize, answer: c_int, watch: &LockWatch) -> Option<u64> {
     let site = &counts.sites[number];
     if let Some(since) = watch.waits_since {
         add(&site.spins, watch.spins);
@@ -93,7 +93,7 @@ pub fn taken(counts: &Counts, number: usize, answer: c_int, watch: &Watch) -> Op
 }
 
 /// The same of `pthread_mutex_trylock`.
-pub fn tried(counts: &Counts, number: usize, answer: c_int, now: fn() -> u64) -> Option<u64> {
+pub fn tried(counts: &CountsFile, number: usize, answer: c_int, now: fn() -> u64) -> Option<u64> {
     let site = &counts.sites[number];
     if answer == libc::EBUSY {
         add(&site.busy, 1);
@@ -103,12 +103,12 @@ pub fn tried(counts: &Counts, number: usize, answer: c_int, now: fn() -> u64) ->
 }
 
 /// A wait for a condition has ended, which takes the lock again.
-pub fn reacquired(counts: &Counts, number: usize, now: u64) -> u64 {
+pub fn reacquired(counts: &CountsFile, number: usize, now: u64) -> u64 {
     add(&counts.sites[number].reacquired, 1);
-    Held::word(number, now)
+    Acquisition::word(number, now)
 }
 
-fn acquired(site: &Site, number: usize, answer: c_int, now: u64) -> Option<u64> {
+fn acquired(site: &CallSite, number: usize, answer: c_int, now: u64) -> Option<u64> {
     if answer == libc::ETIMEDOUT {
         add(&site.timed_out, 1);
     }
@@ -116,7 +116,7 @@ fn acquired(site: &Site, number: usize, answer: c_int, now: u64) -> Option<u64> 
         return None;
     }
     add(&site.acquisitions, 1);
-    Some(Held::word(number, now))
+    Some(Acquisition::word(number, now))
 }
 
 fn time(histogram: &[AtomicU64], sum: &AtomicU64, nanoseconds: u64) {
@@ -132,6 +132,7 @@ mod tests {
     use core::sync::atomic::Ordering::Relaxed;
 
     use super::*;
+    use crate::sites::tests::empty;
 
     thread_local! {
         static CLOCK: Cell<u64> = const { Cell::new(1000) };
@@ -142,19 +143,11 @@ mod tests {
         CLOCK.with(|clock| clock.replace(clock.get() + 100))
     }
 
-    fn empty() -> Box<Counts> {
-        // SAFETY: every field is a number or an array of numbers, for which all zero is a value.
-        #[allow(unsafe_code)]
-        unsafe {
-            Box::<Counts>::new_zeroed().assume_init()
-        }
-    }
-
     #[test]
     fn a_free_lock_is_counted_and_its_holding_timed() {
         let counts = empty();
-        let word = taken(&counts, 7, 0, &Watch::new(now)).unwrap_or_default();
-        let held = Held::of(word);
+        let word = taken(&counts, 7, 0, &LockWatch::new(now)).unwrap_or_default();
+        let held = Acquisition::of(word);
         assert!(held.is_some());
         held.inspect(|held| held.ended(&counts, now()));
         let site = &counts.sites[7];
@@ -173,7 +166,7 @@ mod tests {
     #[test]
     fn a_taken_lock_is_waited_for() {
         let counts = empty();
-        let mut watch = Watch::new(now);
+        let mut watch = LockWatch::new(now);
         watch.contended();
         watch.spun();
         watch.spun();
@@ -191,8 +184,11 @@ mod tests {
     fn what_was_not_taken_is_not_held() {
         let counts = empty();
         assert_eq!(tried(&counts, 7, libc::EBUSY, now), None);
-        assert_eq!(taken(&counts, 7, libc::ETIMEDOUT, &Watch::new(now)), None);
-        assert_eq!(taken(&counts, 7, libc::EINVAL, &Watch::new(now)), None);
+        assert_eq!(
+            taken(&counts, 7, libc::ETIMEDOUT, &LockWatch::new(now)),
+            None
+        );
+        assert_eq!(taken(&counts, 7, libc::EINVAL, &LockWatch::new(now)), None);
         let site = &counts.sites[7];
         assert_eq!(
             [
@@ -202,23 +198,23 @@ mod tests {
             ],
             [1, 1, 0]
         );
-        assert_eq!(Held::of(Held::NOT), None);
+        assert_eq!(Acquisition::of(Acquisition::NOT), None);
     }
 
     #[test]
     fn a_clock_past_what_fits_still_gives_how_long() {
         let counts = empty();
         let since = (1 << 52) - 5;
-        let held = Held::of(Held::word(4095, since));
+        let held = Acquisition::of(Acquisition::word(4095, since));
         held.inspect(|held| held.ended(&counts, since + 12));
         assert_eq!(counts.sites[4095].hold_ns.load(Relaxed), 12);
-        assert_ne!(Held::word(0, 0), Held::NOT);
+        assert_ne!(Acquisition::word(0, 0), Acquisition::NOT);
     }
 
     #[test]
     fn the_end_of_a_wait_for_a_condition_is_told_apart() {
         let counts = empty();
-        assert_eq!(reacquired(&counts, 9, 77), Held::word(9, 77));
+        assert_eq!(reacquired(&counts, 9, 77), Acquisition::word(9, 77));
         assert_eq!(counts.sites[9].reacquired.load(Relaxed), 1);
         assert_eq!(counts.sites[9].acquisitions.load(Relaxed), 0);
     }

@@ -6,7 +6,7 @@
 
 use core::ffi::c_int;
 
-use crate::algorithm::{Algorithm, Beside, Observer, Real};
+use crate::algorithm::{Algorithm, Observer, RealMutex, SpinState};
 
 const DELAY: u32 = 4; // MY_PTHREAD_FASTMUTEX_DELAY
 const MULTIPLIER: u64 = 279_470_273; // park_rng: a power of it modulo MODULUS is the next state
@@ -17,7 +17,7 @@ const SEED: u32 = 1;
 /// As published: tries and random state are read and written beside the lock, each time.
 pub struct FastPublished;
 
-impl<R: Real + Beside> Algorithm<R> for FastPublished {
+impl<R: RealMutex + SpinState> Algorithm<R> for FastPublished {
     fn lock<O: Observer>(real: &R, observer: &mut O) -> c_int {
         let mut delay = DELAY;
         let mut tried = 0;
@@ -37,7 +37,7 @@ impl<R: Real + Beside> Algorithm<R> for FastPublished {
 /// The ticket's first variant: both in locals, the random state written back once.
 pub struct FastLocal;
 
-impl<R: Real + Beside> Algorithm<R> for FastLocal {
+impl<R: RealMutex + SpinState> Algorithm<R> for FastLocal {
     fn lock<O: Observer>(real: &R, observer: &mut O) -> c_int {
         let spins = real.spins();
         let mut state = real.random();
@@ -63,7 +63,7 @@ impl<R: Real + Beside> Algorithm<R> for FastLocal {
 /// The second variant: no randomness, the delay grows by what it grows by on average.
 pub struct FastConstant;
 
-impl<R: Real + Beside> Algorithm<R> for FastConstant {
+impl<R: RealMutex + SpinState> Algorithm<R> for FastConstant {
     fn lock<O: Observer>(real: &R, observer: &mut O) -> c_int {
         let spins = real.spins();
         let mut delay = DELAY;
@@ -80,14 +80,14 @@ impl<R: Real + Beside> Algorithm<R> for FastConstant {
 /// No spinning of its own, which is what a fast mutex does on one processor; glibc's adaptive mutex below it spins yet.
 pub struct Off;
 
-impl<R: Real> Algorithm<R> for Off {
+impl<R: RealMutex> Algorithm<R> for Off {
     fn lock<O: Observer>(real: &R, observer: &mut O) -> c_int {
         sleep(real, observer, 0)
     }
 }
 
 /// One try, and the delay where it was in vain.
-fn attempt<R: Real, O: Observer>(
+fn attempt<R: RealMutex, O: Observer>(
     real: &R,
     observer: &mut O,
     tried: u32,
@@ -105,7 +105,7 @@ fn attempt<R: Real, O: Observer>(
     None
 }
 
-fn sleep<R: Real, O: Observer>(real: &R, observer: &mut O, tried: u32) -> c_int {
+fn sleep<R: RealMutex, O: Observer>(real: &R, observer: &mut O, tried: u32) -> c_int {
     if tried == 0 {
         crate::algorithm::observed(real, observer)
     } else {

@@ -16,8 +16,8 @@ pub const fn bucket(nanoseconds: u64) -> usize {
     let octave = nanoseconds.ilog2();
     #[allow(clippy::cast_possible_truncation)] // two bits
     let fine = ((nanoseconds >> (octave - 2)) & 3) as usize;
-    let found = (octave as usize - 1) * FINE + fine;
-    if found < BUCKETS { found } else { BUCKETS - 1 }
+    let index = (octave as usize - 1) * FINE + fine;
+    if index < BUCKETS { index } else { BUCKETS - 1 }
 }
 
 /// The lowest time of a bucket in nanoseconds.

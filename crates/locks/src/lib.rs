@@ -25,12 +25,14 @@ mod word;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod preload;
 
-pub use algorithm::{Adaptive, Algorithm, Beside, Observer, Real, Unobserved, Waiting};
+pub use algorithm::{Adaptive, Algorithm, NoObserver, Observer, PassThrough, RealMutex, SpinState};
 pub use announcement::announcement;
-pub use clh::{Clh, Holder};
-pub use config::{Config, FAST_SPINS, FastMutex, Kind, MOST_SPINS, Mistake, QUEUE_LOOKS};
+pub use clh::{Clh, NodePair};
+pub use config::{
+    Config, FAST_SPINS, FastMutexPolicy, MOST_SPINS, Mistake, QUEUE_LOOKS, WaitPolicy,
+};
 pub use fast::{FastConstant, FastLocal, FastPublished, Off};
 pub use histogram::{BUCKETS, bucket, lowest};
 pub use mcs::Mcs;
-pub use queue::{Place, Queue, Ticket, Turn};
+pub use queue::{Queue, QueueMemory, Ticket, Turn};
 pub use word::{NOBODY, Node, Spin, Word};

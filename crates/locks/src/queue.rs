@@ -9,7 +9,7 @@
 
 use core::ffi::c_int;
 
-use crate::algorithm::{Algorithm, Observer, Real};
+use crate::algorithm::{Algorithm, Observer, RealMutex};
 
 const SERVED: u64 = 0xFFFF;
 const GENERATION_SHIFT: u32 = 16;
@@ -19,7 +19,7 @@ const NEXT: u64 = 1 << NEXT_SHIFT;
 const LONGEST: u16 = 60_000; // a longer queue would not be told from a short one; later threads go past it
 
 /// Where the queue of one lock lives.
-pub trait Place {
+pub trait QueueMemory {
     /// The word, with what was written before it.
     fn word(&self) -> u64;
     /// Replaces `from` by `to`, or says that it is another one by now.
@@ -28,8 +28,8 @@ pub trait Place {
     fn add(&self, value: u64) -> u64;
     /// A number that `wake` of this ticket changes, with what was written before that.
     fn wakings(&self, ticket: u16) -> u32;
-    /// Sleeps while `wakings` of this ticket is `seen`; may return for no reason.
-    fn park(&self, ticket: u16, seen: u32);
+    /// Sleeps while `wakings` of this ticket is `expected`; may return for no reason.
+    fn park(&self, ticket: u16, expected: u32);
     /// Wakes who sleeps with this ticket.
     fn wake(&self, ticket: u16);
     /// Changes with every fork: tickets of an older generation belong to threads that are not here.
@@ -41,7 +41,7 @@ pub trait Place {
 /// Tickets, as an algorithm.
 pub struct Ticket;
 
-impl<R: Real + Place> Algorithm<R> for Ticket {
+impl<R: RealMutex + QueueMemory> Algorithm<R> for Ticket {
     fn lock<O: Observer>(real: &R, observer: &mut O) -> c_int {
         let queue = Queue { place: real };
         let mut waits = false;
@@ -81,7 +81,7 @@ impl<R: Real + Place> Algorithm<R> for Ticket {
 }
 
 /// The queue of one lock.
-pub struct Queue<'a, P: Place> {
+pub struct Queue<'a, P: QueueMemory> {
     /// Where it lives.
     pub place: &'a P,
 }
@@ -93,7 +93,7 @@ pub struct Turn {
     generation: u16,
 }
 
-impl<P: Place> Queue<'_, P> {
+impl<P: QueueMemory> Queue<'_, P> {
     /// Takes the next ticket; `None` where the queue is as long as it can be.
     #[must_use]
     pub fn join(&self) -> Option<Turn> {
@@ -120,18 +120,18 @@ impl<P: Place> Queue<'_, P> {
     pub fn until_served(&self, turn: Turn, mut wait: impl FnMut()) -> bool {
         for _ in 0..=self.place.looks() {
             match self.state(self.place.word(), turn) {
-                State::Served => return true,
-                State::Void => return false,
-                State::Waits => wait(),
+                TurnState::Served => return true,
+                TurnState::Void => return false,
+                TurnState::Waits => wait(),
             }
         }
         self.place.add(SLEEPER);
         loop {
-            let seen = self.place.wakings(turn.number); // first: who passes writes the word, and then this
+            let wakings = self.place.wakings(turn.number); // first: who passes writes the word, and then this
             match self.state(self.place.word(), turn) {
-                State::Served => break,
-                State::Void => return false,
-                State::Waits => self.place.park(turn.number, seen),
+                TurnState::Served => break,
+                TurnState::Void => return false,
+                TurnState::Waits => self.place.park(turn.number, wakings),
             }
         }
         self.place.add(SLEEPER.wrapping_neg());
@@ -154,18 +154,18 @@ impl<P: Place> Queue<'_, P> {
         }
     }
 
-    fn state(&self, word: u64, turn: Turn) -> State {
+    fn state(&self, word: u64, turn: Turn) -> TurnState {
         if self.place.generation() != turn.generation || generation_of(word) != turn.generation {
-            State::Void
+            TurnState::Void
         } else if served_of(word) == turn.number {
-            State::Served
+            TurnState::Served
         } else {
-            State::Waits
+            TurnState::Waits
         }
     }
 }
 
-enum State {
+enum TurnState {
     Served,
     Waits,
     Void,

@@ -44,7 +44,7 @@ pub struct Object {
 
 /// What was counted at one place in a program.
 #[repr(C)]
-pub struct Site {
+pub struct CallSite {
     /// The return address; 0: the slot is free.
     pub address: AtomicU64,
     /// Which object it is in.
@@ -75,13 +75,13 @@ pub struct Site {
 
 /// The whole file.
 #[repr(C)]
-pub struct Counts {
+pub struct CountsFile {
     /// First.
     pub header: Header,
     /// Then.
     pub objects: [Object; OBJECTS],
     /// Last.
-    pub sites: [Site; SITES],
+    pub sites: [CallSite; SITES],
 }
 
 /// Adds to a counter that nobody orders anything by.
@@ -89,7 +89,7 @@ pub fn add(counter: &AtomicU64, value: u64) {
     counter.fetch_add(value, Relaxed);
 }
 
-impl Counts {
+impl CountsFile {
     /// The number of a call site, and whether this call was the first to see it; 0 where there is no room for it.
     pub fn site(&self, address: u64) -> (usize, bool) {
         let first = usize::try_from(address.wrapping_mul(HASH) >> 48).unwrap_or(0);
@@ -130,14 +130,14 @@ impl Counts {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn empty() -> Box<Counts> {
+    pub fn empty() -> Box<CountsFile> {
         // SAFETY: every field is a number or an array of numbers, for which all zero is a value.
         #[allow(unsafe_code)]
         unsafe {
-            Box::<Counts>::new_zeroed().assume_init()
+            Box::<CountsFile>::new_zeroed().assume_init()
         }
     }
 

@@ -27,8 +27,8 @@ pub trait Word {
     fn swap(&self, value: u32, order: Ordering) -> u32;
     /// Replaces `from` by `to` with the first order, or says by false, with the second, that it is another one by now.
     fn replace(&self, from: u32, to: u32, orders: (Ordering, Ordering)) -> bool;
-    /// Sleeps while it is `seen`; may return for no reason.
-    fn park(&self, seen: u32);
+    /// Sleeps while it is `expected`; may return for no reason.
+    fn park(&self, expected: u32);
     /// Wakes who sleeps on it.
     fn wake(&self);
     /// A moment of a loop that waits for a thread that runs.

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 pub use error::{SHORTEST_INTERVAL_MS, SHORTEST_SERVER_INTERVAL_MS, SampleError};
 pub use sampler::Sampler;
 pub use server::ServerSampler;
-pub use table::{Table, batch_rows};
+pub use table::{TelemetryTable, batch_rows};
 pub use ticker::{Ticker, Wake};
 
 /// Before ordinary processes (0), behind what an administrator made urgent (-20).

@@ -69,7 +69,7 @@ impl<'a> Cursor<'a> {
         let end = self
             .rest
             .iter()
-            .position(|found| *found == byte)
+            .position(|each| *each == byte)
             .map_or(self.rest.len(), |position| position + 1);
         self.rest = &self.rest[end..];
     }
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         let end = self
             .rest
             .iter()
-            .rposition(|found| *found == byte)
+            .rposition(|each| *each == byte)
             .map_or(0, |position| position + 1);
         self.rest = &self.rest[end..];
     }

@@ -9,21 +9,21 @@ use fairtrial_protocol::sample::Sample;
 use crate::error::SampleError;
 use crate::server::ServerSampler;
 use crate::source::counters::Counters;
-use crate::source::{self, Opened};
-use crate::table::{Table, batch_rows};
+use crate::source::{self, OpenSource};
+use crate::table::{TelemetryTable, batch_rows};
 
 /// All sources of one run.
 pub struct Sampler {
-    followed: Vec<Followed>,
+    followed: Vec<SampledSource>,
     server: Option<ServerSampler>,
     warnings: Vec<String>,
 }
 
-struct Followed {
+struct SampledSource {
     name: String,
     counters: Box<dyn Counters>,
     row: Vec<Option<u64>>,
-    table: Table,
+    table: TelemetryTable,
 }
 
 impl Sampler {
@@ -75,18 +75,18 @@ impl Sampler {
         &mut self,
         directory: &Path,
         name: String,
-        opened: Opened,
+        opened: OpenSource,
         rows: usize,
     ) -> Result<(), SampleError> {
         let (counters, missing) = opened;
         self.warnings.extend(missing);
-        let table = Table::create(
+        let table = TelemetryTable::create(
             &directory.join(format!("telemetry-{name}.arrows")),
             counters.columns(),
             rows,
         )?;
         let row = vec![None; counters.columns().len()];
-        self.followed.push(Followed {
+        self.followed.push(SampledSource {
             name,
             counters,
             row,

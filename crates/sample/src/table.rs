@@ -32,23 +32,23 @@ pub fn batch_rows(interval_ms: u32) -> usize {
 }
 
 /// One stream. What was not yet written when the process is killed is lost, at most a batch.
-pub struct Table {
+pub struct TelemetryTable {
     path: PathBuf,
     schema: Arc<Schema>,
     writer: StreamWriter<BufWriter<File>>,
     times_ns: Vec<i64>,
-    columns: Vec<Column>,
+    columns: Vec<ColumnBuffer>,
     batch_rows: usize,
 }
 
-struct Column {
+struct ColumnBuffer {
     values: Vec<u64>,
     /// Whether each value was said; looked at only if one was not.
     said: Vec<bool>,
     all_said: bool,
 }
 
-impl Table {
+impl TelemetryTable {
     /// Creates the file and writes its schema: `time_ns`, then the columns named.
     pub fn create(path: &Path, columns: &[String], batch_rows: usize) -> Result<Self, SampleError> {
         let time = Field::new("time_ns", DataType::Int64, false);
@@ -67,7 +67,10 @@ impl Table {
             schema,
             writer,
             times_ns: Vec::with_capacity(batch_rows),
-            columns: columns.iter().map(|_| Column::new(batch_rows)).collect(),
+            columns: columns
+                .iter()
+                .map(|_| ColumnBuffer::new(batch_rows))
+                .collect(),
             batch_rows,
         })
     }
@@ -120,7 +123,7 @@ impl Table {
     }
 }
 
-impl Column {
+impl ColumnBuffer {
     fn new(rows: usize) -> Self {
         Self {
             values: Vec::with_capacity(rows),

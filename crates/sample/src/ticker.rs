@@ -129,11 +129,11 @@ mod tests {
             (999_999_999, 1_000_000_000, (8, 999_999_999)),
             (1, 60_000_000_000, (67, 1)),
         ] {
-            let found = later(Timespec { tv_sec: 7, tv_nsec }, interval_ns);
-            assert_eq!((found.tv_sec, found.tv_nsec), expected);
+            let deadline = later(Timespec { tv_sec: 7, tv_nsec }, interval_ns);
+            assert_eq!((deadline.tv_sec, deadline.tv_nsec), expected);
         }
         let longest_ns = i64::from(u32::MAX) * NANOSECONDS_PER_MILLISECOND;
-        let found = later(
+        let deadline = later(
             Timespec {
                 tv_sec: 1,
                 tv_nsec: 999_999_999,
@@ -142,11 +142,11 @@ mod tests {
         );
         let sum_ns = 1_999_999_999 + longest_ns;
         assert_eq!(
-            found.tv_sec * NANOSECONDS_PER_SECOND + found.tv_nsec,
+            deadline.tv_sec * NANOSECONDS_PER_SECOND + deadline.tv_nsec,
             sum_ns
         );
         assert!(
-            found.tv_nsec < NANOSECONDS_PER_SECOND,
+            deadline.tv_nsec < NANOSECONDS_PER_SECOND,
             "or the kernel refuses it"
         );
     }

@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    fn found(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> PathBuf {
+    fn directory(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> PathBuf {
         chosen(variable, is_root).expect("a directory")
     }
 
@@ -91,13 +91,13 @@ mod tests {
             ("FAIRTRIAL_STATE_DIRECTORY", "/srv/state"),
             ("HOME", "/home/a"),
         ]);
-        assert_eq!(found(&variables, true), Path::new("/srv/state"));
-        assert_eq!(found(&variables, false), Path::new("/srv/state"));
+        assert_eq!(directory(&variables, true), Path::new("/srv/state"));
+        assert_eq!(directory(&variables, false), Path::new("/srv/state"));
     }
 
     #[test]
     fn a_relative_variable_counts_from_the_working_directory() {
-        let there = found(with(&[("FAIRTRIAL_STATE_DIRECTORY", "state")]), false);
+        let there = directory(with(&[("FAIRTRIAL_STATE_DIRECTORY", "state")]), false);
         assert_eq!(
             there,
             std::env::current_dir().expect("directory").join("state")
@@ -107,22 +107,22 @@ mod tests {
     #[test]
     fn root_has_a_system_directory_and_users_their_own() {
         assert_eq!(
-            found(with(&[("HOME", "/root")]), true),
+            directory(with(&[("HOME", "/root")]), true),
             Path::new("/var/lib/fairtrial")
         );
         assert_eq!(
-            found(with(&[("HOME", "/home/a")]), false),
+            directory(with(&[("HOME", "/home/a")]), false),
             Path::new("/home/a/.local/state/fairtrial")
         );
         let variables = with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/data/a")]);
-        assert_eq!(found(variables, false), Path::new("/data/a/fairtrial"));
+        assert_eq!(directory(variables, false), Path::new("/data/a/fairtrial"));
     }
 
     #[test]
     fn a_relative_state_home_is_ignored() {
         let variables = with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "state")]);
         assert_eq!(
-            found(variables, false),
+            directory(variables, false),
             Path::new("/home/a/.local/state/fairtrial")
         );
     }
@@ -143,8 +143,8 @@ mod tests {
             Path::new("/home/a/.local/state/fairtrial")
         );
         assert_eq!(machine(with(&[]), false, state), state);
-        let told = with(&[("FAIRTRIAL_MACHINE_DIRECTORY", "/tmp/one")]);
-        assert_eq!(machine(told, true, state), Path::new("/tmp/one"));
+        let variables = with(&[("FAIRTRIAL_MACHINE_DIRECTORY", "/tmp/one")]);
+        assert_eq!(machine(variables, true, state), Path::new("/tmp/one"));
     }
 
     #[test]

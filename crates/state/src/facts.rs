@@ -93,10 +93,9 @@ fn known(value: String) -> String {
 
 /// The nearest directory above that exists: state is made when it is first needed.
 fn existing(path: &Path) -> PathBuf {
-    let found = path
-        .ancestors()
-        .find_map(|ancestor| ancestor.canonicalize().ok());
-    found.unwrap_or_else(|| PathBuf::from("/"))
+    path.ancestors()
+        .find_map(|ancestor| ancestor.canonicalize().ok())
+        .unwrap_or_else(|| PathBuf::from("/"))
 }
 
 fn distribution(os_release: &str) -> String {

@@ -13,7 +13,7 @@ const WANTED: [&str; 4] = ["memory", "io", "blkio", "cpuset"];
 /// of version 2.
 pub fn controllers(root: &Path) -> BTreeMap<String, Controller> {
     let mounts = fs::read_to_string(root.join("proc/self/mounts")).unwrap_or_default();
-    let mut found = BTreeMap::new();
+    let mut controllers = BTreeMap::new();
     for line in mounts.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
         let [_, directory, kind, options, ..] = fields[..] else {
@@ -22,7 +22,7 @@ pub fn controllers(root: &Path) -> BTreeMap<String, Controller> {
         match kind {
             "cgroup" => {
                 for name in options.split(',').filter(|name| WANTED.contains(name)) {
-                    found.insert(name.to_owned(), controller(1, directory, true));
+                    controllers.insert(name.to_owned(), controller(1, directory, true));
                 }
             }
             "cgroup2" => {
@@ -31,14 +31,14 @@ pub fn controllers(root: &Path) -> BTreeMap<String, Controller> {
                 for name in names("cgroup.controllers") {
                     if WANTED.contains(&name.as_str()) {
                         let is_enabled = enabled.contains(&name);
-                        found.insert(name, controller(2, directory, is_enabled));
+                        controllers.insert(name, controller(2, directory, is_enabled));
                     }
                 }
             }
             _ => {}
         }
     }
-    found
+    controllers
 }
 
 fn controller(version: u8, directory: &str, enabled: bool) -> Controller {
@@ -80,16 +80,16 @@ mod tests {
             "cpuset io pids\n",
         );
         put("sys/fs/cgroup/unified/cgroup.subtree_control", "io\n");
-        let found = controllers(root.path());
-        let seen: Vec<_> = found
+        let controllers = controllers(root.path());
+        let listed: Vec<_> = controllers
             .iter()
             .map(|(name, each)| (name.as_str(), each.version, each.enabled))
             .collect();
         assert_eq!(
-            seen,
+            listed,
             [("cpuset", 2, false), ("io", 2, true), ("memory", 1, true)]
         );
-        assert_eq!(found["memory"].directory, "/sys/fs/cgroup/memory");
+        assert_eq!(controllers["memory"].directory, "/sys/fs/cgroup/memory");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Owner {
 }
 
 /// The owner asked for; nobody in particular if the agent is not root and cannot give files away.
-pub fn wanted(name: Option<&str>) -> Result<Option<Owner>, StateError> {
+pub fn owner_named(name: Option<&str>) -> Result<Option<Owner>, StateError> {
     let Some(name) = name.filter(|_| geteuid().is_root()) else {
         return Ok(None);
     };

@@ -67,7 +67,7 @@ def analyse(
     expected = expectations(plan, trials)
     steadiness = within.steadiness(selection)
     unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
-    followed = sequential.follow(plan, trials, contrast=contrast)
+    run = sequential.follow(plan, trials, contrast=contrast)
     request = Request(
         study=plan.study,
         question=plan.question,
@@ -97,15 +97,15 @@ def analyse(
             without_verdict=lambda each: bool(unmet[each.cell] & {each.baseline, each.arm}),
             steadiness=steadiness,
             fixed=plan.design.stop == "fixed",
-            followed=followed,
-            stopping=sequential.stopping(plan, followed) if selection.contrast == plan.arm else None,
+            run=run,
+            stopping=sequential.stopping(plan, run) if selection.contrast == plan.arm else None,
         ),
     )
     if plan.against_itself and selection.contrast == plan.arm:  # a condition of an A/A run can be compared as well
         return analysis.model_copy(update={"noise": noise.profile(plan, selection)})
     if not request.paired:
         return analysis
-    compared = [each for cell in analysis.cells for found in cell.comparisons.values() for each in found]
+    compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
     return analysis.model_copy(update={"floors": floors(plan, selection, compared, places=places)})
 
 
@@ -117,7 +117,7 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
     if setting.once:
         compared = _with_shares(compared, table, setting=setting)
     judged = judging.judge(
-        compared if course.followed is None else sequential.adjusted(compared, course.followed, request.metrics),
+        compared if course.run is None else sequential.adjusted(compared, course.run, request.metrics),
         metrics=request.metrics,
         setting=setting,
         without_verdict=lambda each: not course.finished or course.without_verdict(each),
@@ -214,8 +214,8 @@ def _pairs(table: Table, request: Request) -> list[_Pair]:
 
 def _compared(pair: _Pair, setting: ComparisonOptions, request: Request) -> Comparison:
     comparison = compare(pair.baseline, pair.arm, subject=pair.subject, setting=setting)
-    found = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
-    return comparison.model_copy(update={"doubts": tuple(found), "guardrail": _guardrail(pair, setting, request)})
+    reasons = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
+    return comparison.model_copy(update={"doubts": tuple(reasons), "guardrail": _guardrail(pair, setting, request)})
 
 
 def _with_power(comparison: Comparison, table: Table, *, setting: ComparisonOptions) -> Comparison:
@@ -223,15 +223,15 @@ def _with_power(comparison: Comparison, table: Table, *, setting: ComparisonOpti
     if comparison.role == "guardrail":
         return comparison
     arms = table[comparison.cell, comparison.metric]
-    found = doubts.little_power(comparison, arms[comparison.baseline], arms[comparison.arm], setting=setting)
-    return comparison.model_copy(update={"doubts": (*comparison.doubts, *found)})
+    reasons = doubts.little_power(comparison, arms[comparison.baseline], arms[comparison.arm], setting=setting)
+    return comparison.model_copy(update={"doubts": (*comparison.doubts, *reasons)})
 
 
 def _guardrail(pair: _Pair, setting: ComparisonOptions, request: Request) -> Guardrail | None:
     if pair.subject.role != "guardrail":
         return None
     metric = pair.subject.metric
-    rail = guardrails.Rail(
+    rail = guardrails.GuardrailRule(
         better=request.metrics[metric].better, margin=request.guardrail_margins.get(metric, setting.margin)
     )
     return guardrails.guarded(pair.baseline, pair.arm, rail=rail, setting=setting)
@@ -285,8 +285,8 @@ def _cells(
 
 def _summaries(arms: Mapping[str, ArmValues], *, confidence: float) -> tuple[Summary, ...]:
     """Of the levels that have a value, in the contrast's order."""
-    found = (summary(each, confidence=confidence) for each in arms.values())
-    return tuple(each for each in found if each is not None)
+    summaries = (summary(each, confidence=confidence) for each in arms.values())
+    return tuple(each for each in summaries if each is not None)
 
 
 def _run_doubts(
@@ -296,21 +296,21 @@ def _run_doubts(
     compared = {(each.cell, each.metric, each.arm) for each in judged}
     intended = [(cell, metric, level) for cell, metric in table for level in request.levels[1:]]
     absent = [each for each in intended if each not in compared]
-    found = [*run_doubts.not_compared(absent, planned=len(intended))]
+    reasons = [*run_doubts.not_compared(absent, planned=len(intended))]
     if setting.once:
-        found += run_doubts.few_blocks(
+        reasons += run_doubts.few_blocks(
             judged, paired=setting.paired, alpha=setting.alpha, family_size=setting.family_size
         )
     else:
-        found += [doubt for each in judged for doubt in sequential.rests_on_normality(each)]
+        reasons += [doubt for each in judged for doubt in sequential.rests_on_normality(each)]
     for metric in dict.fromkeys(metric for _, metric in table):
         groups = [(cell, each) for cell in request.cells for each in table[cell, metric].values()]
         cells = [[*table[cell, metric].values()] for cell in request.cells]
-        found += run_doubts.sorted_values(metric, groups)
-        found += run_doubts.drift(metric, groups, unit=request.metrics[metric].unit, advice=_on_drift(cells, setting))
+        reasons += run_doubts.sorted_values(metric, groups)
+        reasons += run_doubts.drift(metric, groups, unit=request.metrics[metric].unit, advice=_on_drift(cells, setting))
         if setting.paired and request.roles[metric] == "primary":
-            found += [*order_doubts.fixed_slots(metric, cells), *order_doubts.dependent_blocks(metric, cells)]
-    return tuple(found)
+            reasons += [*order_doubts.fixed_slots(metric, cells), *order_doubts.dependent_blocks(metric, cells)]
+    return tuple(reasons)
 
 
 def _on_drift(cells: order_doubts.Cells, setting: ComparisonOptions) -> str:

@@ -49,8 +49,8 @@ def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[Tria
 
 
 def _mean(arm: str, expectation: RangeExpectation, trials: Sequence[TrialRecord]) -> ArmMean:
-    found = [trial.scalars.get(expectation.metric, math.nan) for trial in trials]
-    values = [value for value in found if math.isfinite(value)]
+    scalars = (trial.scalars.get(expectation.metric, math.nan) for trial in trials)
+    values = [value for value in scalars if math.isfinite(value)]
     mean = math.fsum(values) / len(values) if values else None
     low = -math.inf if expectation.low is None else expectation.low
     high = math.inf if expectation.high is None else expectation.high

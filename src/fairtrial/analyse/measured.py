@@ -42,13 +42,13 @@ class ArmValues:
 
 def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> ArmValues:
     """Takes one metric out of an arm's trials."""
-    found = [trial for trial in trials if math.isfinite(trial.scalars.get(metric, math.nan))]
+    present = [trial for trial in trials if math.isfinite(trial.scalars.get(metric, math.nan))]
     return ArmValues(
         arm=arm,
-        values=t_tests.array([trial.scalars[metric] for trial in found]),
-        blocks=tuple(trial.trial.block for trial in found),
-        positions=tuple(trial.trial.position for trial in found),
-        absent=len(trials) - len(found),
+        values=t_tests.array([trial.scalars[metric] for trial in present]),
+        blocks=tuple(trial.trial.block for trial in present),
+        positions=tuple(trial.trial.position for trial in present),
+        absent=len(trials) - len(present),
     )
 
 

@@ -99,16 +99,16 @@ def _as_run(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
 
 
 def _refuse_twins(used: Sequence[TrialRecord]) -> None:
-    seen: dict[tuple[str, str, int], str] = {}
+    ids: dict[tuple[str, str, int], str] = {}
     for each in used:
         key = (each.trial.cell, each.trial.arm, each.trial.block)
-        if key in seen:
+        if key in ids:
             raise RecordError(
-                f"trials {seen[key]} and {each.trial.id} are both arm {each.trial.arm} in block "
+                f"trials {ids[key]} and {each.trial.id} are both arm {each.trial.arm} in block "
                 f"{each.trial.block} of cell {each.trial.cell}: expected one trial",
                 hint="remove one of them: the record was assembled by hand",
             )
-        seen[key] = each.trial.id
+        ids[key] = each.trial.id
 
 
 def _cells(plan: Plan, used: Sequence[TrialRecord], *, contrast: str) -> tuple[ContrastCell, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Counts, Doubt, ExpectationResult, Role, Steadiness, Stopping
-from fairtrial.analyse.sequential import Followed
+from fairtrial.analyse.sequential import SequentialRun
 from fairtrial.study.catalogue import MetricDefinition
 
 Table = Mapping[tuple[str, str], Mapping[str, ArmValues]]  # (cell, metric) → level, baseline first → values
@@ -56,7 +56,7 @@ class Course:
         without_verdict: whether a comparison gets none, because a cell is not what its name says.
         steadiness: of each trial, where it is known.
         fixed: whether the number of blocks was fixed beforehand.
-        followed: the looks that a stopping rule took, where there was one.
+        run: the looks that a stopping rule took, where there was one.
         stopping: what is reported of them.
     """
 
@@ -67,5 +67,5 @@ class Course:
     without_verdict: Callable[[Comparison], bool] = lambda _comparison: False
     steadiness: tuple[Steadiness, ...] = ()
     fixed: bool = True
-    followed: Followed | None = None
+    run: SequentialRun | None = None
     stopping: Stopping | None = None

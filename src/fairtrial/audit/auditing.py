@@ -6,7 +6,7 @@ from fairtrial.analyse.result import Result
 from fairtrial.audit.checking import findings
 from fairtrial.audit.facts import facts
 from fairtrial.audit.findings import AuditFinding, Verdict
-from fairtrial.audit.noise_floor import Floors, Repeated
+from fairtrial.audit.noise_floor import Floors, RepeatedConfiguration
 from fairtrial.audit.reading import Dataset
 
 
@@ -22,7 +22,7 @@ class Audit(Result):
     title: str
     source: str
     findings: tuple[AuditFinding, ...]
-    repeated: tuple[Repeated, ...]
+    repeated: tuple[RepeatedConfiguration, ...]
     problems: tuple[str, ...]
 
     def count(self, verdict: Verdict) -> int:

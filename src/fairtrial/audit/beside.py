@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from fairtrial.analyse.models import Analysis, Comparison, Verdict
-from fairtrial.audit.comparisons import Compared, tables
+from fairtrial.audit.comparisons import ArmComparison, tables
 from fairtrial.audit.models import Levels, Rerun
 from fairtrial.audit.reading import Dataset
 
@@ -18,14 +18,14 @@ SHOWN: Final = ("better", "worse")
 VERDICTS: Final[Mapping[Verdict, Direction]] = {"faster": "better", "slower": "worse", "equivalent": "no difference"}
 Untested = Literal["no verdict", "no evidence", "not run"]
 UNTESTED: Final[tuple[Untested, ...]] = get_args(Untested)
-Said = Literal["agree", "disagree", "only published", "only re-run", "neither", Untested]
+Agreement = Literal["agree", "disagree", "only published", "only re-run", "neither", Untested]
 
-_Here = tuple[Levels, Comparison | None, Direction | Untested]
-_NOT_RUN: Final[_Here] = ({}, None, "not run")
+_RunComparison = tuple[Levels, Comparison | None, Direction | Untested]
+_NOT_RUN: Final[_RunComparison] = ({}, None, "not run")
 
 
 @dataclass(frozen=True)
-class Beside:
+class RerunComparison:
     """One field of a published table with the run's comparison on one metric; None where the run has none.
 
     Attributes:
@@ -39,14 +39,14 @@ class Beside:
     table: str
     at: Levels
     also: Levels
-    published: Compared
+    published: ArmComparison
     there: Direction
     metric: str
-    found: Comparison | None
+    comparison: Comparison | None
     here: Direction | Untested
 
     @property
-    def said(self) -> Said:
+    def said(self) -> Agreement:
         """Whether run and publication say the same of the arm; what was not tested is neither confirmed nor refuted."""
         if self.here in UNTESTED:
             return self.here
@@ -56,49 +56,49 @@ class Beside:
         return "only published" if there else "only re-run" if here else "neither"
 
 
-def beside(dataset: Dataset, rerun: Rerun, analyses: Mapping[str, Analysis]) -> list[Beside]:
+def beside(dataset: Dataset, rerun: Rerun, analyses: Mapping[str, Analysis]) -> list[RerunComparison]:
     """Every field of every table of the publication, beside the run's analyses, by the study's factor compared."""
-    found = []
+    rows = []
     for table in tables(dataset):
         better = dataset.description.metrics[table.description.metric].better
         analysis = analyses.get(rerun.factors[table.description.contrast].name)
         for each, p_adjusted in zip(table.comparisons, table.p_adjusted, strict=True):
             there = _published(each, p_adjusted, better=better)
             for metric in rerun.metrics.get(each.metric, []):
-                here = [] if analysis is None else _found(each, metric, rerun=rerun, analysis=analysis)
-                found += [
-                    Beside(
+                here = [] if analysis is None else _comparisons(each, metric, rerun=rerun, analysis=analysis)
+                rows += [
+                    RerunComparison(
                         table=table.description.name,
                         at=each.at,
                         also=also,
                         published=each,
                         there=there,
                         metric=metric,
-                        found=comparison,
+                        comparison=comparison,
                         here=said,
                     )
                     for also, comparison, said in here or [_NOT_RUN]
                 ]
-    return found
+    return rows
 
 
-def _found(each: Compared, metric: str, *, rerun: Rerun, analysis: Analysis) -> list[_Here]:
+def _comparisons(each: ArmComparison, metric: str, *, rerun: Rerun, analysis: Analysis) -> list[_RunComparison]:
     """The run's comparisons at these levels, one for each level of factors that only the run has."""
     at = rerun.levels(each.at)
     arms = rerun.factors[each.contrast].levels
-    wanted = arms[each.first], arms[each.second]
-    found: list[_Here] = []
-    if not set(wanted) <= set(analysis.levels):
-        return found  # a size may leave an arm out
+    sides = arms[each.first], arms[each.second]
+    comparisons: list[_RunComparison] = []
+    if not set(sides) <= set(analysis.levels):
+        return comparisons  # a size may leave an arm out
     for cell in analysis.cells:
         if at.items() <= cell.levels.items():
             also = {factor: level for factor, level in cell.levels.items() if factor not in at}
-            compared = [one for one in cell.comparisons.get(metric, ()) if (one.baseline, one.arm) == wanted]
+            compared = [one for one in cell.comparisons.get(metric, ()) if (one.baseline, one.arm) == sides]
             if compared:
-                found += [(also, one, _said(one, analysis)) for one in compared]
-            elif any(summary.arm in wanted for summary in cell.summaries.get(metric, ())):
-                found.append((also, None, "no verdict"))
-    return found
+                comparisons += [(also, one, _said(one, analysis)) for one in compared]
+            elif any(summary.arm in sides for summary in cell.summaries.get(metric, ())):
+                comparisons.append((also, None, "no verdict"))
+    return comparisons
 
 
 def _said(comparison: Comparison, analysis: Analysis) -> Direction | Untested:
@@ -111,7 +111,7 @@ def _said(comparison: Comparison, analysis: Analysis) -> Direction | Untested:
     return VERDICTS.get(comparison.verdict, "open")
 
 
-def _published(each: Compared, p_adjusted: float, *, better: str) -> Direction:
+def _published(each: ArmComparison, p_adjusted: float, *, better: str) -> Direction:
     """A publication without a margin shows differences only, never that there is none."""
     if p_adjusted >= ALPHA:
         return "open"

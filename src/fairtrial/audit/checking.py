@@ -13,7 +13,7 @@ from fairtrial.audit.claims import orders as order_claims
 from fairtrial.audit.claims import single as single_claims
 from fairtrial.audit.claims.cells import p_text, percent_text
 from fairtrial.audit.claims.models import Arithmetic, Bounds, Claim
-from fairtrial.audit.comparisons import PERCENT, Compared, compared, place
+from fairtrial.audit.comparisons import PERCENT, ArmComparison, compared, place
 from fairtrial.audit.findings import TOO_LARGE, AuditFinding, Kind, Passage
 from fairtrial.audit.methods import NO_TEST
 from fairtrial.audit.models import ROutput
@@ -25,13 +25,13 @@ from fairtrial.audit.reading import Dataset
 def findings(dataset: Dataset, floors: Floors) -> Iterator[AuditFinding]:
     """Every claim and every line of R output, compared with the data, in the order of printing."""
     for claim in dataset.claims:
-        yield from _Claimed(dataset, claim, floors).results()
+        yield from _PlaceClaims(dataset, claim, floors).results()
     for line in dataset.r_output:
         yield from _r_line(dataset, line)
 
 
 @dataclass(frozen=True)
-class _Claimed:
+class _PlaceClaims:
     """One place's claims, checked."""
 
     dataset: Dataset
@@ -60,7 +60,7 @@ class _Claimed:
             yield self.place.unknown(unchecked.what, unchecked.printed, unchecked.because)
         yield from self._matrix()
 
-    def _comparisons(self) -> list[Compared]:
+    def _comparisons(self) -> list[ArmComparison]:
         return compared(self.dataset, metric=self.claim.metric, contrast=self.claim.contrast)
 
     def _untested(self) -> str:
@@ -118,7 +118,7 @@ def _arithmetic(where: Passage, claim: Arithmetic) -> AuditFinding:
     return where.checked(what, text, computed=computed, kind=None if holds else "bound")
 
 
-def r_line(of: Compared) -> dict[str, str]:
+def r_line(of: ArmComparison) -> dict[str, str]:
     """A comparison as R prints it, by column of `r_output.csv`; R subtracts second from first."""
     low, high = r_printing.numbers([-of.units.high, -of.units.low])
     mean_first, mean_second = r_printing.numbers(of.means)
@@ -137,13 +137,13 @@ def r_line(of: Compared) -> dict[str, str]:
 
 
 def _r_line(dataset: Dataset, line: ROutput) -> Iterator[AuditFinding]:
-    found = next(
+    comparison = next(
         each
         for each in compared(dataset, metric=line.metric, contrast=line.contrast)
         if each.at == line.levels and each.second == line.second
     )
     where = Passage(f"R output, {line.metric} by {line.contrast}")
-    for column, computed in r_line(found).items():
+    for column, computed in r_line(comparison).items():
         printed = getattr(line, column)
         kind: Kind | None = None if printed == computed else "differs"
         yield where.checked(f"{place(line.levels)}: {column}", printed, computed=computed, kind=kind)

@@ -22,7 +22,7 @@ PERCENT: Final = 100
 
 
 @dataclass(frozen=True)
-class Compared:
+class ArmComparison:
     """One level against the contrast's first level, other factors at `at`, trials taken as independent.
 
     Attributes:
@@ -91,23 +91,23 @@ def place(levels: Levels) -> str:
     return ", ".join(levels.values())
 
 
-def compared(dataset: Dataset, *, metric: str, contrast: str) -> list[Compared]:
+def compared(dataset: Dataset, *, metric: str, contrast: str) -> list[ArmComparison]:
     """Every later level of a contrast against its first, for each combination of the other factors.
 
     Without those that no test can be made of: an arm has fewer than two values there, or none has any spread.
     """
     first, *others = dataset.levels(contrast)
-    found = [
+    comparisons = [
         compared_at(dataset, metric=metric, contrast=contrast, at=at, levels=(first, second))
         for at in dataset.combinations(without=contrast)
         for second in others
     ]
-    return [each for each in found if each is not None]
+    return [each for each in comparisons if each is not None]
 
 
 def compared_at(
     dataset: Dataset, *, metric: str, contrast: str, at: Levels, levels: tuple[str, str]
-) -> Compared | None:
+) -> ArmComparison | None:
     """One comparison; None where no test can be made."""
     first, second = (dataset.values(metric, {**at, contrast: level}) for level in levels)
     units = t_tests.welch(first, second, confidence=CONFIDENCE)
@@ -115,7 +115,7 @@ def compared_at(
     logs = t_tests.welch(np.log(first), np.log(second), confidence=CONFIDENCE) if positive else units
     if units is None or logs is None:
         return None
-    return Compared(
+    return ArmComparison(
         metric=metric,
         contrast=contrast,
         at=at,
@@ -136,15 +136,15 @@ class Table:
     """
 
     description: TableDescription
-    comparisons: tuple[Compared, ...]
+    comparisons: tuple[ArmComparison, ...]
     p_adjusted: tuple[float, ...]
 
 
 def tables(dataset: Dataset) -> list[Table]:
     """Every table: those of the publication, then the direction it does not print."""
-    found = []
+    result = []
     for table in dataset.description.tables:
         comparisons = compared(dataset, metric=table.metric, contrast=table.contrast)
         adjusted = holm([each.logs.p for each in comparisons]).tolist()
-        found.append(Table(description=table, comparisons=tuple(comparisons), p_adjusted=tuple(adjusted)))
-    return found
+        result.append(Table(description=table, comparisons=tuple(comparisons), p_adjusted=tuple(adjusted)))
+    return result

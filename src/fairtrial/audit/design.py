@@ -46,6 +46,6 @@ def _together(dataset: Dataset) -> Iterator[str]:
         for row in dataset.rows:
             values[row[arm]].add(row[column])
         every = set().union(*values.values())
-        alone = all(len(found) == 1 for found in values.values())
+        alone = all(len(levels) == 1 for levels in values.values())
         if len(values) > 1 and alone and 1 < len(every) <= MOST_LEVELS:
             yield f"{column} changed together with {arm}: their effects cannot be separated"

@@ -26,8 +26,8 @@ def tested(dataset: Dataset, metric: str, *, sides: Sides, test: Test, confidenc
     Source: `t.test(second, first)` in R, with `var.equal = TRUE` for Student's and `paired = TRUE` for the paired one.
     """
     if test == "paired":
-        found = pairs(dataset, metric, sides=sides)
-        return found if isinstance(found, str) else t_tests.paired(*found, confidence=confidence) or NO_PAIRED_TEST
+        values = pairs(dataset, metric, sides=sides)
+        return values if isinstance(values, str) else t_tests.paired(*values, confidence=confidence) or NO_PAIRED_TEST
     first, second = (dataset.values(metric, levels) for levels in sides)
     welch = t_tests.welch(first, second, confidence=confidence)
     if welch is None:
@@ -50,10 +50,10 @@ def pairs(dataset: Dataset, metric: str, *, sides: Sides) -> tuple[Values, Value
 
 
 def _by_block(dataset: Dataset, metric: str, *, levels: Levels, block: str) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = defaultdict(list)
+    by_block: dict[str, list[float]] = defaultdict(list)
     for row in dataset.chosen(levels):
-        found[row[block].strip()].append(float(row[metric]))
-    return found
+        by_block[row[block].strip()].append(float(row[metric]))
+    return by_block
 
 
 def _student(first: Values, second: Values, *, confidence: float) -> TTest:

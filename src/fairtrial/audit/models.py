@@ -15,20 +15,20 @@ Levels = dict[str, str]  # level by factor
 Order = Literal["sequential", "rows", "unknown"]
 
 
-class Described(BaseModel):
+class DescriptionModel(BaseModel):
     """Frozen, and refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class FactorDescription(Described):
+class FactorDescription(DescriptionModel):
     """A factor: its name in prose, and its levels in order, baseline first, with what they mean."""
 
     label: str
     levels: dict[str, str]
 
 
-class MetricDescription(Described):
+class MetricDescription(DescriptionModel):
     """A metric, and with how many decimals the publication prints it."""
 
     label: str
@@ -38,7 +38,7 @@ class MetricDescription(Described):
     interval_decimals: int
 
 
-class TableDescription(Described):
+class TableDescription(DescriptionModel):
     """One table: the contrast inside each of its fields, factors of its rows and columns.
 
     Attributes:
@@ -54,7 +54,7 @@ class TableDescription(Described):
     pairs: bool = False
 
 
-class PublicationDescription(Described):
+class PublicationDescription(DescriptionModel):
     """publication.yaml.
 
     Attributes:
@@ -77,7 +77,7 @@ class PublicationDescription(Described):
     notes: list[str] = []
 
 
-class ROutput(Described):
+class ROutput(DescriptionModel):
     """One test as R printed it; R subtracts the second mean from the first.
 
     Attributes:
@@ -108,14 +108,14 @@ class ROutput(Described):
         return dict(pair.split("=", 1) for pair in self.at.split(";"))
 
 
-class RerunFactor(Described):
+class RerunFactor(DescriptionModel):
     """What the study calls a factor of the publication, and its levels by the publication's."""
 
     name: str
     levels: dict[str, str]
 
 
-class Rerun(Described):
+class Rerun(DescriptionModel):
     """rerun.yaml: how a study of this repository names what the publication varied and measured.
 
     Attributes:

@@ -26,7 +26,7 @@ NOTE: Final = "the difference of {size} is not above the noise floor of {floor} 
 
 
 @dataclass(frozen=True)
-class Repeated:
+class RepeatedConfiguration:
     """A configuration in several stretches, on one metric.
 
     Attributes:
@@ -65,15 +65,15 @@ class Floors:
         self._dataset, stretches = dataset, recognise(dataset)
         self._of_row = stretches.of_row if stretches else ()
         factors = list(dataset.description.factors)
-        found = stretches.configurations if stretches else ()
-        self._levels: list[Levels] = [dict(zip(factors, each, strict=True)) for each in found]
+        configurations = stretches.configurations if stretches else ()
+        self._levels: list[Levels] = [dict(zip(factors, each, strict=True)) for each in configurations]
         every = (
             _repeated(metric, levels, by=stretches.by, values=self._values(metric, levels))
             for metric in dataset.description.metrics
             for levels in self._levels
             if stretches
         )
-        self.repeated: tuple[Repeated, ...] = tuple(each for each in every if each is not None)
+        self.repeated: tuple[RepeatedConfiguration, ...] = tuple(each for each in every if each is not None)
 
     def note(self, claim: Claim, *, at: Levels, levels: tuple[str, str], size: float) -> str:
         """What a claimed difference, as a share, carries if it is not above the floor beside it; else nothing.
@@ -89,13 +89,13 @@ class Floors:
         return NOTE.format(size=percent(PERCENT * abs(size)), floor=percent(PERCENT * floor.share), where=floor.where)
 
     def _floor(self, claim: Claim, *, at: Levels, levels: Sequence[str]) -> _Floor | None:
-        found = []
+        floors = []
         for each in self._levels:
             level = each[claim.contrast]
             if level in levels and at.items() <= each.items():
                 other = next(name for name in (*levels, *self._dataset.levels(claim.contrast)) if name != level)
-                found.append(self._of(claim.metric, each, partner={**each, claim.contrast: other}))
-        return max((each for each in found if each), key=lambda each: each.share, default=None)
+                floors.append(self._of(claim.metric, each, partner={**each, claim.contrast: other}))
+        return max((each for each in floors if each), key=lambda each: each.share, default=None)
 
     def _of(self, metric: str, levels: Levels, *, partner: Levels) -> _Floor | None:
         means = _means(self._values(metric, levels))
@@ -110,12 +110,12 @@ class Floors:
 
     def _values(self, metric: str, levels: Levels) -> dict[int, Values]:
         """Of one configuration, by stretch, in the order of time."""
-        found: dict[int, list[float]] = {}
+        by_stretch: dict[int, list[float]] = {}
         for row, stretch in sorted(zip(range(len(self._of_row)), self._of_row, strict=True), key=lambda each: each[1]):
             values = self._dataset.rows[row]
             if all(values[factor] == level for factor, level in levels.items()):
-                found.setdefault(stretch, []).append(float(values[metric]))
-        return {stretch: t_tests.array(each) for stretch, each in found.items()}
+                by_stretch.setdefault(stretch, []).append(float(values[metric]))
+        return {stretch: t_tests.array(each) for stretch, each in by_stretch.items()}
 
 
 def percent(value: float, *, sign: str = "") -> str:
@@ -136,7 +136,7 @@ def _largest(means: Sequence[float]) -> tuple[float, int, int] | None:
     return max(apart, key=lambda each: abs(each[0]))
 
 
-def _repeated(metric: str, levels: Levels, *, by: str, values: Mapping[int, Values]) -> Repeated | None:
+def _repeated(metric: str, levels: Levels, *, by: str, values: Mapping[int, Values]) -> RepeatedConfiguration | None:
     means = _means(values)
     apart = _largest(list(means.values()))
     if apart is None:
@@ -146,7 +146,7 @@ def _repeated(metric: str, levels: Levels, *, by: str, values: Mapping[int, Valu
     stretches = list(values.values())
     test = t_tests.welch(stretches[earlier], stretches[later], confidence=1 - (1 - CONFIDENCE) / pairs)
     scale = PERCENT / abs(list(means.values())[earlier])
-    return Repeated(
+    return RepeatedConfiguration(
         metric=metric,
         levels=", ".join(levels.values()),
         by=by,

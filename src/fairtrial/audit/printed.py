@@ -61,15 +61,15 @@ def read(text: str) -> PrintedFigure:
     Raises:
         ValueError: it is no figure.
     """
-    found = _FIGURE.fullmatch(text.strip().translate(_MINUS))
-    if found is None:
+    match = _FIGURE.fullmatch(text.strip().translate(_MINUS))
+    if match is None:
         raise ValueError(_EXPECTED)
-    digits = re.sub(r"[,\s]", "", found["number"])
+    digits = re.sub(r"[,\s]", "", match["number"])
     value = Decimal(digits)
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)  # noqa: S101 - digits are neither infinite nor no number
     scientific = "e" in digits.lower()
-    return PrintedFigure(value, Decimal(1).scaleb(exponent), scientific, bound=_bound(found["bound"]))
+    return PrintedFigure(value, Decimal(1).scaleb(exponent), scientific, bound=_bound(match["bound"]))
 
 
 def _bound(sign: str) -> Bound:

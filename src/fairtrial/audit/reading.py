@@ -102,9 +102,9 @@ def rerun_by(study: str) -> tuple[str, Rerun] | None:
     """The publication with raw data that a study re-runs, by the study's name, and how; None if there is none."""
     for name in names():
         path = folder(name) / RERUN
-        found = Rerun.model_validate(_yaml(path)) if path.is_file() else None
-        if found is not None and found.study == study:
-            return name, found
+        rerun = Rerun.model_validate(_yaml(path)) if path.is_file() else None
+        if rerun is not None and rerun.study == study:
+            return name, rerun
     return None
 
 

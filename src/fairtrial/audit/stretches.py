@@ -46,9 +46,9 @@ def recognise(dataset: Dataset) -> Stretches | None:
     for by, labels, strict in _candidates(dataset):
         numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
         of_row = tuple(numbers[label] for label in labels)
-        found = tuple(_repeated(dataset, configurations, of_row, strict=strict))
-        if found:
-            return Stretches(by, of_row, found)
+        repeats = tuple(_repeated(dataset, configurations, of_row, strict=strict))
+        if repeats:
+            return Stretches(by, of_row, repeats)
     return None
 
 
@@ -82,12 +82,12 @@ def _repeated(
     rows: dict[Configuration, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for row, (configuration, stretch) in enumerate(zip(configurations, of_row, strict=True)):
         rows[configuration][stretch].append(row)
-    shortest = {name: min(len(every) for every in found.values()) for name, found in rows.items()}
+    shortest = {name: min(len(every) for every in by_stretch.values()) for name, by_stretch in rows.items()}
     if strict and min(shortest.values(), default=0) < SMALLEST:
         return
-    for name, found in rows.items():
-        long = shortest[name] >= max(SMALLEST, len(found) + 1)
-        if len(found) > 1 and long and not _changed(dataset, list(found.values())):
+    for name, by_stretch in rows.items():
+        long = shortest[name] >= max(SMALLEST, len(by_stretch) + 1)
+        if len(by_stretch) > 1 and long and not _changed(dataset, list(by_stretch.values())):
             yield name
 
 
@@ -129,8 +129,8 @@ def _times(texts: Sequence[str]) -> list[float] | None:
     """Seconds, of numbers or of ISO 8601; None if any text is neither."""
     for read in (float, lambda text: datetime.fromisoformat(text).timestamp()):
         with contextlib.suppress(ValueError):
-            found = [float(read(text)) for text in texts]
-            return found if all(math.isfinite(each) for each in found) else None
+            times = [float(read(text)) for text in texts]
+            return times if all(math.isfinite(each) for each in times) else None
     return None
 
 
@@ -139,7 +139,7 @@ def _sessions(times: Sequence[float]) -> list[int]:
     order = sorted(range(len(times)), key=times.__getitem__)
     pauses = np.diff([times[row] for row in order])
     long = pauses > LONG_PAUSE * float(np.median(pauses)) if len(pauses) else pauses > 0
-    found = [0] * len(times)
+    sessions = [0] * len(times)
     for row, number in zip(order[1:], np.cumsum(long).tolist(), strict=True):
-        found[row] = int(number)
-    return found
+        sessions[row] = int(number)
+    return sessions

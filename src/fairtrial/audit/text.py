@@ -8,7 +8,7 @@ from typing import Final
 
 from fairtrial.audit import Audit, AuditFinding
 from fairtrial.audit.findings import VERDICTS, Verdict
-from fairtrial.audit.noise_floor import Repeated, percent
+from fairtrial.audit.noise_floor import RepeatedConfiguration, percent
 from fairtrial.report.numbers import ABSENT
 from fairtrial.report.text import columns
 
@@ -29,10 +29,10 @@ def text(audit: Audit) -> Iterator[str]:
         yield f"source: {audit.source}"
     yield summary(audit)
     for verdict in IN_FULL:
-        found = [each for each in audit.findings if each.verdict == verdict]
-        if found:
-            yield from columns.heading(f"{verdict} ({len(found)})")
-            rows = [[each.where, each.what, each.printed, each.computed or ABSENT, each.why] for each in found]
+        findings = [each for each in audit.findings if each.verdict == verdict]
+        if findings:
+            yield from columns.heading(f"{verdict} ({len(findings)})")
+            rows = [[each.where, each.what, each.printed, each.computed or ABSENT, each.why] for each in findings]
             yield from columns.table(["where", "claim", "published", "recomputed", "why"], rows, left=2)
     confirmed = [each for each in audit.findings if each.verdict == "confirmed"]
     if confirmed:
@@ -70,7 +70,7 @@ def _floor(audit: Audit) -> Iterator[str]:
         yield from columns.table(["where", "claim", "published", "verdict", "note"], rows, left=2)
 
 
-def _repeated(of: Repeated) -> list[str]:
+def _repeated(of: RepeatedConfiguration) -> list[str]:
     interval = (
         "" if of.low is None or of.high is None else f" [{percent(of.low, sign='+')}, {percent(of.high, sign='+')}]"
     )
@@ -88,8 +88,8 @@ def _repeated(of: Repeated) -> list[str]:
 def page(audit: Audit, *, name: str) -> str:
     """A study's page in Markdown."""
     command = f"fairtrial audit src/fairtrial/studies/published/{name}/claims.yaml"
-    found = f"What `{command}` finds: **{summary(audit)}**. [How claims are checked](../../guides/auditing.md#audits)."
-    lines = [MARKER, "", f"# {audit.title}", "", f"Source: {audit.source}.", "", found]
+    intro = f"What `{command}` finds: **{summary(audit)}**. [How claims are checked](../../guides/auditing.md#audits)."
+    lines = [MARKER, "", f"# {audit.title}", "", f"Source: {audit.source}.", "", intro]
     if audit.repeated:
         lines += ["", "## Noise floor", "", f"| {' | '.join(FLOOR_HEADER)} |", "|---" * len(FLOOR_HEADER) + "|"]
         lines += [f"| {' | '.join(_repeated(each))} |" for each in audit.repeated]
@@ -107,18 +107,18 @@ def page(audit: Audit, *, name: str) -> str:
 
 def _grouped(findings: Sequence[AuditFinding]) -> list[AuditFinding]:
     """Confirmed figures of one test of an R output as one finding."""
-    found: list[AuditFinding] = []
+    groups: list[AuditFinding] = []
     for where, group in groupby(findings, lambda each: (each.where, each.what.partition(": ")[0])):
         each = list(group)
         if where[0].startswith(R_OUTPUT) and each[0].verdict == "confirmed":
             what = ", ".join(finding.what.partition(": ")[2] for finding in each)
             count = f"{len(each)} figures"
-            found.append(
+            groups.append(
                 AuditFinding(where[0], f"{where[1]}: {what}", printed=count, computed="the same", verdict="confirmed")
             )
         else:
-            found += each
-    return found
+            groups += each
+    return groups
 
 
 def _row(of: AuditFinding) -> str:

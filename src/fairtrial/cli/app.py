@@ -129,7 +129,7 @@ def analyse(
     """Analyse data that another tool measured. Prints comparisons, verdicts and doubts as in a report."""
     from fairtrial.cli.reading import analyse as command
 
-    asked = command.AnalyseOptions(
+    request = command.AnalyseOptions(
         values=value or [],
         arm=arm,
         by=by or [],
@@ -141,7 +141,7 @@ def analyse(
         margin=margin,
         confidence=confidence,
     )
-    command.analyse(data, asked, names=names, as_json=json)
+    command.analyse(data, request, names=names, as_json=json)
 
 
 @app.command()
@@ -174,7 +174,7 @@ def compare(
     """Compare commands by whole runs in randomised blocks. Prints a verdict and the kernel's accounting."""
     from fairtrial.cli import compare as command
 
-    wishes = command.wishes(
+    request = command.compare_options(
         commands,
         names=name or (),
         shell=shell,
@@ -191,8 +191,8 @@ def compare(
         seed=seed,
         stopping=command.stopping(stop, blocks=blocks, min_blocks=min_blocks, precision=precision),
     )
-    results = command.Results(save=save, export=export or [], fail_if=fail_if or [], output=output, runs=runs)
-    command.compare(wishes, results)
+    results = command.CompareOutputs(save=save, export=export or [], fail_if=fail_if or [], output=output, runs=runs)
+    command.compare(request, results)
 
 
 @app.command()

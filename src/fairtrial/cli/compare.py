@@ -26,7 +26,7 @@ from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import print_whole
 from fairtrial.compare import compiling, exporting, showing, trying
 from fairtrial.compare.compiling import STUDY, CompareOptions
-from fairtrial.compare.trying import Tried
+from fairtrial.compare.trying import Calibration
 from fairtrial.errors import InputError, Problem
 from fairtrial.record import Record, Writer
 from fairtrial.report.analysing import analysed
@@ -43,7 +43,7 @@ LOCAL = Section({"local": {}})
 
 
 @dataclass(frozen=True)
-class Results:
+class CompareOutputs:
     """What becomes of a comparison.
 
     Attributes:
@@ -61,7 +61,7 @@ class Results:
     runs: int | None
 
 
-def wishes(
+def compare_options(
     commands: Sequence[str], *, timeout: str, better: str | None, names: Sequence[str], **others: Any
 ) -> CompareOptions:
     """What the options ask for; `others` are the fields of `CompareOptions` as they are.
@@ -116,38 +116,38 @@ def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str |
     return chosen | ({"precision": precision} if looks and precision is not None else {})
 
 
-def compare(wishes: CompareOptions, results: Results) -> None:
+def compare(options: CompareOptions, results: CompareOutputs) -> None:
     """Compares commands, prints the verdict, and exits with 1 if it is one of `fail_if`.
 
     Raises:
         FairtrialError: a command or an option is wrong, or the run cannot go on.
         KeyboardInterrupt: the user stopped it.
     """
-    _check(wishes, results)
+    _check(options, results)
     signal.signal(signal.SIGTERM, as_interrupt)
     aside = Console(stderr=True)  # results alone go to standard output
-    metric = compiling.judged(wishes)
-    progress = OneLine(aside, metric=metric, unit=wishes.unit if wishes.metric else "s")
+    metric = compiling.judged(options)
+    progress = OneLine(aside, metric=metric, unit=options.unit if options.metric else "s")
     with _kept(results.output) as directory, progress.shown():
         with opened(LOCAL, directory=directory, progress=progress) as place:
-            tried = trying.try_out(place, wishes, runs=results.runs)
-        text = compiling.study_text(wishes, runs=tried.runs)
+            calibration = trying.try_out(place, options, runs=results.runs)
+        text = compiling.study_text(options, runs=calibration.runs)
         study, writer = _created(text, directory)
         if results.save is not None:
             results.save.write_text(text, encoding="utf-8")
-        found = _run(writer, progress)
-        analysis = analysed(found)
+        run = _run(writer, progress)
+        analysis = analysed(run)
         if results.output is not None:
-            report.write(found, analysis, found.directory / "report")
-    _show(analysis, wishes, tried=tried, results=results)
+            report.write(run, analysis, run.directory / "report")
+    _show(analysis, options, calibration=calibration, results=results)
     if results.output is not None:
-        print(f"report: {found.directory / 'report' / 'report.html'}")
+        print(f"report: {run.directory / 'report' / 'report.html'}")
     if _verdicts(analysis, study) & set(results.fail_if):
         sys.exit(FINDING)
 
 
-def _check(wishes: CompareOptions, results: Results) -> None:
-    compiling.check(wishes)
+def _check(options: CompareOptions, results: CompareOutputs) -> None:
+    compiling.check(options)
     for name in results.export:
         exporting.check(name)
     known: tuple[str, ...] = get_args(Verdict)
@@ -196,10 +196,10 @@ def _run(writer: Writer, progress: OneLine) -> Record:
     return record.read(writer.directory)
 
 
-def _show(analysis: Analysis, wishes: CompareOptions, *, tried: Tried, results: Results) -> None:
-    print_whole(Console(), showing.render(analysis, wishes, tried))
+def _show(analysis: Analysis, options: CompareOptions, *, calibration: Calibration, results: CompareOutputs) -> None:
+    print_whole(Console(), showing.render(analysis, options, calibration))
     for name in results.export:
-        content = exporting.render(name, analysis, wishes=wishes, tried=tried)
+        content = exporting.render(name, analysis, options=options, calibration=calibration)
         Path(name).write_text(content, encoding="utf-8")
 
 

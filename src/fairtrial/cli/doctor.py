@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fairtrial.doctor import PlaceObservation
     from fairtrial.record.models import Finding, Plan
-    from fairtrial.run.feasibility.study import Outlook
+    from fairtrial.run.feasibility.study import StudyFeasibility
     from fairtrial.study.resolved import Section
     from fairtrial.wire.open_place import OpenPlace
 
@@ -35,7 +35,7 @@ class PlaceFitness:
 
     place: Section
     findings: Sequence[Finding]
-    studies: Sequence[Outlook]
+    studies: Sequence[StudyFeasibility]
 
     @property
     def unfit(self) -> bool:
@@ -60,14 +60,14 @@ def doctor(word: str, *, as_json: bool) -> None:
         PlaceError: it cannot be reached.
     """
     own = places.planned(Path(word)) if places.is_study(word) else None
-    asked = places.of_plan(own) if own is not None else [places.place(word)]
+    sections = places.of_plan(own) if own is not None else [places.place(word)]
     plans = [*([own] if own is not None else []), *(places.planned(file) for file in bundled())]
-    found = [examined(place, plans) for place in asked]
+    results = [examined(place, plans) for place in sections]
     if as_json:
-        print(json.dumps({"places": [each.as_json() for each in found]}, indent=1, ensure_ascii=False))
+        print(json.dumps({"places": [each.as_json() for each in results]}, indent=1, ensure_ascii=False))
     else:
-        _print(found)
-    if any(each.unfit for each in found):
+        _print(results)
+    if any(each.unfit for each in results):
         sys.exit(FINDING)
 
 
@@ -84,11 +84,11 @@ def examined(place: Section, plans: Sequence[Plan]) -> PlaceFitness:
         PlaceError: it cannot be reached, or another session holds it.
     """
     from fairtrial.doctor import judged
-    from fairtrial.run.feasibility.study import outlooks
+    from fairtrial.run.feasibility.study import feasibilities
 
-    with looked_at(place) as (open_place, seen):
-        studies = outlooks(plans, open_place, seen, at=place)
-        return PlaceFitness(place=place, findings=judged(seen), studies=studies)
+    with looked_at(place) as (open_place, observation):
+        studies = feasibilities(plans, open_place, observation, at=place)
+        return PlaceFitness(place=place, findings=judged(observation), studies=studies)
 
 
 @contextlib.contextmanager
@@ -116,17 +116,17 @@ def looked_at(place: Section, *, boots: bool = True) -> Iterator[tuple[OpenPlace
         yield opened, look(opened, programs=PROGRAMS.values())
 
 
-def _print(found: Sequence[PlaceFitness]) -> None:
+def _print(results: Sequence[PlaceFitness]) -> None:
     from rich.console import Console
 
     from fairtrial.cli.terminal import print_whole
 
     console = Console(highlight=False)
-    for each in found:
+    for each in results:
         print_whole(console, render(each))
 
 
-def render(found: PlaceFitness) -> RenderableType:
+def render(fitness: PlaceFitness) -> RenderableType:
     """A place's findings as a table, what to do about those that are not fine, and its studies."""
     from rich.console import Group
     from rich.table import Table
@@ -137,26 +137,26 @@ def render(found: PlaceFitness) -> RenderableType:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in ("grade", "finding", "value"):
         table.add_column(column, no_wrap=True)
-    for finding in found.findings:
+    for finding in fitness.findings:
         graded = Text(finding.grade, style=STYLES[finding.grade])
         table.add_row(graded, Text(finding.name), Text(finding.value))
     studies = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in ("runs here", "study", "question"):
         studies.add_column(column, no_wrap=True)
-    for study in found.studies:
+    for study in fitness.studies:
         word, style = WORDS[study.can_run]
         studies.add_row(Text(word, style=style), Text(study.study), Text(study.question))
     return Group(
-        Text(f"place {place_of(found.place).title}: {_verdict(found)}", style="bold"),
+        Text(f"place {place_of(fitness.place).title}: {_verdict(fitness)}", style="bold"),
         Text(),
         table,
         Text(),
-        *_advice(found.findings),
+        *_advice(fitness.findings),
         Text(),
         studies,
         *(
             Text.assemble(f"{study.study}: {lack.what}\n", (f"– {lack.fix}", "dim"))
-            for study in found.studies
+            for study in fitness.studies
             for lack in study.lacks
         ),
         Text(),
@@ -174,7 +174,7 @@ def _advice(findings: Sequence[Finding]) -> Iterator[RenderableType]:
                 yield Text.assemble((grade, STYLES[grade]), said, (f"– {finding.fix}", "dim"))
 
 
-def _verdict(found: PlaceFitness) -> str:
-    counts = {grade: sum(finding.grade == grade for finding in found.findings) for grade in STYLES}
-    told = [f"{count} {grade}" for grade, count in counts.items() if count]
-    return f"{'unfit to measure on' if found.unfit else 'fit to measure on'} ({', '.join(told)})"
+def _verdict(fitness: PlaceFitness) -> str:
+    counts = {grade: sum(finding.grade == grade for finding in fitness.findings) for grade in STYLES}
+    parts = [f"{count} {grade}" for grade, count in counts.items() if count]
+    return f"{'unfit to measure on' if fitness.unfit else 'fit to measure on'} ({', '.join(parts)})"

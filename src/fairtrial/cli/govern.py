@@ -145,7 +145,7 @@ class StopSignal:
         self.by = number
 
 
-def purge(server: Server, wishes: GovernOptions) -> None:
+def purge(server: Server, options: GovernOptions) -> None:
     """Governs until it is told to end, or its time is over; prints what it decides.
 
     Raises:
@@ -155,19 +155,19 @@ def purge(server: Server, wishes: GovernOptions) -> None:
     """
     from fairtrial.run.trial.governing import Governor
 
-    request = wishes.purge().governing(server.endpoint(), duration_s=wishes.seconds)
-    with StopSignal() as told, _place(changes=not wishes.dry_run) as (place, originals):
-        governor = Governor(place, request, originals=originals, on_decision=_printer(told, as_json=wishes.as_json))
-        while told.by is None and not governor.wait(POLL_S):
+    request = options.purge().governing(server.endpoint(), duration_s=options.seconds)
+    with StopSignal() as stop, _place(changes=not options.dry_run) as (place, originals):
+        governor = Governor(place, request, originals=originals, on_decision=_printer(stop, as_json=options.as_json))
+        while stop.by is None and not governor.wait(POLL_S):
             pass
         doubt = governor.stop()
-        if told.by != signal.SIGPIPE:
-            _conclude(governor, as_json=wishes.as_json)
+        if stop.by != signal.SIGPIPE:
+            _conclude(governor, as_json=options.as_json)
     if doubt:
         raise PlaceError(doubt, hint="the server's original values are restored, unless the lines above say otherwise")
-    if told.by == signal.SIGPIPE:
+    if stop.by == signal.SIGPIPE:
         raise BrokenPipeError
-    if told.by == signal.SIGINT:
+    if stop.by == signal.SIGINT:
         raise KeyboardInterrupt
 
 
@@ -187,7 +187,7 @@ def _place(*, changes: bool) -> Iterator[tuple[OpenPlace, PurePosixPath]]:
         yield place, directory / f"originals-{os.getpid()}-{time.time_ns()}.json"
 
 
-def _printer(told: StopSignal, *, as_json: bool) -> OnDecision:
+def _printer(stop: StopSignal, *, as_json: bool) -> OnDecision:
     begun: list[int] = []
 
     def show(decision: Decision) -> None:
@@ -195,7 +195,7 @@ def _printer(told: StopSignal, *, as_json: bool) -> OnDecision:
         try:
             print(decision.model_dump_json() if as_json else _line(decision, since_ns=begun[0]), flush=True)
         except BrokenPipeError:
-            told.by = signal.SIGPIPE  # this is the stream's thread: who reads no further ends the command elsewhere
+            stop.by = signal.SIGPIPE  # this is the stream's thread: who reads no further ends the command elsewhere
 
     return show
 
@@ -203,12 +203,12 @@ def _printer(told: StopSignal, *, as_json: bool) -> OnDecision:
 def _line(decision: Decision, *, since_ns: int) -> str:
     """`   1.250 s  fewer         threads 3  batch 300  age  27 %  history 120034  age 27 % has reached 26 %`."""
     seconds = (decision.time_ns - since_ns) / NANOSECONDS_PER_MILLISECOND / 1000
-    seen = [
+    parts = [
         f"threads {decision.threads}" if decision.threads is not None else "",
         f"batch {decision.batch_size}" if decision.batch_size is not None else "",
         f"history {decision.history_list_length}" if decision.history_list_length is not None else "",
     ]
-    return f"{seconds:9.3f} s  {decision.decision:12}  {'  '.join(filter(None, [*seen, decision.reason]))}"
+    return f"{seconds:9.3f} s  {decision.decision:12}  {'  '.join(filter(None, [*parts, decision.reason]))}"
 
 
 def _conclude(governor: Governor, *, as_json: bool) -> None:

@@ -58,7 +58,7 @@ def _purge(
     """Adapt InnoDB's purge to the checkpoint age (MDEV-26356). Works from outside; restores all values at the end."""
     from fairtrial.cli import govern as command
 
-    given = {
+    values = {
         "--period": period,
         "--answer-limit": answer_limit,
         "--min-threads": min_threads,
@@ -70,6 +70,6 @@ def _purge(
         "--hysteresis": hysteresis,
         "--dry-run": dry_run,
     }
-    values = {command.OPTIONS[option]: value for option, value in given.items()}
-    wishes = command.GovernOptions(values, seconds=seconds, as_json=as_json)
-    command.purge(command.Server(socket, user, password_file), wishes)
+    parameters = {command.OPTIONS[option]: value for option, value in values.items()}
+    options = command.GovernOptions(parameters, seconds=seconds, as_json=as_json)
+    command.purge(command.Server(socket, user, password_file), options)

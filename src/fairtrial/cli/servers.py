@@ -63,7 +63,7 @@ def check(system: str, version: str | None) -> None:
     """
     from rich.console import Console
 
-    from fairtrial.cli.running.progress import Lines
+    from fairtrial.cli.running.progress import ProgressLines
     from fairtrial.run.feasibility.server import check as checked
     from fairtrial.run.opening import opened
     from fairtrial.study.resolved import Section
@@ -71,17 +71,17 @@ def check(system: str, version: str | None) -> None:
     if version is not None:
         _known(system, version)
     server = _server(system, version)
-    progress = Lines(Console(stderr=True))
+    progress = ProgressLines(Console(stderr=True))
     with opened(
         Section({"local": {"state_directory": None}}), directory=Path("servers-check"), progress=progress
     ) as place:
-        found = checked(place, server)
-    typer.echo(f"version   {found.identity.version}")
-    typer.echo(f"sha256    {found.identity.sha256}")
-    for name, fact in found.identity.facts.items():
+        status = checked(place, server)
+    typer.echo(f"version   {status.identity.version}")
+    typer.echo(f"sha256    {status.identity.sha256}")
+    for name, fact in status.identity.facts.items():
         typer.echo(f"{name:9} {fact}")
-    typer.echo(f"created   in {found.created_s:.1f} s, started in {found.started_s:.1f} s, stopped")
-    typer.echo(f"variables {len(found.options)}")
+    typer.echo(f"created   in {status.created_s:.1f} s, started in {status.started_s:.1f} s, stopped")
+    typer.echo(f"variables {len(status.options)}")
 
 
 def _server(system: str, version: str | None) -> PrivateServer[Any]:

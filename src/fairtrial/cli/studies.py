@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from fairtrial.audit import Audit, Compared, Dataset, Table
+    from fairtrial.audit import ArmComparison, Audit, Dataset, Table
     from fairtrial.audit.models import TableDescription
 
 
@@ -30,17 +30,17 @@ def listing() -> None:
     from fairtrial.report.text import columns
 
     try:
-        found = list(_ready())
+        studies = list(_ready())
     except PlaceError as error:  # names are worth having without it
-        found = [_Ready(file.stem, _question(file), "unknown", "") for file in bundled()]
+        studies = [_StudyRow(file.stem, _question(file), "unknown", "") for file in bundled()]
         typer.echo(f"cannot determine what this machine can run: {error}", err=True)
-    width = max(len(each.here) for each in found)
+    width = max(len(each.here) for each in studies)
     typer.echo("ready studies: fairtrial run studies/NAME.yaml --size SIZE")
     typer.echo(SIZES)
     typer.echo(f"  {'study':22}  {'runs here':{width}}  question")
-    for each in found:
+    for each in studies:
         typer.echo(f"  {each.name:22}  {each.here:{width}}  {each.question}")
-    lacks = [each for each in found if each.lacks]
+    lacks = [each for each in studies if each.lacks]
     if lacks:
         typer.echo("\nwhat the others lack; `fairtrial doctor STUDY` says how to fix it")
     for each in lacks:
@@ -53,7 +53,7 @@ def listing() -> None:
 
 
 @dataclass(frozen=True)
-class _Ready:
+class _StudyRow:
     """A study that comes along.
 
     Attributes:
@@ -70,31 +70,33 @@ class _Ready:
 def _written(file: Path) -> dict[str, Any]:
     from ruamel.yaml import YAML
 
-    found: dict[str, Any] = YAML(typ="safe", pure=True).load(file)
-    return found
+    document: dict[str, Any] = YAML(typ="safe", pure=True).load(file)
+    return document
 
 
 def _question(file: Path) -> str:
     return str(_written(file).get("question", ""))
 
 
-def _ready() -> Iterator[_Ready]:
+def _ready() -> Iterator[_StudyRow]:
     from fairtrial.cli import doctor, places
-    from fairtrial.run.feasibility.study import Lack, outlook
+    from fairtrial.run.feasibility.study import Lack, feasibility
     from fairtrial.study.resolved import Section
 
     local = Section({doctor.LOCAL: {}})
     servers: dict[str, list[Lack]] = {}
-    with doctor.looked_at(local, boots=False) as (place, seen):
+    with doctor.looked_at(local, boots=False) as (place, observed):
         for file in doctor.bundled():
             sizes = _written(file).get("sizes", {})
             plans = {size: places.planned(file, size=size) for size in sizes} or {"as written": places.planned(file)}
-            seen_of = {size: outlook(plan, place, seen, at=local, servers=servers) for size, plan in plans.items()}
-            yield _Ready(
+            by_size = {
+                size: feasibility(plan, place, observed, at=local, servers=servers) for size, plan in plans.items()
+            }
+            yield _StudyRow(
                 name=file.stem,
                 question=_question(file),
-                here=", ".join(size for size, found in seen_of.items() if found.can_run) or "none",
-                lacks="; ".join(f"{size}: {found.lacks[0].what}" for size, found in seen_of.items() if found.lacks),
+                here=", ".join(size for size, each in by_size.items() if each.can_run) or "none",
+                lacks="; ".join(f"{size}: {each.lacks[0].what}" for size, each in by_size.items() if each.lacks),
             )
 
 
@@ -143,7 +145,7 @@ def _title(dataset: Dataset, table: TableDescription) -> str:
     return f"{table.name}: {metric.label}, {metric.unit}, {metric.better} is better, {first} / {' / '.join(others)}"
 
 
-def _grid(dataset: Dataset, table: TableDescription, comparisons: Sequence[Compared]) -> Iterator[str]:
+def _grid(dataset: Dataset, table: TableDescription, comparisons: Sequence[ArmComparison]) -> Iterator[str]:
     """Means side by side, the interval of their difference below, as the publications print them."""
     metric = dataset.description.metrics[table.metric]
     columns = dataset.levels(table.columns) if table.columns else ("",)
@@ -151,7 +153,7 @@ def _grid(dataset: Dataset, table: TableDescription, comparisons: Sequence[Compa
     rows = []
     for row in dataset.levels(table.rows):
         for second in others:
-            found = [
+            fields = [
                 next(
                     each
                     for each in comparisons
@@ -160,19 +162,18 @@ def _grid(dataset: Dataset, table: TableDescription, comparisons: Sequence[Compa
                 for column in columns
             ]
             extra = f": {first} / {second}" if len(others) > 1 else ""
-            means = [" / ".join(f"{mean:.{metric.mean_decimals}f}" for mean in each.means) for each in found]
+            means = [" / ".join(f"{mean:.{metric.mean_decimals}f}" for mean in each.means) for each in fields]
             bounds = [
                 f"[{each.units.low:.{metric.interval_decimals}f}, {each.units.high:.{metric.interval_decimals}f}]"
-                for each in found
+                for each in fields
             ]
             rows += [[_named(dataset, table.rows, row) + extra, *means], ["", *bounds]]
     heads = [_named(dataset, table.columns, column) if table.columns else "first / second" for column in columns]
     return _boxed([["mean [95 % CI]", *heads], *rows])
 
 
-def _is_at(each: Compared, table: TableDescription, *, row: str, column: str) -> bool:
-    wanted = {table.rows: row} | ({table.columns: column} if table.columns else {})
-    return each.at == wanted
+def _is_at(each: ArmComparison, table: TableDescription, *, row: str, column: str) -> bool:
+    return each.at == {table.rows: row} | ({table.columns: column} if table.columns else {})
 
 
 def _named(dataset: Dataset, factor: str, level: str) -> str:
@@ -223,7 +224,7 @@ def _percent(bounds: tuple[float, float]) -> str:
     return f"[{bounds[0]:.2f}, {bounds[1]:.2f}]"
 
 
-def _pairs(comparisons: Sequence[Compared]) -> Iterator[str]:
+def _pairs(comparisons: Sequence[ArmComparison]) -> Iterator[str]:
     """Change in percent by trial number."""
     from fairtrial.audit.comparisons import place
 
@@ -240,8 +241,8 @@ def _disagreements(audit: Audit) -> Iterator[str]:
     agreed, contradicted = audit.count("confirmed"), [each for each in audit.findings if each.kind is not None]
     yield f"{agreed + len(contradicted)} printed figures and statements checked, {agreed} follow from the data."
     for kind in dict.fromkeys(each.kind for each in contradicted if each.kind is not None):
-        found = [each for each in contradicted if each.kind == kind]
+        findings = [each for each in contradicted if each.kind == kind]
         yield ""
-        yield f"{EXPLAINED[kind]} ({len(found)}):"
-        rows = [[each.where, each.what, each.printed, each.computed] for each in found]
+        yield f"{EXPLAINED[kind]} ({len(findings)}):"
+        rows = [[each.where, each.what, each.printed, each.computed] for each in findings]
         yield from columns.table(["where", "what", "printed", "data"], rows, left=2)

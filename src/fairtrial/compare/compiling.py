@@ -1,11 +1,11 @@
-"""Commands and wishes → a study, as the text of a study file. Pure."""
+"""Commands and options → a study, as the text of a study file. Pure."""
 
 from __future__ import annotations
 
 import io
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -68,36 +68,41 @@ class CompareOptions:
         """A name per command."""
         return self.names or tuple(LETTERS[: len(self.commands)])
 
+    @property
+    def by_label(self) -> dict[str, str]:
+        """Commands by their names."""
+        return dict(zip(self.labels, self.commands, strict=True))
+
     def run(self, command: str) -> str:
         """A command line as a study says it: without a shell, or with one by name."""
         return shlex.join(["sh", "-c", command]) if self.shell else command
 
 
-def check(wishes: CompareOptions) -> None:
+def check(options: CompareOptions) -> None:
     """Raises what is wrong with the commands before anything is started.
 
     Raises:
         InputError: with every mistake.
     """
-    count = len(wishes.commands)
+    count = len(options.commands)
     problems = []
     if count < 2:  # noqa: PLR2004 - a comparison takes two
         problems.append(Problem(f"expected at least two commands, found {count}", "compare"))
-    if wishes.names and len(wishes.names) != count:
-        problems.append(Problem(f"expected {count} names, one per command, found {len(wishes.names)}", "--name"))
-    elif not wishes.names and count > len(LETTERS):
+    if options.names and len(options.names) != count:
+        problems.append(Problem(f"expected {count} names, one per command, found {len(options.names)}", "--name"))
+    elif not options.names and count > len(LETTERS):
         message = f"expected at most {len(LETTERS)} commands without names, found {count}"
         problems.append(Problem(message, "compare", suggestion="give --name"))
     problems += [
         Problem(f"`{name}` is not a valid name: expected letters, digits, dots, dashes, underscores", "--name")
-        for name in wishes.names
+        for name in options.names
         if not _NAME.fullmatch(name)
     ]
-    if len(set(wishes.labels)) != len(wishes.labels):
+    if len(set(options.labels)) != len(options.labels):
         problems.append(Problem("two commands have the same name", "--name"))
-    named = [("compare", command) for command in wishes.commands]
-    named += [(option, text) for option, text in (("--prepare", wishes.prepare), ("--setup", wishes.setup)) if text]
-    problems += [problem for option, text in named for problem in _line(option, text, shell=wishes.shell)]
+    named = [("compare", command) for command in options.commands]
+    named += [(option, text) for option, text in (("--prepare", options.prepare), ("--setup", options.setup)) if text]
+    problems += [problem for option, text in named for problem in _line(option, text, shell=options.shell)]
     if problems:
         raise InputError(problems, hint="see `fairtrial compare --help`")
 
@@ -117,71 +122,69 @@ def _line(option: str, text: str, *, shell: bool) -> list[Problem]:
     return []
 
 
-def study_text(wishes: CompareOptions, *, runs: int) -> str:
+def study_text(options: CompareOptions, *, runs: int) -> str:
     """The study file.
 
     Args:
-        wishes: checked.
+        options: checked.
         runs: of each command in each trial.
     """
-    metric = _metric(wishes)
+    metric = _metric(options)
     workload = {
-        "directory": wishes.directory,
-        "timeout": f"{wishes.timeout_s:g}s",
-        "exit_codes": list(wishes.exit_codes),
-        "warm_ups": wishes.warm_ups,
+        "directory": options.directory,
+        "timeout": f"{options.timeout_s:g}s",
+        "exit_codes": list(options.exit_codes),
+        "warm_ups": options.warm_ups,
         "runs": runs,
-        **({"prepare": wishes.run(wishes.prepare)} if wishes.prepare else {}),
+        **({"prepare": options.run(options.prepare)} if options.prepare else {}),
         **({"metrics": metric} if metric else {}),
     }
     arms = {
-        label: {"workload": {"command": {"run": wishes.run(command), "label": label}}}
-        for label, command in zip(wishes.labels, wishes.commands, strict=True)
+        label: {"workload": {"command": {"run": options.run(command), "label": label}}}
+        for label, command in options.by_label.items()
     }
     secondary = [*([ELAPSED] if metric else []), *ACCOUNTING]
     study = {
         "study": STUDY,
-        "question": "Which is faster: " + ", ".join(f"{label} `{each}`" for label, each in _labelled(wishes)) + "?",
+        "question": "Which is faster: "
+        + ", ".join(f"{label} `{each}`" for label, each in options.by_label.items())
+        + "?",
         "workload": {"command": workload},
         "factors": {ARM: arms},
         "arm": ARM,
         "trials": {
-            "seed": wishes.seed,
-            "margin": wishes.margin,
-            "confidence": wishes.confidence,
-            **wishes.stopping,
+            "seed": options.seed,
+            "margin": options.margin,
+            "confidence": options.confidence,
+            **options.stopping,
         },
         "metrics": {"primary": list(metric) or [ELAPSED], "secondary": secondary},
     }
-    return _comment(wishes) + _yaml(study)
+    return _comment(options) + _yaml(study)
 
 
-def judged(wishes: CompareOptions) -> str:
+def judged(options: CompareOptions) -> str:
     """The primary metric's name."""
-    return next(iter(_metric(wishes)), ELAPSED)
+    return next(iter(_metric(options)), ELAPSED)
 
 
-def _labelled(wishes: CompareOptions) -> Sequence[tuple[str, str]]:
-    return list(zip(wishes.labels, wishes.commands, strict=True))
-
-
-def _metric(wishes: CompareOptions) -> dict[str, dict[str, str]]:
+def _metric(options: CompareOptions) -> dict[str, dict[str, str]]:
     """The one metric from the output, by a name made from where it stands."""
-    if wishes.metric is None:
+    if options.metric is None:
         return {}
-    by_group = "(" in wishes.metric
-    words = re.findall(r"[A-Za-z]\w*", re.sub(r"\\.|\(.*?\)", " ", wishes.metric) if by_group else wishes.metric)
+    by_group = "(" in options.metric
+    words = re.findall(r"[A-Za-z]\w*", re.sub(r"\\.|\(.*?\)", " ", options.metric) if by_group else options.metric)
     name = re.sub(r"\W+", "_", "_".join(words)).lower().strip("_") or "metric"
-    source = {"regex": wishes.metric} if by_group else {"json_path": wishes.metric}
+    source = {"regex": options.metric} if by_group else {"json_path": options.metric}
     label = " ".join(words) or "metric"
-    return {name: {**source, "unit": wishes.unit, "better": wishes.better or "lower", "label": label}}
+    return {name: {**source, "unit": options.unit, "better": options.better or "lower", "label": label}}
 
 
-def _comment(wishes: CompareOptions) -> str:
+def _comment(options: CompareOptions) -> str:
     """What a study has no word for: it is done once, by hand, before the study runs."""
-    if not wishes.setup:
+    if not options.setup:
         return ""
-    lines = "\n".join(f"#   {line}" for line in wishes.run(wishes.setup).splitlines())
+    lines = "\n".join(f"#   {line}" for line in options.run(options.setup).splitlines())
     return f"# Run once before this study:\n{lines}\n"
 
 

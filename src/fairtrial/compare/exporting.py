@@ -11,7 +11,7 @@ from typing import Final
 from fairtrial.analyse.models import Analysis
 from fairtrial.compare.compiling import CompareOptions
 from fairtrial.compare.showing import scale_of, sentences, summaries, worth_saying
-from fairtrial.compare.trying import Tried
+from fairtrial.compare.trying import Calibration
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports import STOPPED_BY
 from fairtrial.report import numbers
@@ -35,20 +35,20 @@ def check(name: str) -> None:
         raise InputError([problem], hint="give the file the suffix of its format")
 
 
-def render(name: str, analysis: Analysis, *, wishes: CompareOptions, tried: Tried) -> str:
+def render(name: str, analysis: Analysis, *, options: CompareOptions, calibration: Calibration) -> str:
     """The file's content, by the end of its name."""
     suffix = PurePath(name).suffix
     if suffix == ".csv":
-        return _csv(analysis, wishes)
-    return _json(analysis, wishes, tried) if suffix == ".json" else _markdown(analysis, wishes)
+        return _csv(analysis, options)
+    return _json(analysis, options, calibration) if suffix == ".json" else _markdown(analysis, options)
 
 
-def _csv(analysis: Analysis, wishes: CompareOptions) -> str:
+def _csv(analysis: Analysis, options: CompareOptions) -> str:
     """A row per trial, in the order in which they ran, as `fairtrial analyse` reads it: --arm name --block block.
 
     What stopped them early is a column.
     """
-    commands = dict(zip(wishes.labels, wishes.commands, strict=True))
+    commands = options.by_label
     values: dict[tuple[int, int, str], dict[str, float]] = {}
     for metric in analysis.metrics:
         for arm, each in summaries(analysis, metric).items():
@@ -64,22 +64,22 @@ def _csv(analysis: Analysis, wishes: CompareOptions) -> str:
     return stream.getvalue()
 
 
-def _json(analysis: Analysis, wishes: CompareOptions, tried: Tried) -> str:
-    floor = tried.floor
+def _json(analysis: Analysis, options: CompareOptions, calibration: Calibration) -> str:
+    floor = calibration.floor
     document = {
         "format_version": FORMAT_VERSION,
-        "commands": dict(zip(wishes.labels, wishes.commands, strict=True)),
-        "runs_per_trial": tried.runs,
+        "commands": options.by_label,
+        "runs_per_trial": calibration.runs,
         "floor": {**vars(floor)},
         "analysis": analysis.model_dump(mode="json"),
     }
     return json.dumps(finite(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _markdown(analysis: Analysis, wishes: CompareOptions) -> str:
+def _markdown(analysis: Analysis, options: CompareOptions) -> str:
     table = metric_tables(analysis)[0]
-    found = summaries(analysis, table.definition.name)
-    scale = scale_of(table.definition.unit, [each.mean for each in found.values()])
+    by_label = summaries(analysis, table.definition.name)
+    scale = scale_of(table.definition.unit, [each.mean for each in by_label.values()])
     unit = f" [{scale.unit}]" if scale.unit else ""
     interval = f"{numbers.percent(analysis.confidence)} interval"
     lines = [
@@ -87,10 +87,10 @@ def _markdown(analysis: Analysis, wishes: CompareOptions) -> str:
         "|---|---|---:|---:|---:|---:|---|",
     ]
     compared = {row.arm.arm: row.comparison for row in table.rows}
-    for label, command in zip(wishes.labels, wishes.commands, strict=True):
-        if label not in found:
+    for label, command in options.by_label.items():
+        if label not in by_label:
             continue
-        each, other = found[label], compared.get(label)
+        each, other = by_label[label], compared.get(label)
         shown = ["1", "", "baseline"]
         if other is not None:
             shown = [*change(other, scale), verdict(other, table.definition, margin=analysis.margin)]

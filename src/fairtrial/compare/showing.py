@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fairtrial.analyse.models import Analysis, Doubt, Summary
 from fairtrial.compare.compiling import ELAPSED, CompareOptions
-from fairtrial.compare.trying import Tried
+from fairtrial.compare.trying import Calibration
 from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts, kinds
 from fairtrial.report.numbers import Scale
@@ -26,15 +26,15 @@ SHORT_S: Final = 0.005  # below it, what starting a process costs is a good part
 NEAR_FLOOR: Final = 1.1  # a resident set within this of the starter's own is the starter's own
 
 
-def render(analysis: Analysis, wishes: CompareOptions, tried: Tried) -> RenderableType:
+def render(analysis: Analysis, options: CompareOptions, calibration: Calibration) -> RenderableType:
     """Everything a comparison prints at its end."""
     primary, *others = metric_tables(analysis)
-    parts: list[RenderableType] = [_commands(wishes), Text(), _title(analysis, primary), _times(analysis, primary)]
+    parts: list[RenderableType] = [_commands(options), Text(), _title(analysis, primary), _times(analysis, primary)]
     parts += [Text(sentence, style="bold") for sentence in sentences(primary)]
     parts += [Text(), _accounting(analysis, others), Text()]
-    if found := kinds(concerns(worth_saying(analysis))):
-        parts.append(Doubts(found))
-    parts += [Text(note, style="dim") for note in (*estimands(analysis), *notes(analysis, tried))]
+    if raised := kinds(concerns(worth_saying(analysis))):
+        parts.append(Doubts(raised))
+    parts += [Text(note, style="dim") for note in (*estimands(analysis), *notes(analysis, calibration))]
     return Group(*parts)
 
 
@@ -56,11 +56,11 @@ def summaries(analysis: Analysis, metric: str) -> dict[str, Summary]:
     return {summary.arm: summary for summary in analysis.cells[0].summaries[metric]}
 
 
-def _commands(wishes: CompareOptions) -> Table:
+def _commands(options: CompareOptions) -> Table:
     drawn = Table.grid(padding=(0, 2, 0, 0))
     drawn.add_column(style="bold", no_wrap=True)
     drawn.add_column(overflow="fold")
-    for label, command in zip(wishes.labels, wishes.commands, strict=True):
+    for label, command in options.by_label.items():
         drawn.add_row(Text(label), Text(command, style="cyan"))
     return drawn
 
@@ -77,10 +77,10 @@ def _times(analysis: Analysis, table: MetricTable) -> Table:
     for name in ("mean ± sd", "min … max", "ratio", f"{numbers.percent(analysis.confidence)} interval"):
         drawn.add_column(name, justify="right", no_wrap=True)
     drawn.add_column("verdict", no_wrap=True)
-    found = summaries(analysis, table.definition.name)
-    scale = scale_of(table.definition.unit, [summary.mean for summary in found.values()])
+    by_label = summaries(analysis, table.definition.name)
+    scale = scale_of(table.definition.unit, [summary.mean for summary in by_label.values()])
     compared = {row.arm.arm: row.comparison for row in table.rows}
-    for label, each in found.items():
+    for label, each in by_label.items():
         spread = numbers.ABSENT if each.sd is None else scale.value(each.sd)
         cells = [
             Text(label, style="bold"),
@@ -104,13 +104,13 @@ def _accounting(analysis: Analysis, tables: Sequence[MetricTable]) -> Table:
     for name in (*analysis.levels, *(["ratio", f"{numbers.percent(analysis.confidence)} interval"] if two else [])):
         drawn.add_column(Text(name), justify="right", no_wrap=True)
     for table in tables:
-        found = summaries(analysis, table.definition.name)
-        if all(each.mean == 0 for each in found.values()):
+        by_label = summaries(analysis, table.definition.name)
+        if all(each.mean == 0 for each in by_label.values()):
             continue
-        scale = scale_of(table.definition.unit, [each.mean for each in found.values()])
+        scale = scale_of(table.definition.unit, [each.mean for each in by_label.values()])
         label = table.definition.label
         unit = "" if label.endswith(scale.unit) else f", {scale.unit}"
-        cells = [Text(f"{label}{unit}")] + [Text(scale.value(each.mean)) for each in found.values()]
+        cells = [Text(f"{label}{unit}")] + [Text(scale.value(each.mean)) for each in by_label.values()]
         if two and table.rows:
             compared = table.rows[0].comparison
             interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
@@ -143,11 +143,11 @@ def _times_as(value: float) -> str:
     return numbers.ratio(value)
 
 
-def notes(analysis: Analysis, tried: Tried) -> Iterator[str]:
+def notes(analysis: Analysis, calibration: Calibration) -> Iterator[str]:
     """What a reader must know of how the figures came about."""
-    floor = tried.floor
-    if tried.runs > 1:
-        yield f"each trial is the mean of {tried.runs} runs"
+    floor = calibration.floor
+    if calibration.runs > 1:
+        yield f"each trial is the mean of {calibration.runs} runs"
     shortest = min(each.mean for each in summaries(analysis, ELAPSED).values())
     if shortest < SHORT_S:
         took = scale_of("s", [floor.elapsed_s])

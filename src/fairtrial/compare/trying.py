@@ -42,7 +42,7 @@ class StartupFloor:
 
 
 @dataclass(frozen=True)
-class Tried:
+class Calibration:
     """What one run of each command showed.
 
     Attributes:
@@ -56,63 +56,63 @@ class Tried:
     floor: StartupFloor
 
 
-def try_out(place: OpenPlace, wishes: CompareOptions, *, runs: int | None) -> Tried:
+def try_out(place: OpenPlace, options: CompareOptions, *, runs: int | None) -> Calibration:
     """Sets up, runs every command once, and measures what starting costs.
 
     Args:
         place: open.
-        wishes: checked.
+        options: checked.
         runs: of each command in each trial; None: as many as make a trial of `TRIAL_S`.
 
     Raises:
         InputError: a command cannot be started, or fails.
     """
-    if wishes.setup:
-        _succeed(place, wishes, wishes.setup, option="--setup")
+    if options.setup:
+        _succeed(place, options, options.setup, option="--setup")
     elapsed = {}
-    for label, command in zip(wishes.labels, wishes.commands, strict=True):
-        elapsed[label] = _shortest(place, wishes, command, label=label)
-    floor = _floor(place, wishes)
-    return Tried(elapsed_s=elapsed, runs=runs or _runs(wishes, elapsed.values()), floor=floor)
+    for label, command in options.by_label.items():
+        elapsed[label] = _shortest(place, options, command, label=label)
+    floor = _floor(place, options)
+    return Calibration(elapsed_s=elapsed, runs=runs or _runs(options, elapsed.values()), floor=floor)
 
 
-def _shortest(place: OpenPlace, wishes: CompareOptions, command: str, *, label: str) -> float:
+def _shortest(place: OpenPlace, options: CompareOptions, command: str, *, label: str) -> float:
     """Wall time of a command in seconds: of a short one the best of a few, for the first one reads files from disk."""
-    found: list[float] = []
-    while len(found) < (TRIES if not found or found[-1] < TRIAL_S else 1):
-        if wishes.prepare:
-            _succeed(place, wishes, wishes.prepare, option="--prepare")
-        found.append(_succeed(place, wishes, command, option=label))
-    return min(found)
+    times: list[float] = []
+    while len(times) < (TRIES if not times or times[-1] < TRIAL_S else 1):
+        if options.prepare:
+            _succeed(place, options, options.prepare, option="--prepare")
+        times.append(_succeed(place, options, command, option=label))
+    return min(times)
 
 
-def _runs(wishes: CompareOptions, elapsed: Iterable[float]) -> int:
+def _runs(options: CompareOptions, elapsed: Iterable[float]) -> int:
     """One where runs are long, where each is prepared, or where a figure is read from its output."""
-    if wishes.metric or wishes.prepare:
+    if options.metric or options.prepare:
         return 1
     return max(1, min(MOST_RUNS, math.ceil(TRIAL_S / max(elapsed))))
 
 
-def _succeed(place: OpenPlace, wishes: CompareOptions, command: str, *, option: str) -> float:
+def _succeed(place: OpenPlace, options: CompareOptions, command: str, *, option: str) -> float:
     """Runs a command to its end; its wall time in seconds."""
     lines: list[str] = []
     try:
         process = place.agent.spawn(
             name="command",
-            argv=shlex.split(wishes.run(command)),
-            directory=wishes.directory,
+            argv=shlex.split(options.run(command)),
+            directory=options.directory,
             on_line=lambda _stream, line: lines.append(line),
         )
     except AgentError as error:
         problem = Problem(f"cannot start `{command}`: {error}", option)
         raise InputError([problem], hint="check its spelling; what only a shell understands needs --shell") from error
     try:
-        exited = process.wait(SETUP_S if option == "--setup" else wishes.timeout_s)
+        exited = process.wait(SETUP_S if option == "--setup" else options.timeout_s)
     except TimeoutError as error:
         process.stop(1.0)
-        problem = Problem(f"`{command}` did not end within {wishes.timeout_s:g} s", option)
+        problem = Problem(f"`{command}` did not end within {options.timeout_s:g} s", option)
         raise InputError([problem], hint="raise --timeout, or give the command less to do") from error
-    allowed = (0,) if option.startswith("--") else wishes.exit_codes
+    allowed = (0,) if option.startswith("--") else options.exit_codes
     if exited.code not in allowed:
         said = "".join(f"\n  {line}" for line in lines[-OUTPUT_LINES:])
         problem = Problem(f"`{command}` ended with {how(exited)}{said}", option)
@@ -122,16 +122,16 @@ def _succeed(place: OpenPlace, wishes: CompareOptions, command: str, *, option: 
     return (exited.time_ns - process.started_ns) / 1e9
 
 
-def _floor(place: OpenPlace, wishes: CompareOptions) -> StartupFloor:
+def _floor(place: OpenPlace, options: CompareOptions) -> StartupFloor:
     """An empty program against itself, in alternating order."""
-    program = "sh -c :" if wishes.shell else "true"
+    program = "sh -c :" if options.shell else "true"
     first: list[float] = []
     second: list[float] = []
     largest = 0
     for pair in range(FLOOR_PAIRS):
         for series in (first, second) if pair % 2 else (second, first):
-            process = place.agent.spawn(name="floor", argv=shlex.split(program), directory=wishes.directory)
-            exited = process.wait(wishes.timeout_s)
+            process = place.agent.spawn(name="floor", argv=shlex.split(program), directory=options.directory)
+            exited = process.wait(options.timeout_s)
             series.append((exited.time_ns - process.started_ns) / 1e9)
             largest = max(largest, exited.usage.max_resident_bytes)
     return StartupFloor(

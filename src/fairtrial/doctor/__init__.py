@@ -24,6 +24,6 @@ def examine(place: OpenPlace) -> list[Finding]:
     return judged(look(place))
 
 
-def judged(seen: PlaceObservation) -> list[Finding]:
+def judged(observation: PlaceObservation) -> list[Finding]:
     """Every finding, in the order of the table."""
-    return [finding for group in GROUPS for finding in group.findings(seen)]
+    return [finding for group in GROUPS for finding in group.findings(observation)]

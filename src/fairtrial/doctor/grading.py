@@ -7,7 +7,7 @@ from typing import Final
 
 from fairtrial.record.models import Finding, Grade
 
-NOT_SEEN: Final = "not seen"
+UNKNOWN: Final = "not seen"
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def graded(  # noqa: PLR0913 - the fields of a finding
     return Finding(name=name, value=value, grade=grade, why=why, fix="" if grade == "fine" else fix, biases=biases)
 
 
-def unknown(name: str, *, why: str, how: str, value: str = NOT_SEEN) -> Finding:
+def unknown(name: str, *, why: str, how: str, value: str = UNKNOWN) -> Finding:
     """What could not be seen, with how to see it."""
     return Finding(name=name, value=value, grade="unknown", why=why, fix=how)
 

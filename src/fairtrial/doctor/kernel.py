@@ -15,31 +15,31 @@ from fairtrial.record.models import Finding
 CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39
 PARANOID_OWN: Final = 2  # from here on only a user's own code is counted, not the kernel's (perf_event_open(2))
 FIRST_LRU_GEN: Final = "6.1"
-WANTED_CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory")  # limits that studies set
+CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory")  # limits that studies set
 FIRST_IO_URING: Final = (5, 1)
 REFUSED: Final = "not readable by this user"
 AS_ROOT: Final = "connect to the place as root"
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 
 
-def findings(seen: PlaceObservation) -> Iterator[Finding]:
+def findings(observation: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
-    yield lru_gen(seen)
-    yield psi(seen)
-    yield cgroups(seen)
-    yield perf(seen)
-    yield bpf(seen)
-    yield kvm(seen)
-    yield io_uring(seen)
+    yield lru_gen(observation)
+    yield psi(observation)
+    yield cgroups(observation)
+    yield perf(observation)
+    yield bpf(observation)
+    yield kvm(observation)
+    yield io_uring(observation)
 
 
-def lru_gen(seen: PlaceObservation) -> Finding:
+def lru_gen(observation: PlaceObservation) -> Finding:
     """Multi-generational LRU."""
     name = "lru_gen"
     why = "the setting `lru_gen` needs a kernel with multi-generational LRU"
-    if "/sys/kernel/mm/lru_gen/enabled" in seen.refused:
+    if "/sys/kernel/mm/lru_gen/enabled" in observation.refused:
         return unknown(name, why=why, how=AS_ROOT, value=REFUSED)
-    bits = seen.text("/sys/kernel/mm/lru_gen/enabled")
+    bits = observation.text("/sys/kernel/mm/lru_gen/enabled")
     return graded(
         name=name,
         value=f"available, enabled {bits}" if bits is not None else "not supported by this kernel",
@@ -49,13 +49,13 @@ def lru_gen(seen: PlaceObservation) -> Finding:
     )
 
 
-def psi(seen: PlaceObservation) -> Finding:
+def psi(observation: PlaceObservation) -> Finding:
     """Pressure stall information."""
     name = "psi"
     why = "telemetry needs pressure stall information to separate waits for memory, disks and processors"
-    if "/proc/pressure/memory" in seen.refused:
+    if "/proc/pressure/memory" in observation.refused:
         return unknown(name, why=why, how=AS_ROOT, value=REFUSED)
-    there = "/proc/pressure/memory" in seen.files
+    there = "/proc/pressure/memory" in observation.files
     return graded(
         name=name,
         value="available" if there else "not available",
@@ -65,25 +65,25 @@ def psi(seen: PlaceObservation) -> Finding:
     )
 
 
-def cgroups(seen: PlaceObservation) -> Finding:
+def cgroups(observation: PlaceObservation) -> Finding:
     """Version and controllers: version 2 where they are there, else version 1's."""
     name = "cgroups"
     why = "control groups set limits on memory, processors and disks; only version 2 protects memory"
     unified = next(
         (
-            seen.files[path][0].split()
+            observation.files[path][0].split()
             for path in ("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers")
-            if seen.files.get(path)
+            if observation.files.get(path)
         ),
         [],
     )
-    first = [line.split() for line in seen.files.get("/proc/cgroups", ()) if not line.startswith("#")]
+    first = [line.split() for line in observation.files.get("/proc/cgroups", ()) if not line.startswith("#")]
     older = sorted(row[0] for row in first if len(row) > 1 and row[1] != "0")
     if not unified and not older:
-        if "/sys/fs/cgroup" not in seen.nodes:
+        if "/sys/fs/cgroup" not in observation.nodes:
             return unknown(name, why=why, how="mount cgroup2 at /sys/fs/cgroup", value="none mounted")
         return unknown(name, why=why, how="look at `stat -f /sys/fs/cgroup` and /proc/cgroups")
-    lacking = [controller for controller in WANTED_CONTROLLERS if controller not in unified]
+    lacking = [controller for controller in CONTROLLERS if controller not in unified]
     mode = "version 2" if not older else "versions 1 and 2" if unified else "version 1"
     value = f"{mode}: {', '.join(unified or older)}" if mode != "versions 1 and 2" else f"{mode}: {', '.join(unified)}"
     return graded(
@@ -95,15 +95,14 @@ def cgroups(seen: PlaceObservation) -> Finding:
     )
 
 
-def perf(seen: PlaceObservation) -> Finding:
+def perf(observation: PlaceObservation) -> Finding:
     """What perf may count for this user."""
     name = "perf"
     why = "probes count and profile with perf; without access to the kernel they see user code only"
-    level = seen.number("/proc/sys/kernel/perf_event_paranoid")
+    level = observation.number("/proc/sys/kernel/perf_event_paranoid")
     if level is None:
         return unknown(name, why=why, how="use a kernel with CONFIG_PERF_EVENTS", value="not supported by this kernel")
-    allowed = _may(seen, CAP_PERFMON) or _may(seen, CAP_SYS_ADMIN)
-    whole = allowed or level < PARANOID_OWN
+    whole = _may(observation, CAP_PERFMON) or _may(observation, CAP_SYS_ADMIN) or level < PARANOID_OWN
     return graded(
         name=name,
         value=f"perf_event_paranoid {level}, {'kernel and user' if whole else 'user code only'}",
@@ -113,13 +112,13 @@ def perf(seen: PlaceObservation) -> Finding:
     )
 
 
-def bpf(seen: PlaceObservation) -> Finding:
+def bpf(observation: PlaceObservation) -> Finding:
     """Whether bpftrace programs can be loaded and understand the kernel's types."""
     name = "bpf"
     why = "bpftrace probes load programs into the kernel"
-    typed = "/sys/kernel/btf/vmlinux" in seen.nodes
-    permitted = _may(seen, CAP_SYS_ADMIN) or (_may(seen, CAP_BPF) and _may(seen, CAP_PERFMON))
-    locked = "[confidentiality]" in (seen.text("/sys/kernel/security/lockdown") or "")
+    typed = "/sys/kernel/btf/vmlinux" in observation.nodes
+    permitted = _may(observation, CAP_SYS_ADMIN) or (_may(observation, CAP_BPF) and _may(observation, CAP_PERFMON))
+    locked = "[confidentiality]" in (observation.text("/sys/kernel/security/lockdown") or "")
     if locked:
         return Finding(
             name=name,
@@ -137,18 +136,18 @@ def bpf(seen: PlaceObservation) -> Finding:
     )
 
 
-def kvm(seen: PlaceObservation) -> Finding:
+def kvm(observation: PlaceObservation) -> Finding:
     """Whether guests run on the processor: a device that can be opened may still not boot a kernel."""
     name = "kvm"
     why = "without KVM a guest's processor is emulated, and its times and rates are not evidence"
     emulated = "judge counts per transaction in guests, or use a host with (nested) KVM"
-    may = seen.nodes.get("/dev/kvm")
+    may = observation.nodes.get("/dev/kvm")
     if may is None:
         return Finding(name=name, value="no /dev/kvm", grade="caution", why=why, fix=emulated)
     if may != "rw":
         fix = "add this user to the group of /dev/kvm: `usermod -aG kvm USER`"
         return Finding(name=name, value="this user cannot open /dev/kvm", grade="caution", why=why, fix=fix)
-    booted = booted_kernels(seen)
+    booted = booted_kernels(observation)
     if booted is None:
         how = "open a `vm` place: the first guest that boots shows it"
         return unknown(name, why=why, how=how, value="/dev/kvm can be opened; not yet tried")
@@ -162,27 +161,27 @@ def kvm(seen: PlaceObservation) -> Finding:
     )
 
 
-def booted_kernels(seen: PlaceObservation) -> list[bool] | None:
+def booted_kernels(observation: PlaceObservation) -> list[bool] | None:
     """What places `vm` found out since this machine booted: for each kernel, whether KVM ran it; None if nothing."""
     try:
-        known = json.loads(seen.state.get("kvm.json", ""))
-        if known["boot"] != seen.text("/proc/sys/kernel/random/boot_id"):
+        known = json.loads(observation.state.get("kvm.json", ""))
+        if known["boot"] != observation.text("/proc/sys/kernel/random/boot_id"):
             return None
         return [bool(works) for works in known["kernels"].values()] or None
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def io_uring(seen: PlaceObservation) -> Finding:
+def io_uring(observation: PlaceObservation) -> Finding:
     """Whether it may be used; a container's filter is only seen by trying, which the load engine's ceiling does."""
     name = "io_uring"
     why = "the load engine waits with io_uring, otherwise with epoll; some workloads require io_uring"
-    version = _VERSION.match(seen.facts.kernel)
+    version = _VERSION.match(observation.facts.kernel)
     if version and (int(version[1]), int(version[2])) < FIRST_IO_URING:
         return Finding(
             name=name, value="not supported by this kernel", grade="caution", why=why, fix="use kernel 5.1 or newer"
         )
-    disabled = seen.number("/proc/sys/kernel/io_uring_disabled")
+    disabled = observation.number("/proc/sys/kernel/io_uring_disabled")
     if disabled:
         return Finding(
             name=name,
@@ -191,28 +190,28 @@ def io_uring(seen: PlaceObservation) -> Finding:
             why=why,
             fix="`sysctl kernel.io_uring_disabled=0`, as root",
         )
-    tried = _interface(seen)
+    tried = _interface(observation)
     if tried == "io_uring":
         return Finding(name=name, value="used by the load engine here", grade="fine", why=why)
     if tried is not None:
         fix = "allow the io_uring system calls in the container's seccomp profile"
         return Finding(name=name, value=f"refused: the load engine uses {tried}", grade="caution", why=why, fix=fix)
-    if seen.table("/proc/self/status").get("Seccomp", "0").strip() == "0" and disabled == 0:
+    if observation.table("/proc/self/status").get("Seccomp", "0").strip() == "0" and disabled == 0:
         return Finding(name=name, value="not restricted", grade="fine", why=why)
     how = "run a study of a server here: its first drive shows it"
     return unknown(name, why=why, how=how, value="not disabled; not yet tried")
 
 
-def _interface(seen: PlaceObservation) -> str | None:
+def _interface(observation: PlaceObservation) -> str | None:
     try:
-        found = json.loads(seen.state.get("ceiling", ""))
+        ceiling = json.loads(observation.state.get("ceiling", ""))
     except ValueError:
         return None
-    interface = found.get("interface") if isinstance(found, dict) else None
+    interface = ceiling.get("interface") if isinstance(ceiling, dict) else None
     return interface if isinstance(interface, str) else None
 
 
-def _may(seen: PlaceObservation, capability: int) -> bool:
+def _may(observation: PlaceObservation, capability: int) -> bool:
     """Whether the agent has a capability (`CapEff` of /proc/self/status, hexadecimal)."""
-    held = seen.table("/proc/self/status").get("CapEff", "0").strip()
+    held = observation.table("/proc/self/status").get("CapEff", "0").strip()
     return bool(int(held or "0", 16) >> capability & 1)

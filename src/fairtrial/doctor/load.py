@@ -17,17 +17,17 @@ OTHER_LOAD: Final = GradeLimits(caution=0.05, unfit=0.25)
 BUSY_NAMED: Final = 3  # processes in the value
 
 
-def findings(seen: PlaceObservation) -> Iterator[Finding]:
+def findings(observation: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
-    yield steal(seen)
-    yield other_load(seen)
+    yield steal(observation)
+    yield other_load(observation)
 
 
-def steal(seen: PlaceObservation) -> Finding:
+def steal(observation: PlaceObservation) -> Finding:
     """Time that processors were ready and the hypervisor ran others, in the sample."""
     name = "steal"
     why = "every latency and rate includes the time that the hypervisor gives to other guests"
-    sample = spent(seen)
+    sample = spent(observation)
     if sample is None:
         return unknown(name, why=why, how="read the eighth figure of the `cpu` line of /proc/stat twice")
     grade = STEAL.grade(sample.steal)
@@ -41,18 +41,18 @@ def steal(seen: PlaceObservation) -> Finding:
     )
 
 
-def other_load(seen: PlaceObservation) -> Finding:
+def other_load(observation: PlaceObservation) -> Finding:
     """What runs before anything of this study does."""
     name = "other_load"
     why = "other programs take processors and caches from some trials but not from others"
-    sample = spent(seen)
+    sample = spent(observation)
     if sample is None:
         return unknown(name, why=why, how="look at `top` at the place")
-    guest = seen.facts.guest is not None  # booted for this: what runs is its start, and this look, which is slow there
+    guest = observation.facts.guest is not None  # booted for this: what runs is its start and this look, slow there
     grade = "fine" if guest else OTHER_LOAD.grade(sample.busy)
-    averages = (seen.text("/proc/loadavg") or "").split()
+    averages = (observation.text("/proc/loadavg") or "").split()
     load = f", load average {averages[0]}" if averages else ""
-    named = list(dict.fromkeys(process for process, _ticks in processes(seen)))
+    named = list(dict.fromkeys(process for process, _ticks in processes(observation)))
     busiest = named[: BUSY_NAMED if grade != "fine" else 1]
     top = f", most by {', '.join(busiest)}" if busiest else ""
     others = max(0, sample.runnable - 1)  # grep itself, which reads the file

@@ -162,17 +162,13 @@ class PlaceObservation:
 
     def table(self, path: str) -> dict[str, str]:
         """A file of `name: value` or `name value` lines, such as /proc/meminfo."""
-        lines = self.files.get(path, ())
-        return {name.rstrip(":"): rest.strip() for name, _, rest in (line.partition(_blank(line)) for line in lines)}
+        parts = (line.partition(":" if ":" in line else " ") for line in self.files.get(path, ()))
+        return {name: rest.strip() for name, _, rest in parts}
 
     def kibibytes(self, name: str) -> int | None:
         """An entry of /proc/meminfo."""
         value = self.table("/proc/meminfo").get(name, "").split()
         return int(value[0]) if value and value[0].isdigit() else None
-
-
-def _blank(line: str) -> str:
-    return ":" if ":" in line else " "
 
 
 def look(
@@ -189,11 +185,11 @@ def look(
     Raises:
         StreamLostError: the stream to the place ended.
     """
-    wanted = [f"{program.name} {program.version}" for program in programs]
-    script = _SCRIPT + _REFLINK + (_VERSIONS if wanted else "")
+    lines = [f"{program.name} {program.version}" for program in programs]
+    script = _SCRIPT + _REFLINK + (_VERSIONS if lines else "")
     for name, words in (("FILES", FILES), ("COUNTERS", COUNTERS), ("NODES", NODES)):
         script = script.replace(f"@{name}@", " ".join(word.lstrip("/") for word in words))
-    script = _PATH + script.replace("@PROGRAMS@", "\n".join(wanted))
+    script = _PATH + script.replace("@PROGRAMS@", "\n".join(lines))
     said: list[tuple[str, str]] = []
     process = place.agent.spawn(
         "doctor",
@@ -204,14 +200,14 @@ def look(
         process.wait(LOOK_S)
     except TimeoutError:
         process.stop(END_S)  # a dead network file system, say: what was said until then is what is known
-    return parsed(said, facts=place.facts, programs=bool(wanted))
+    return parsed(said, facts=place.facts, programs=bool(lines))
 
 
 def parsed(said: Sequence[tuple[str, str]], *, facts: Facts, programs: bool) -> PlaceObservation:
     """What the script printed, as (`stdout` or `stderr`, line)."""
     sections: dict[str, dict[str, list[str]]] = {_ONCE: {}, _FIRST: {}, _SECOND: {}}
     nodes: dict[str, str] = {}
-    found: dict[str, tuple[str, str]] = {}
+    entries: dict[str, tuple[str, str]] = {}
     state: dict[str, str] = {}
     section = ""
     for line in (line for stream, line in said if stream == "stdout"):
@@ -223,7 +219,7 @@ def parsed(said: Sequence[tuple[str, str]], *, facts: Facts, programs: bool) -> 
             nodes[f"/{path}"] = may
         elif mark == _PROGRAM:
             name, path, version = (*rest.split(" ", 2), "", "")[:3]
-            found[name] = (path, version)
+            entries[name] = (path, version)
         elif mark == _STATE:
             state |= _state(rest)
         elif section:
@@ -236,7 +232,7 @@ def parsed(said: Sequence[tuple[str, str]], *, facts: Facts, programs: bool) -> 
         second=sections[_SECOND],
         refused=frozenset(_refused(said)),
         nodes=nodes,
-        programs=found,
+        programs=entries,
         looked_for_programs=programs,
         state=state,
     )
@@ -277,9 +273,9 @@ class ProcessorShares:
     runnable: int
 
 
-def spent(seen: PlaceObservation) -> ProcessorShares | None:
+def spent(observation: PlaceObservation) -> ProcessorShares | None:
     """From both readings of /proc/stat (proc(5)); None if one is missing or nothing passed."""
-    readings = [_stat(counters.get("/proc/stat", ())) for counters in (seen.first, seen.second)]
+    readings = [_stat(counters.get("/proc/stat", ())) for counters in (observation.first, observation.second)]
     before, after = readings[0].get("cpu", []), readings[1].get("cpu", [])
     # user nice system idle iowait irq softirq steal; guest time is part of user, too
     moved = [max(0, b - a) for a, b in zip(before[:8], after[:8], strict=False)]
@@ -294,21 +290,21 @@ def spent(seen: PlaceObservation) -> ProcessorShares | None:
 
 
 def _stat(lines: Sequence[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+    counters: dict[str, list[int]] = defaultdict(list)
     for line in lines:
         name, *values = line.split()
         if name in ("cpu", "procs_running"):
-            found[name] = [int(value) for value in values]
-    return found
+            counters[name] = [int(value) for value in values]
+    return counters
 
 
-def processes(seen: PlaceObservation) -> list[tuple[str, int]]:
+def processes(observation: PlaceObservation) -> list[tuple[str, int]]:
     """Processes by the ticks they ran in the sample, most first; those that ran none are left out."""
     before, after = (
         dict(
             _process(path, lines) for path, lines in counters.items() if path.endswith("/stat") and path != "/proc/stat"
         )
-        for counters in (seen.first, seen.second)
+        for counters in (observation.first, observation.second)
     )
     ran = [(after[path][0], after[path][1] - before[path][1]) for path in after.keys() & before.keys()]
     return sorted(((name, ticks) for name, ticks in ran if ticks > 0), key=lambda each: (-each[1], each[0]))
@@ -316,17 +312,16 @@ def processes(seen: PlaceObservation) -> list[tuple[str, int]]:
 
 def _process(path: str, lines: Sequence[str]) -> tuple[str, tuple[str, int]]:
     """Name and ticks in user space and kernel (proc(5): fields 2, 14 and 15; a name may hold anything)."""
-    text = "\n".join(lines)
-    head, _, tail = text.rpartition(")")
+    head, _, tail = "\n".join(lines).rpartition(")")
     values = tail.split()
     ticks = int(values[11]) + int(values[12]) if len(values) > 12 else 0  # noqa: PLR2004 - the fields above
     return path, (head.partition("(")[2], ticks)
 
 
-def moved(seen: PlaceObservation, path: str, name: str) -> int | None:
+def moved(observation: PlaceObservation, path: str, name: str) -> int | None:
     """How far a counter of a `name value` file went up in the sample; None if it is not there."""
     readings = []
-    for counters in (seen.first, seen.second):
+    for counters in (observation.first, observation.second):
         values = dict(line.split(" ", 1) for line in counters.get(path, ()) if " " in line)
         if name not in values:
             return None

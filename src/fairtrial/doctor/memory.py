@@ -16,19 +16,19 @@ TAKEN: Final = GradeLimits(caution=0.8, unfit=0.95)  # of all memory: a study's 
 SWAP_USED: Final = 0.01  # of memory: less is what every long-running machine has put away
 
 
-def findings(seen: PlaceObservation) -> Iterator[Finding]:
+def findings(observation: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
-    yield memory_pressure(seen)
-    yield memory_available(seen)
-    yield swap(seen)
-    yield huge_pages(seen)
+    yield memory_pressure(observation)
+    yield memory_available(observation)
+    yield swap(observation)
+    yield huge_pages(observation)
 
 
-def memory_pressure(seen: PlaceObservation) -> Finding:
+def memory_pressure(observation: PlaceObservation) -> Finding:
     """Stalls of some task in the last ten seconds (avg10 of `some`)."""
     name = "memory_pressure"
     why = "a machine that is reclaiming memory evicts pages that a trial has just read"
-    some = next((line for line in seen.files.get("/proc/pressure/memory", ()) if line.startswith("some")), None)
+    some = next((line for line in observation.files.get("/proc/pressure/memory", ()) if line.startswith("some")), None)
     if some is None:
         return unknown(name, why=why, how="boot with psi=1, or use a kernel with CONFIG_PSI")
     stalled = float(dict(part.split("=") for part in some.split()[1:])["avg10"])
@@ -43,11 +43,11 @@ def memory_pressure(seen: PlaceObservation) -> Finding:
     )
 
 
-def memory_available(seen: PlaceObservation) -> Finding:
+def memory_available(observation: PlaceObservation) -> Finding:
     """What could be had without swapping."""
     name = "memory_available"
     why = "the size of the page cache decides how much a trial reads from its disk"
-    total, available = seen.kibibytes("MemTotal"), seen.kibibytes("MemAvailable")
+    total, available = observation.kibibytes("MemTotal"), observation.kibibytes("MemAvailable")
     if not total or available is None:
         return unknown(name, why=why, how="look at /proc/meminfo at the place")
     grade = TAKEN.grade(1 - available / total)
@@ -61,14 +61,14 @@ def memory_available(seen: PlaceObservation) -> Finding:
     )
 
 
-def swap(seen: PlaceObservation) -> Finding:
+def swap(observation: PlaceObservation) -> Finding:
     """What is swapped out, and whether pages move now."""
     name = "swap"
     why = "a page swapped out before a trial is read back during one"
-    total, free, memory = seen.kibibytes("SwapTotal"), seen.kibibytes("SwapFree"), seen.kibibytes("MemTotal")
+    total, free, memory = map(observation.kibibytes, ("SwapTotal", "SwapFree", "MemTotal"))
     if total is None or free is None or not memory:
         return unknown(name, why=why, how="look at `swapon --show` and /proc/meminfo at the place")
-    pages = [moved(seen, "/proc/vmstat", counter) or 0 for counter in ("pswpin", "pswpout")]
+    pages = [moved(observation, "/proc/vmstat", counter) or 0 for counter in ("pswpin", "pswpout")]
     used = total - free
     grade: Grade = "unfit" if sum(pages) > 0 else "caution" if used > SWAP_USED * memory else "fine"
     value = f"{size(used)} of {size(total)} used" if total else "none"
@@ -82,11 +82,11 @@ def swap(seen: PlaceObservation) -> Finding:
     )
 
 
-def huge_pages(seen: PlaceObservation) -> Finding:
+def huge_pages(observation: PlaceObservation) -> Finding:
     """Transparent huge pages: where they are made unasked, when and how many depends on fragmentation."""
     name = "huge_pages"
     why = "transparent huge pages depend on fragmentation, so equal trials get unequal memory"
-    enabled = seen.text("/sys/kernel/mm/transparent_hugepage/enabled")
+    enabled = observation.text("/sys/kernel/mm/transparent_hugepage/enabled")
     if enabled is None:
         return Finding(name=name, value="not supported by this kernel", grade="fine", why=why)
     chosen = enabled.partition("[")[2].partition("]")[0]

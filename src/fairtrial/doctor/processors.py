@@ -15,28 +15,28 @@ COARSE_CLOCKS: Final = ("jiffies", "refined-jiffies")  # steps of 1 to 10 ms: la
 NAMED_AT_MOST: Final = 3  # values in a line of the table
 
 
-def findings(seen: PlaceObservation) -> Iterator[Finding]:
+def findings(observation: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
-    yield frequency_scaling(seen)
-    yield boost(seen)
-    yield smt(seen)
-    yield numa(seen)
-    yield clock_source(seen)
-    yield throttling(seen)
-    yield virtualisation(seen)
+    yield frequency_scaling(observation)
+    yield boost(observation)
+    yield smt(observation)
+    yield numa(observation)
+    yield clock_source(observation)
+    yield throttling(observation)
+    yield virtualisation(observation)
 
 
-def frequency_scaling(seen: PlaceObservation) -> Finding:
+def frequency_scaling(observation: PlaceObservation) -> Finding:
     """Governor and driver. Intel's and AMD's `powersave` scales with load, every other driver's is the lowest pace."""
     name = "frequency_scaling"
     why = (
         "a processor whose frequency follows its load is slower after a pause, so results depend on the order of trials"
     )
-    governors = _counted(seen.each(f"{CPU}/cpu*/cpufreq/scaling_governor"))
+    governors = _counted(observation.each(f"{CPU}/cpu*/cpufreq/scaling_governor"))
     if not governors:
         how = "look at /sys/devices/system/cpu/cpu0/cpufreq on the host, or ask its operator for fixed frequencies"
         return unknown(name, why=why, how=how, value="not visible at this place")
-    drivers = _counted(seen.each(f"{CPU}/cpu*/cpufreq/scaling_driver"))
+    drivers = _counted(observation.each(f"{CPU}/cpu*/cpufreq/scaling_driver"))
     grade: Grade = "fine" if set(governors) == {"performance"} else "caution"
     return graded(
         name=name,
@@ -48,12 +48,12 @@ def frequency_scaling(seen: PlaceObservation) -> Finding:
     )
 
 
-def boost(seen: PlaceObservation) -> Finding:
+def boost(observation: PlaceObservation) -> Finding:
     """Turbo: Intel's driver has `no_turbo`, others `boost`, for all or for each processor."""
     name = "boost"
     why = "boost frequencies depend on temperature and on other cores, which adds noise that no setting explains"
-    no_turbo = seen.text(f"{CPU}/intel_pstate/no_turbo")
-    switches = [seen.text(f"{CPU}/cpufreq/boost"), *seen.each(f"{CPU}/cpu*/cpufreq/boost").values()]
+    no_turbo = observation.text(f"{CPU}/intel_pstate/no_turbo")
+    switches = [observation.text(f"{CPU}/cpufreq/boost"), *observation.each(f"{CPU}/cpu*/cpufreq/boost").values()]
     known = [switch == "1" for switch in switches if switch is not None]
     if no_turbo is not None:
         known = [no_turbo == "0"]
@@ -71,12 +71,12 @@ def boost(seen: PlaceObservation) -> Finding:
     )
 
 
-def smt(seen: PlaceObservation) -> Finding:
+def smt(observation: PlaceObservation) -> Finding:
     """Whether two processors are one core."""
     name = "smt"
     why = "two threads of one core share its units, so a client slows its server without showing as load"
-    pairs = set(seen.each(f"{CPU}/cpu*/topology/thread_siblings_list").values())
-    active = seen.text(f"{CPU}/smt/active")
+    pairs = set(observation.each(f"{CPU}/cpu*/topology/thread_siblings_list").values())
+    active = observation.text(f"{CPU}/smt/active")
     if active is None and not pairs:
         return unknown(name, why=why, how="look at `lscpu --extended` on the host")
     shared = sorted(pair for pair in pairs if "," in pair or "-" in pair)
@@ -91,11 +91,11 @@ def smt(seen: PlaceObservation) -> Finding:
     )
 
 
-def numa(seen: PlaceObservation) -> Finding:
+def numa(observation: PlaceObservation) -> Finding:
     """How many nodes memory is spread over."""
     name = "numa"
     why = "memory of another node is slower, and the placement of pages differs from start to start"
-    online = seen.text("/sys/devices/system/node/online")
+    online = observation.text("/sys/devices/system/node/online")
     if online is None:
         return unknown(name, why=why, how="look at `numactl --hardware` on the host")
     one = online == "0"
@@ -108,15 +108,15 @@ def numa(seen: PlaceObservation) -> Finding:
     )
 
 
-def clock_source(seen: PlaceObservation) -> Finding:
+def clock_source(observation: PlaceObservation) -> Finding:
     """What a time stamp costs."""
     name = "clock_source"
     why = "reading the clock from a device costs a microsecond or more for every time stamp of the load"
-    current = seen.text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    current = observation.text("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     if current is None:
         return unknown(name, why=why, how="look at /sys/devices/system/clocksource on the host")
     grade: Grade = "fine" if current in FAST_CLOCKS else "unfit" if current in COARSE_CLOCKS else "caution"
-    others = (seen.text("/sys/devices/system/clocksource/clocksource0/available_clocksource") or "").split()
+    others = (observation.text("/sys/devices/system/clocksource/clocksource0/available_clocksource") or "").split()
     better = next((each for each in others if each in FAST_CLOCKS), None)
     fix = f"write {better} to /sys/devices/system/clocksource/clocksource0/current_clocksource" if better else ""
     return graded(
@@ -125,18 +125,19 @@ def clock_source(seen: PlaceObservation) -> Finding:
         grade=grade,
         why=why,
         fix=fix or "boot with tsc=reliable where the processor's counter is invariant",
-        biases=seen.facts.guest is None or not seen.facts.guest.emulated,  # times are no evidence there anyway
+        biases=observation.facts.guest is None
+        or not observation.facts.guest.emulated,  # times are no evidence there anyway
     )
 
 
-def throttling(seen: PlaceObservation) -> Finding:
+def throttling(observation: PlaceObservation) -> Finding:
     """How often processors were slowed for their heat: since the boot, and in the sample."""
     name = "throttling"
     why = "a hot processor slows down until it has cooled, so results depend on what ran before"
     pattern = "thermal_throttle/"
     before, after = (
         {path: int(lines[0]) for path, lines in counters.items() if pattern in path and lines}
-        for counters in (seen.first, seen.second)
+        for counters in (observation.first, observation.second)
     )
     if not after:
         how = "look at `turbostat` or the kernel log on the host"
@@ -154,11 +155,11 @@ def throttling(seen: PlaceObservation) -> Finding:
     )
 
 
-def virtualisation(seen: PlaceObservation) -> Finding:
+def virtualisation(observation: PlaceObservation) -> Finding:
     """Whether a hypervisor stands between."""
     name = "virtualisation"
     why = "the use of caches, memory and disks by other guests of a shared machine is not visible"
-    guest = seen.facts.guest
+    guest = observation.facts.guest
     if guest is not None and guest.emulated:
         return Finding(
             name=name,
@@ -167,7 +168,7 @@ def virtualisation(seen: PlaceObservation) -> Finding:
             why="times and rates of an emulated processor are not evidence; counts are",
             fix="judge counts, or use a machine whose /dev/kvm boots a kernel",
         )
-    kind = seen.facts.virtualisation
+    kind = observation.facts.virtualisation
     if kind == "none":
         return Finding(name=name, value="none", grade="fine", why=why)
     return Finding(
@@ -181,10 +182,10 @@ def virtualisation(seen: PlaceObservation) -> Finding:
 
 def _counted(values: Mapping[str, str]) -> dict[str, int]:
     """How many processors have each value."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for value in values.values():
-        found[value] = found.get(value, 0) + 1
-    return found
+        counts[value] = counts.get(value, 0) + 1
+    return counts
 
 
 def _named(counted: Mapping[str, int]) -> str:

@@ -28,20 +28,20 @@ PROGRAMS: Final = {
 }
 
 
-def findings(seen: PlaceObservation) -> Iterator[Finding]:
+def findings(observation: PlaceObservation) -> Iterator[Finding]:
     """One for each program; none where programs were not looked for."""
-    if seen.looked_for_programs:
+    if observation.looked_for_programs:
         for program in PROGRAMS.values():
-            yield _finding(seen, program)
+            yield _finding(observation, program)
 
 
-def _finding(seen: PlaceObservation, program: Program) -> Finding:
+def _finding(observation: PlaceObservation, program: Program) -> Finding:
     """A missing program makes no place unfit: it is only needed where a study uses it."""
-    found = seen.programs.get(program.name)
+    installation = observation.programs.get(program.name)
     return graded(
         name=f"program {program.name}",
-        value=f"{found[1] or 'version unknown'} ({found[0]})" if found else "not installed",
-        grade="fine" if found else "caution",
+        value=f"{installation[1] or 'version unknown'} ({installation[0]})" if installation else "not installed",
+        grade="fine" if installation else "caution",
         why=program.use,
         fix=program.install,
     )

@@ -17,18 +17,18 @@ LEAST_FREE_KIB: Final = 64 << 10  # 64 MiB: less holds no server's log, on howev
 _KIBIBYTE: Final = 1024
 
 
-def findings(seen: PlaceObservation) -> Iterator[Finding]:
+def findings(observation: PlaceObservation) -> Iterator[Finding]:
     """All of this module, in the order of the table."""
-    yield file_system(seen)
-    yield reflink(seen)
-    yield disk_space(seen)
+    yield file_system(observation)
+    yield reflink(observation)
+    yield disk_space(observation)
 
 
-def file_system(seen: PlaceObservation) -> Finding:
+def file_system(observation: PlaceObservation) -> Finding:
     """What the state directory is on."""
     name = "file_system"
     why = "data are stored here, so all disk figures are those of this file system"
-    kind = seen.facts.file_system
+    kind = observation.facts.file_system
     if kind == "unknown":
         return unknown(name, why=why, how="look at `findmnt --target` of the state directory")
     if kind in IN_MEMORY:
@@ -42,11 +42,11 @@ def file_system(seen: PlaceObservation) -> Finding:
     return Finding(name=name, value=kind, grade="fine", why=why)
 
 
-def reflink(seen: PlaceObservation) -> Finding:
+def reflink(observation: PlaceObservation) -> Finding:
     """Whether prepared data come back in constant time."""
     name = "reflink"
     why = "without reflinks, prepared data are copied before every trial, which takes time and warms caches"
-    can = seen.state.get("reflink")
+    can = observation.state.get("reflink")
     if can is None:
         how = "run a study here once, or give the place a `state_directory` that this user may write to"
         return unknown(name, why=why, how=how, value="not tried: the state directory does not exist")
@@ -69,12 +69,12 @@ def more_room(facts: Facts) -> str:
     return "free some space there, or give the place a `state_directory` on a larger disk"
 
 
-def disk_space(seen: PlaceObservation) -> Finding:
+def disk_space(observation: PlaceObservation) -> Finding:
     """What is free, and of how much."""
     name = "disk_space"
     why = "a nearly full disk writes more slowly, and a run that fills it fails"
-    whole, available = (int(seen.state.get(key, "0")) for key in ("size_kib", "available_kib"))
-    free = available or seen.facts.free_bytes // _KIBIBYTE
+    whole, available = (int(observation.state.get(key, "0")) for key in ("size_kib", "available_kib"))
+    free = available or observation.facts.free_bytes // _KIBIBYTE
     if not whole and not free:
         return unknown(name, why=why, how="look at `df` of the state directory")
     grade: Grade = FULL.grade(1 - available / whole) if whole else "fine"
@@ -85,6 +85,6 @@ def disk_space(seen: PlaceObservation) -> Finding:
         value=f"{size(free)} free{total}",
         grade=grade,
         why=why,
-        fix=more_room(seen.facts),
+        fix=more_room(observation.facts),
         biases=grade == "unfit",
     )

@@ -46,7 +46,7 @@ class HistoryOptions:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class _ScaledSeries:
     """A series on the scale it is judged on, with p and the starts of its segments.
 
     Attributes:
@@ -92,34 +92,34 @@ def examine(series: Sequence[Series], *, options: HistoryOptions, left_out: dict
     prepared = [_prepare(each, options) for each in series]
     tested = [each.p for each in prepared if each.p is not None]
     adjusted = iter(benjamini_hochberg(t_tests.array(tested)).tolist())
-    found = [
+    results = [
         _examined(each, p_adjusted=None if each.p is None else float(next(adjusted)), options=options)
         for each in prepared
     ]
-    alarms = [each.alarm for each in found if each.alarm is not None]
+    alarms = [each.alarm for each in results if each.alarm is not None]
     raised = iter(holm([alarm.p for alarm in alarms]).tolist())
-    judged = [_judged(each, raised, options) for each in found]
+    judged = [_judged(each, raised, options) for each in results]
     return History(alpha=options.alpha, alarm_alpha=options.alarm_alpha, series=tuple(judged), left_out=left_out or {})
 
 
-def _prepare(series: Series, options: HistoryOptions) -> _Prepared:
+def _prepare(series: Series, options: HistoryOptions) -> _ScaledSeries:
     points = series.points[-MOST:]
     values = t_tests.array([point.estimate for point in points])
     _, exponent = math.frexp(float(np.abs(values).max()))
     size = 1.0 if series.positive else math.ldexp(1.0, exponent - 1)
     scaled = ranks.settled(np.log(values) if series.positive else values / size, rounding=ROUNDING)
-    found = noise(scaled) if len(points) >= FEWEST_TO_ALARM else None
+    scatter = noise(scaled) if len(points) >= FEWEST_TO_ALARM else None
     margin = series.margin if options.margin is None else options.margin
     p: float | None = None
     starts: list[int] = []
-    if found is not None and len(points) >= segments.FEWEST:
+    if scatter is not None and len(points) >= segments.FEWEST:
         p, starts = segments.segment(scaled, alpha=options.alpha)
-    return _Prepared(
+    return _ScaledSeries(
         series=series,
         points=points,
         scaled=scaled,
         size=size,
-        noise=found,
+        noise=scatter,
         margin=margin or 0.0,
         p=p,
         starts=starts,
@@ -127,7 +127,7 @@ def _prepare(series: Series, options: HistoryOptions) -> _Prepared:
     )
 
 
-def _examined(of: _Prepared, *, p_adjusted: float | None, options: HistoryOptions) -> SeriesResult:
+def _examined(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOptions) -> SeriesResult:
     bounds = [0, *of.starts, len(of.points)]
     return SeriesResult(
         series=of.name,
@@ -156,9 +156,9 @@ def _examined(of: _Prepared, *, p_adjusted: float | None, options: HistoryOption
     )
 
 
-def _changes(of: _Prepared, bounds: Sequence[int], options: HistoryOptions) -> list[LevelChange]:
+def _changes(of: _ScaledSeries, bounds: Sequence[int], options: HistoryOptions) -> list[LevelChange]:
     levels = [float(np.median(of.scaled[a:b])) for a, b in pairwise(bounds)]
-    found = []
+    changes = []
     for number, start in enumerate(bounds[1:-1], start=1):
         assert of.noise is not None  # noqa: S101 - without noise there is one segment
         move = levels[number] - levels[number - 1]
@@ -168,7 +168,7 @@ def _changes(of: _Prepared, bounds: Sequence[int], options: HistoryOptions) -> l
         returned = [
             level for level in levels[number + 1 :] if abs(level - levels[number - 1]) < abs(move) / 2
         ]  # nearer to the old level than to the new one
-        found.append(
+        changes.append(
             LevelChange(
                 index=start,
                 run=of.points[start].run,
@@ -185,7 +185,7 @@ def _changes(of: _Prepared, bounds: Sequence[int], options: HistoryOptions) -> l
                 known=_known(of, start, options),
             )
         )
-    return found
+    return changes
 
 
 def _differing(before: SeriesPoint, after: SeriesPoint) -> dict[str, tuple[str, str]]:
@@ -194,7 +194,7 @@ def _differing(before: SeriesPoint, after: SeriesPoint) -> dict[str, tuple[str, 
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
-def _spikes(of: _Prepared) -> list[Spike]:
+def _spikes(of: _ScaledSeries) -> list[Spike]:
     """Points far from their segment; after a constant, every other value but the newest, which is judged at once."""
     if of.noise is None:
         return []
@@ -216,7 +216,7 @@ def _spikes(of: _Prepared) -> list[Spike]:
     ]
 
 
-def _alarm(of: _Prepared, options: HistoryOptions) -> Alarm | None:
+def _alarm(of: _ScaledSeries, options: HistoryOptions) -> Alarm | None:
     """The newest point against its constant or the last segment; neighbours that are alike count for less."""
     if of.noise is None or len(of.points) < FEWEST_TO_ALARM:
         return None
@@ -254,7 +254,7 @@ def _p_by_rank(move: float, earlier: Values) -> float:
     return min(1.0, 2 * (farther + 1) / (len(earlier) + 1) * beyond)
 
 
-def _extra(of: _Prepared) -> float:
+def _extra(of: _ScaledSeries) -> float:
     """Variance that the newest point has beyond that of its forerunners, by its trials: fewer trials, wider point."""
     errors = [point.standard_error for point in of.points]
     if errors[-1] is None or any(error is None for error in errors):
@@ -271,7 +271,7 @@ def _judged(of: SeriesResult, adjusted: Iterator[float], options: HistoryOptions
     return of.model_copy(update={"alarm": of.alarm.model_copy(update={"p_adjusted": p, "raised": raised})})
 
 
-def _known(of: _Prepared, index: int, options: HistoryOptions) -> KnownChange | None:
+def _known(of: _ScaledSeries, index: int, options: HistoryOptions) -> KnownChange | None:
     near = {point.run for point in of.points[max(0, index - KNOWN_REACH) : index + KNOWN_REACH + 1]}
     return next(
         (
@@ -283,17 +283,17 @@ def _known(of: _Prepared, index: int, options: HistoryOptions) -> KnownChange | 
     )
 
 
-def _doubts(of: _Prepared, *, p_adjusted: float | None, options: HistoryOptions) -> list[str]:
-    found = []
+def _doubts(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOptions) -> list[str]:
+    doubts = []
     p = of.p
     n = len(of.points)
     if n < segments.FEWEST:
-        found.append(f"change points need at least {segments.FEWEST} points, found {n}")
+        doubts.append(f"change points need at least {segments.FEWEST} points, found {n}")
     elif of.noise is None:
-        found.append("the points do not vary: there is no noise to compare a change with")
+        doubts.append("the points do not vary: there is no noise to compare a change with")
     if p is not None and p_adjusted is not None and p <= options.alpha < p_adjusted:
-        found.append(
+        doubts.append(
             f"p = {p:.3g} on its own, but {p_adjusted:.3g} among all series examined (Benjamini–Hochberg): "
             "the change may be due to chance"
         )
-    return found
+    return doubts

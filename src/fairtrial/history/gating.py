@@ -123,13 +123,13 @@ def interval_in_words(of: Interval) -> str:
     return f" [{numbers.change(of.low)}, {numbers.change(of.high)}]"
 
 
-def _matters(found: LevelChange | Alarm) -> bool:
-    return found.relevant and found.direction != "better" and found.known is None
+def _matters(change: LevelChange | Alarm) -> bool:
+    return change.relevant and change.direction != "better" and change.known is None
 
 
-def _size(of: SeriesResult, found: LevelChange | Alarm) -> str:
-    difference = found.difference if isinstance(found, LevelChange) else found.value - found.expected
-    return size_in_words(found.ratio.estimate, difference, of.unit)
+def _size(of: SeriesResult, change: LevelChange | Alarm) -> str:
+    difference = change.difference if isinstance(change, LevelChange) else change.value - change.expected
+    return size_in_words(change.ratio.estimate, difference, of.unit)
 
 
 def _check(of: SeriesResult, status: Status, message: str) -> GateCheck:
@@ -172,7 +172,7 @@ def by_baseline(
     )
     verdicts = dict(zip(made, judged, strict=True))
     checks = tuple(
-        _of_pair(pair, both[pair][0], found=verdicts.get(pair), definition=definitions[pair[2]]) for pair in pairs
+        _of_pair(pair, both[pair][0], comparison=verdicts.get(pair), definition=definitions[pair[2]]) for pair in pairs
     )
     return Gate(against=baseline.directory.name, checks=checks, notes=(BETWEEN_RUNS,))
 
@@ -201,20 +201,20 @@ def _compared(
 
 
 def _of_pair(
-    pair: tuple[str, str, str], new: ArmValues, *, found: Comparison | None, definition: MetricDefinition
+    pair: tuple[str, str, str], new: ArmValues, *, comparison: Comparison | None, definition: MetricDefinition
 ) -> GateCheck:
     cell, arm, metric = pair
     status: Status = "skipped"
-    if found is None:
+    if comparison is None:
         status = "skipped" if len(new.values) else "failed"
         message = f"{'the baseline' if len(new.values) else 'the run'} has no value"
-    elif not found.claimable:
-        message = f"too few trials for a verdict ({found.n})"
+    elif not comparison.claimable:
+        message = f"too few trials for a verdict ({comparison.n})"
     else:
-        status = "failed" if found.verdict == "slower" else "passed"
-        size = size_in_words(found.ratio.estimate, found.difference.estimate or 0.0, definition.unit)
-        p = 1.0 if found.p_adjusted is None else found.p_adjusted
-        message = f"{size}{interval_in_words(found.ratio)}: {found.verdict}, p = {p:.3g} after Holm"
+        status = "failed" if comparison.verdict == "slower" else "passed"
+        size = size_in_words(comparison.ratio.estimate, comparison.difference.estimate or 0.0, definition.unit)
+        p = 1.0 if comparison.p_adjusted is None else comparison.p_adjusted
+        message = f"{size}{interval_in_words(comparison.ratio)}: {comparison.verdict}, p = {p:.3g} after Holm"
     return GateCheck(series=_named(cell, arm), metric=metric, status=status, message=message)
 
 

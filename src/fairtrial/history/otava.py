@@ -38,11 +38,11 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
     if TIME not in columns:
         raise _refusal(path, f"expected a column `{TIME}`, found {listed(columns)}", line=1)
     numeric = [name for name in columns if name not in (TIME, BRANCH, *NAMES) and _is_numeric(rows, name)]
-    wanted = list(metrics) or numeric
-    if unknown := [name for name in wanted if name not in numeric]:
+    names = list(metrics) or numeric
+    if unknown := [name for name in names if name not in numeric]:
         message = f"unknown column of numbers `{unknown[0]}`; expected one of {listed(numeric)}"
         raise _refusal(path, message, line=1)
-    if not wanted:
+    if not names:
         raise _refusal(path, "expected a column of numbers, found none", line=1)
     ordered = sorted(enumerate(rows, start=2), key=lambda each: _time(path, each[1][TIME], line=each[0]))
     branches = dict.fromkeys(row.get(BRANCH, "") for _, row in ordered)
@@ -59,7 +59,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
             ),
             newest=_name([row for _, row in ordered if row.get(BRANCH, "") == branch][-1]),
         )
-        for metric in wanted
+        for metric in names
         for branch in branches
     ]
     return [series for series in every if series.points]
@@ -114,10 +114,10 @@ def _time(path: Path, text: str, *, line: int) -> float:
         pass
     for pattern in (None, *_TIMES):
         try:
-            found = datetime.strptime(text, pattern) if pattern else datetime.fromisoformat(text)  # noqa: DTZ007
+            instant = datetime.strptime(text, pattern) if pattern else datetime.fromisoformat(text)  # noqa: DTZ007
         except ValueError:
             continue
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
     raise _refusal(path, f"time: expected a time such as `2024-01-31 12:00:00 +0100`, found `{text}`", line=line)
 
 

@@ -82,7 +82,7 @@ def gains(series: Values) -> tuple[Values, list[int]]:
 
     Shape (series, points) → (series,).
     """
-    lagged = _Lagged(series[:, 1:], series[:, :-1])
+    lagged = _LagRegression(series[:, 1:], series[:, :-1])
     cost = lagged.cost(lagged.whole)
     best, paid, starts = np.full(len(series), -math.inf), np.zeros(len(series)), list[int]()
     for _ in range(CHANGES):
@@ -94,7 +94,7 @@ def gains(series: Values) -> tuple[Values, list[int]]:
     return best, starts
 
 
-class _Lagged:
+class _LagRegression:
     """Every row regressed on itself one point before, with and without a step; sums make each candidate cheap.
 
     Attributes:
@@ -125,14 +125,14 @@ class _Lagged:
             best = np.minimum(best, cost)
         return best, first, after
 
-    def without(self, begins: Indices, ends: Indices) -> _Lagged:
+    def without(self, begins: Indices, ends: Indices) -> _LagRegression:
         """What remains when each row's other level is taken out."""
         places = np.arange(self._points)
         step = ((places >= begins[:, np.newaxis] - 1) & (places < ends[:, np.newaxis] - 1)).astype(np.float64)
         step -= step.mean(axis=1, keepdims=True)
         step /= np.sqrt((step**2).sum(axis=1, keepdims=True))
         now, before = (part - (part * step).sum(axis=1, keepdims=True) * step for part in self._parts)
-        return _Lagged(now, before, floor=self._floor)
+        return _LagRegression(now, before, floor=self._floor)
 
     def _squares(self, begins: Indices, ends: Indices) -> Values:
         """Sum of squares left by another level in points `begins` to `ends`; shape (series, candidates)."""
@@ -163,16 +163,16 @@ def _test(values: Values) -> tuple[float, list[int]]:
         return 1.0, []
     pulled = _pulled_in(values)
     reordered = _reordered(pulled)
-    found, starts = gains(np.vstack([pulled, reordered[:FIRST]]))
-    seen, permuted = float(found[0]), found[1:]
-    if (permuted >= seen).mean() <= HOPELESS:
+    statistics, starts = gains(np.vstack([pulled, reordered[:FIRST]]))
+    statistic, permuted = float(statistics[0]), statistics[1:]
+    if (permuted >= statistic).mean() <= HOPELESS:
         permuted = np.concatenate([permuted, gains(reordered[FIRST:])[0]])
-    beyond = 1 + int((permuted >= seen).sum())
+    beyond = 1 + int((permuted >= statistic).sum())
     if beyond >= FEWEST_BEYOND:
         return beyond / (1 + len(permuted)), starts
     knee = float(np.quantile(permuted, 1 - TAIL))
     excess = float((permuted[permuted >= knee] - knee).mean())
-    return max(SMALLEST_P, TAIL * math.exp(-(seen - knee) / excess)) if excess else SMALLEST_P, starts
+    return max(SMALLEST_P, TAIL * math.exp(-(statistic - knee) / excess)) if excess else SMALLEST_P, starts
 
 
 def _pulled_in(values: Values) -> Values:

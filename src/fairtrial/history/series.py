@@ -200,14 +200,14 @@ def record_directories(paths: Sequence[Path]) -> list[Path]:
     Raises:
         InputError: a path is neither a record nor a directory of records.
     """
-    found: dict[Path, None] = {}
+    directories: dict[Path, None] = {}
     for path in paths:
         here = [path] if (path / "plan.json").is_file() else sorted(each.parent for each in path.glob("*/plan.json"))
         if not here:
             problem = Problem(message="expected a run or a directory of runs", file=str(path))
             raise InputError([problem], hint="name a directory that `fairtrial run` wrote to, or a CSV file")
-        found |= dict.fromkeys(here)
-    return list(found)
+        directories |= dict.fromkeys(here)
+    return list(directories)
 
 
 def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequence[str] = BY) -> Runs:

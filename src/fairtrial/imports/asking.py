@@ -133,8 +133,8 @@ def _dependent(table: Table, question: Question, *, values: Sequence[str]) -> It
 
 def _course(rows: Rows, counts: Counts, *, doubts: tuple[Doubt, ...]) -> Course:
     """Without verdicts where a rule stopped the trials, at what they showed: no p here allows for that."""
-    told = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
-    rules = sorted(rule for rule in told if rule is not None and rule not in ABSENT)
+    reasons = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
+    rules = sorted(rule for rule in reasons if rule is not None and rule not in ABSENT)
     if not rules:
         return Course(counts=counts, doubts=doubts)
     stopped = Doubt(
@@ -174,15 +174,15 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
 
 def _definitions(rows: Rows, values: pl.DataFrame, better: Sequence[Better]) -> dict[str, MetricDefinition]:
     if len(better) not in (0, 1, values.width):
-        wanted = "1 direction" if values.width == 1 else f"1 or {values.width} directions"
-        problem = Problem(f"expected {wanted}, found {len(better)}", "--better")
+        expected = "1 direction" if values.width == 1 else f"1 or {values.width} directions"
+        problem = Problem(f"expected {expected}, found {len(better)}", "--better")
         raise InputError([problem], hint="give --better once for all, or once for each --value")
     directions = list(better) * values.width if len(better) == 1 else list(better)
-    found = {}
+    definitions = {}
     for index, column in enumerate(values):
         known = rows.definitions.get(column.name) or _definition(rows, column)
-        found[column.name] = known.model_copy(update={"better": directions[index]}) if directions else known
-    return found
+        definitions[column.name] = known.model_copy(update={"better": directions[index]}) if directions else known
+    return definitions
 
 
 def _definition(rows: Rows, column: pl.Series) -> MetricDefinition:
@@ -223,11 +223,11 @@ def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
 
 def _clusters(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
     """Clusters as text. Rows without one would become one trial together, so here NA is no name."""
-    found = rows.frame[name].cast(pl.String).fill_null("")
-    for row in found.is_in(ABSENT).arg_true().head(PROBLEMS_SHOWN):
-        message = f"expected the name of a cluster, found {found[int(row)]!r}"
+    labels = rows.frame[name].cast(pl.String).fill_null("")
+    for row in labels.is_in(ABSENT).arg_true().head(PROBLEMS_SHOWN):
+        message = f"expected the name of a cluster, found {labels[int(row)]!r}"
         problems.append(rows.problem(int(row), name, message, suggestion="name the run that the row is a sample of"))
-    return found.alias(clustering.CLUSTER)
+    return labels.alias(clustering.CLUSTER)
 
 
 def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
@@ -238,17 +238,17 @@ def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
     missing = text.is_in(ABSENT)
     numbers = text.cast(pl.Float64, strict=False)
     for row in (numbers.is_null() & ~missing).arg_true().head(PROBLEMS_SHOWN):
-        found = text[int(row)]
-        problems.append(rows.problem(int(row), name, f"expected a number, found {found!r}", suggestion=_near(found)))
+        entry = text[int(row)]
+        problems.append(rows.problem(int(row), name, f"expected a number, found {entry!r}", suggestion=_near(entry)))
     return _finite(rows, numbers.fill_null(float("nan")), problems)
 
 
-def _near(found: str) -> str:
+def _near(text: str) -> str:
     """What somebody who wrote this may have meant by it."""
-    if found.endswith("%"):
-        return f"write {found[:-1].strip()} without the sign"
-    with_point, plain = found.replace(",", "."), found.replace(",", "")
-    if _BY_THOUSANDS.fullmatch(found):
+    if text.endswith("%"):
+        return f"write {text[:-1].strip()} without the sign"
+    with_point, plain = text.replace(",", "."), text.replace(",", "")
+    if _BY_THOUSANDS.fullmatch(text):
         return f"write {plain}" + (f", or {with_point} if that is meant" * (with_point.count(".") == 1))
     return f"did you mean {with_point}?" if with_point.count(".") == 1 else ""
 
@@ -256,9 +256,9 @@ def _near(found: str) -> str:
 def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Series:
     """Numbers, none infinite: a trial that never ended is no missing one, and leaving it out flatters its arm."""
     for row in (numbers.abs().fill_nan(0.0) > LARGEST).arg_true().head(PROBLEMS_SHOWN):
-        found = "infinity" if math.isinf(numbers[int(row)]) else f"{numbers[int(row)]:g}"
+        figure = "infinity" if math.isinf(numbers[int(row)]) else f"{numbers[int(row)]:g}"
         advice = "write the limit that it reached, or NA"
-        message = f"expected a measurement, found {found}"
+        message = f"expected a measurement, found {figure}"
         problems.append(rows.problem(int(row), numbers.name, message, suggestion=advice))
     return numbers
 
@@ -282,18 +282,18 @@ def _time_order(rows: Rows, name: str | None, problems: list[Problem]) -> pl.Ser
 
 def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) -> tuple[str, ...]:
     """Baseline first, the others as they come."""
-    found: list[str] = frame.sort(_POSITION)[arm].unique(maintain_order=True).to_list()
-    if len(found) == 1:
-        problem = Problem(f"expected at least two levels, found only `{found[0]}`", rows.name, field=arm)
+    levels: list[str] = frame.sort(_POSITION)[arm].unique(maintain_order=True).to_list()
+    if len(levels) == 1:
+        problem = Problem(f"expected at least two levels, found only `{levels[0]}`", rows.name, field=arm)
         raise InputError([problem], hint="name a different column with --arm, or add a file with another level")
     if baseline is None:
-        return tuple(found)
-    if baseline not in found:
-        near = did_you_mean(baseline, found)
-        message = f"unknown level `{baseline}`; expected one of {listed(found)}"
+        return tuple(levels)
+    if baseline not in levels:
+        near = did_you_mean(baseline, levels)
+        message = f"unknown level `{baseline}`; expected one of {listed(levels)}"
         problem = Problem(message, rows.name, field=arm, suggestion=near)
         raise InputError([problem], hint="name one of the levels of --arm with --baseline")
-    return (baseline, *(level for level in found if level != baseline))
+    return (baseline, *(level for level in levels if level != baseline))
 
 
 def _require_a_baseline(rows: Rows, frame: pl.DataFrame, levels: Sequence[str]) -> None:

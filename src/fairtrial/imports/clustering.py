@@ -30,10 +30,10 @@ def averaged(frame: pl.DataFrame, *, values: Sequence[str], by: Sequence[str]) -
     clusters = frame.with_columns(
         (each.over(list(by)) if by else each).alias(_flag(name)) for name, each in positive.items()
     )
-    found = clusters.group_by(keys, maintain_order=True).agg(
+    means = clusters.group_by(keys, maintain_order=True).agg(
         pl.col(ROW).first(), pl.col(POSITION).first(), *(_mean(name) for name in values)
     )
-    return found.drop(CLUSTER).with_columns(pl.int_range(pl.len()).alias(POSITION))
+    return means.drop(CLUSTER).with_columns(pl.int_range(pl.len()).alias(POSITION))
 
 
 def doubts(frame: pl.DataFrame, *, values: Sequence[str]) -> Iterator[Doubt]:

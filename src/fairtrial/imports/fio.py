@@ -16,7 +16,7 @@ import polars as pl
 from pydantic import ValidationError
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.imports.rows import Part
+from fairtrial.imports.rows import FileTable
 from fairtrial.imports.sources import ImportSource
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.words import first_problem
@@ -32,7 +32,7 @@ def is_fio(content: bytes) -> bool:
     return b'"fio version"' in content
 
 
-def part(source: ImportSource) -> Part:
+def part(source: ImportSource) -> FileTable:
     """A row per job name.
 
     Raises:
@@ -56,7 +56,7 @@ def part(source: ImportSource) -> Part:
     rows = [{"job": name, **dict(_figures(clones))} for name, clones in jobs.items()]
     if not any(VALUE in row for row in rows):
         raise InputError([Problem("no job did any I/O", source.name)], hint="give the output of a complete run of fio")
-    return Part(name=source.name, frame=pl.DataFrame(rows))
+    return FileTable(name=source.name, frame=pl.DataFrame(rows))
 
 
 def _figures(clones: Sequence[Job]) -> Iterator[tuple[str, float]]:
@@ -78,15 +78,15 @@ def _figures(clones: Sequence[Job]) -> Iterator[tuple[str, float]]:
 
 def _latency(name: str, clones: list[Latency]) -> Iterator[tuple[str, float]]:
     """Of what was observed: percentiles over all clones' bins, or of one without bins as fio printed them."""
-    seen = [each for each in clones if each.count]
-    if not seen:
+    latencies = [each for each in clones if each.count]
+    if not latencies:
         return
-    yield f"{name}_mean", weighed_mean(seen)
-    yield f"{name}_max", max(each.max for each in seen)
-    if all(each.bins for each in seen):
-        yield from _merged(name, seen)
+    yield f"{name}_mean", weighed_mean(latencies)
+    yield f"{name}_max", max(each.max for each in latencies)
+    if all(each.bins for each in latencies):
+        yield from _merged(name, latencies)
     elif len(clones) == 1:
-        printed = seen[0].percentile
+        printed = latencies[0].percentile
         yield from ((f"{name}_p{each}", printed[float(each)]) for each in PERCENTILES if float(each) in printed)
 
 
@@ -97,8 +97,8 @@ def _merged(name: str, clones: Sequence[Latency]) -> Iterator[tuple[str, float]]
         bins.update(each.bins)
     ends = list(itertools.accumulate(count for _value, count in sorted(bins.items())))
     for percentile in PERCENTILES:
-        wanted = float(percentile) / 100 * ends[-1]
-        yield f"{name}_p{percentile}", float(sorted(bins)[bisect_left(ends, wanted)])
+        rank = float(percentile) / 100 * ends[-1]
+        yield f"{name}_p{percentile}", float(sorted(bins)[bisect_left(ends, rank)])
 
 
 def definition(name: str) -> MetricDefinition:

@@ -8,13 +8,13 @@ import polars as pl
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports import fio, sysbench, tables
-from fairtrial.imports.rows import Part, Rows
+from fairtrial.imports.rows import FileTable, Rows
 from fairtrial.imports.sources import ImportSource
 
 LABEL, FILE, NUMBER = "label", "file", "number"  # columns that every output of fio and sysbench gets
 
 
-def gather(found: Sequence[ImportSource]) -> Rows:
+def gather(sources: Sequence[ImportSource]) -> Rows:
     """Reads sources into rows, one below the other.
 
     Tables get a column `label` where labels are given; outputs of fio and sysbench get `label`, `file` and `number`
@@ -23,18 +23,18 @@ def gather(found: Sequence[ImportSource]) -> Rows:
     Raises:
         InputError: a file is empty or damaged, or tables and outputs are mixed.
     """
-    kinds = {_kind(source): source for source in found}
+    kinds = {_kind(source): source for source in sources}
     if len(kinds) > 1:
         named = ", ".join(f"{source.name} ({kind})" for kind, source in kinds.items())
-        problem = Problem(f"expected files of one kind, found {named}", found[0].name)
+        problem = Problem(f"expected files of one kind, found {named}", sources[0].name)
         raise InputError([problem], hint="analyse one kind at a time")
     tool = {"fio": fio, "sysbench": sysbench}.get(next(iter(kinds)))
     parts = [
         _with_columns(tool.part(source) if tool else tables.part(source), source, is_output=tool is not None)
-        for source in found
+        for source in sources
     ]
     frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
-    arm = LABEL if any(source.label for source in found) else ""
+    arm = LABEL if any(source.label for source in sources) else ""
     if tool is None:
         return Rows(frame=frame, parts=parts, arm=arm)
     definitions = {name: tool.definition(name) for name, dtype in frame.schema.items() if dtype.is_float()}
@@ -53,7 +53,7 @@ def _kind(source: ImportSource) -> str:
     return "sysbench" if sysbench.is_sysbench(source.content) else "table"
 
 
-def _with_columns(part: Part, source: ImportSource, *, is_output: bool) -> Part:
+def _with_columns(part: FileTable, source: ImportSource, *, is_output: bool) -> FileTable:
     added: dict[str, str | int] = dict(source.fields)
     if source.label:
         added[LABEL] = source.label
@@ -63,4 +63,4 @@ def _with_columns(part: Part, source: ImportSource, *, is_output: bool) -> Part:
         problem = Problem(f"the table already has a column `{name}`", part.name, field=name)
         raise InputError([problem], hint="rename the column, or leave out the labels or the field of --names")
     columns = [pl.lit(value).alias(name) for name, value in added.items()]
-    return Part(part.name, part.frame.with_columns(columns), part.text, part.separator)
+    return FileTable(part.name, part.frame.with_columns(columns), part.text, part.separator)

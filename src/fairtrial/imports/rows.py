@@ -15,7 +15,7 @@ from fairtrial.study.catalogue import MetricDefinition
 
 
 @dataclass(frozen=True)
-class Part:
+class FileTable:
     """What one file gave: a frame, and its text with its separator if it has lines that people count."""
 
     name: str
@@ -36,7 +36,7 @@ class Rows:
     """
 
     frame: pl.DataFrame
-    parts: Sequence[Part]
+    parts: Sequence[FileTable]
     definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
     value: str = ""
     arm: str = ""
@@ -58,7 +58,7 @@ class Rows:
         return Problem(message, part.name, line=line, column=at, field=column, suggestion=suggestion)
 
 
-def position(part: Part, row: int, column: str) -> tuple[int, int]:
+def position(part: FileTable, row: int, column: str) -> tuple[int, int]:
     """Line and column, from 1, of a cell of a text table; 0, 0 where there are no lines."""
     if not part.text:
         return 0, 0

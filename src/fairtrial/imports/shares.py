@@ -21,13 +21,13 @@ _WHOLE_PERCENT: Final = 100.0
 
 def unit(name: str, values: pl.Series) -> str:
     """`share` (of 1), `%` or nothing: `analyse.shares` judges what is left of the total, and reports print it."""
-    found = values.drop_nans().to_list()
+    numbers = values.drop_nans().to_list()
     percent = not _PERCENT.isdisjoint(_words(name))
-    if not (percent or _is_share(name)) or not found or max(found) > _WHOLE_PERCENT:
+    if not (percent or _is_share(name)) or not numbers or max(numbers) > _WHOLE_PERCENT:
         return ""
-    if min(found) < 0:
+    if min(numbers) < 0:
         return "%" if percent else ""
-    return "%" if percent or max(found) > 1 else "share"
+    return "%" if percent or max(numbers) > 1 else "share"
 
 
 def _is_share(name: str) -> bool:

@@ -37,7 +37,7 @@ class ImportSource:
     fields: tuple[tuple[str, str], ...] = ()
 
 
-def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO) -> list[ImportSource]:
+def sources(arguments: Sequence[str], *, names: str | None, standard_input: BinaryIO) -> list[ImportSource]:
     """Reads paths, folders, patterns or `-` (standard input), each perhaps as `label=path`.
 
     Fields in braces of a pattern of file names, `{kernel}-{memory}-{block}.json`, become columns.
@@ -45,21 +45,21 @@ def sources(given: Sequence[str], *, names: str | None, standard_input: BinaryIO
     Raises:
         InputError: a file that is not there or cannot be read, or a name that does not fit the pattern.
     """
-    found: list[ImportSource] = []
+    result: list[ImportSource] = []
     count: Counter[str] = Counter()
     pattern = None if names is None else _compiled(names)
-    for label, path in _paths(given):
+    for label, path in _paths(arguments):
         count[label] += 1
         name = STANDARD_INPUT_NAME if path is None else str(path)
         content = standard_input.read() if path is None else _content(path)
         fields = () if pattern is None else _fields(pattern, name, names=names or "")
-        found.append(ImportSource(name=name, content=content, label=label, number=count[label], fields=fields))
-    return found
+        result.append(ImportSource(name=name, content=content, label=label, number=count[label], fields=fields))
+    return result
 
 
-def _paths(given: Iterable[str]) -> Iterator[tuple[str, Path | None]]:
+def _paths(arguments: Iterable[str]) -> Iterator[tuple[str, Path | None]]:
     """Label and path of every file; None is standard input."""
-    for text in given:
+    for text in arguments:
         label, rest = "", text
         if not Path(text).exists() and (parts := _LABELLED.fullmatch(text)):
             label, rest = parts[1], parts[2]
@@ -76,14 +76,14 @@ def _expanded(text: str) -> list[Path]:
     if path.is_file():
         return [path]
     matches = path.iterdir() if path.is_dir() else (Path(match) for match in glob.glob(text))  # noqa: PTH207 - absolute patterns too
-    found = sorted((each for each in matches if each.is_file() and not each.name.startswith(".")), key=_natural)
-    if not found:
+    files = sorted((each for each in matches if each.is_file() and not each.name.startswith(".")), key=_natural)
+    if not files:
         what = "the directory holds no files" if path.is_dir() else "no such file"
         raise InputError(
             [Problem(what, text)],
             hint="name a CSV or Parquet file, outputs of fio or sysbench, or - for standard input",
         )
-    return found
+    return files
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

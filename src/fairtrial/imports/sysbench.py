@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.imports.rows import Part
+from fairtrial.imports.rows import FileTable
 from fairtrial.imports.sources import ImportSource
 from fairtrial.study.catalogue import Better, MetricDefinition
 
@@ -43,7 +43,7 @@ def is_sysbench(content: bytes) -> bool:
     return b"General statistics:" in content and b"total number of events" in content
 
 
-def part(source: ImportSource) -> Part:
+def part(source: ImportSource) -> FileTable:
     """One row: the run.
 
     Raises:
@@ -52,18 +52,18 @@ def part(source: ImportSource) -> Part:
     text = source.content.decode("utf-8", errors="replace")
     row: dict[str, float] = {}
     for name, (expression, _, _) in _FIGURES.items():
-        found = re.findall(expression, text, re.MULTILINE)
-        if name == "events" and len(found) != 1:
-            problem = Problem(f"expected one run of sysbench, found {len(found)}", source.name)
+        matches = re.findall(expression, text, re.MULTILINE)
+        if name == "events" and len(matches) != 1:
+            problem = Problem(f"expected one run of sysbench, found {len(matches)}", source.name)
             raise InputError([problem], hint="write every run to a file of its own: a run is a trial")
-        if found:
-            row[name] = float(found[-1])
+        if matches:
+            row[name] = float(matches[-1])
     for percentile, value in _PERCENTILE.findall(text):
         row[f"latency_ms_p{percentile}"] = float(value)
     if not row["events"] or not row.get("total_time_s"):
         raise InputError([Problem("sysbench processed no events in this run", source.name)], hint="leave the file out")
     row[VALUE] = row["events"] / row["total_time_s"]
-    return Part(name=source.name, frame=pl.DataFrame([row]))
+    return FileTable(name=source.name, frame=pl.DataFrame([row]))
 
 
 def definition(name: str) -> MetricDefinition:

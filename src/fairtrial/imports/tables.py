@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.imports.rows import Part, is_record
+from fairtrial.imports.rows import FileTable, is_record
 from fairtrial.imports.sources import ImportSource
 
 PARQUET: Final = b"PAR1"
@@ -22,12 +22,12 @@ def is_parquet(content: bytes) -> bool:
     return content.startswith(PARQUET)
 
 
-def part(source: ImportSource) -> Part:
+def part(source: ImportSource) -> FileTable:
     """A table's rows, whichever of the two formats it has."""
     return parquet(source) if is_parquet(source.content) else csv_table(source)
 
 
-def parquet(source: ImportSource) -> Part:
+def parquet(source: ImportSource) -> FileTable:
     """A Parquet file's rows.
 
     Raises:
@@ -38,10 +38,10 @@ def parquet(source: ImportSource) -> Part:
     except (pl.exceptions.PolarsError, OSError) as error:
         problem = Problem(f"not a complete Parquet file: {error}", source.name)
         raise InputError([problem], hint="write the file again") from error
-    return _not_empty(Part(name=source.name, frame=frame))
+    return _not_empty(FileTable(name=source.name, frame=frame))
 
 
-def csv_table(source: ImportSource) -> Part:
+def csv_table(source: ImportSource) -> FileTable:
     """A CSV file's rows: one header, a row per trial; lines that begin with # are comments.
 
     Raises:
@@ -63,7 +63,7 @@ def csv_table(source: ImportSource) -> Part:
             for name, values in zip(names, columns, strict=True)
         }
     )
-    return _not_empty(Part(name=source.name, frame=frame, text=text, separator=separator))
+    return _not_empty(FileTable(name=source.name, frame=frame, text=text, separator=separator))
 
 
 def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list[str]]]:
@@ -96,7 +96,7 @@ def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list
     return header, records
 
 
-def _not_empty(part: Part) -> Part:
+def _not_empty(part: FileTable) -> FileTable:
     if part.frame.height == 0:
         message = "the table has a header but no rows" if part.frame.columns else "the table is empty"
         raise InputError([Problem(message, part.name)], hint="give a table with a header and one row per trial")

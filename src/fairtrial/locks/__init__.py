@@ -3,8 +3,8 @@
 Owns the Python side of `crates/locks`. It must not know who preloads it where (`settings`, `run`).
 """
 
-from fairtrial.locks.announced import Announced, announced
+from fairtrial.locks.announced import Announcement, announcement_in
 from fairtrial.locks.counts import LockCounts, Site, counted
 from fairtrial.locks.find import library
 
-__all__ = ["Announced", "LockCounts", "Site", "announced", "counted", "library"]
+__all__ = ["Announcement", "LockCounts", "Site", "announcement_in", "counted", "library"]

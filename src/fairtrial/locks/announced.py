@@ -13,7 +13,7 @@ MAPPING = re.compile(r"/memfd:fairtrial-locks (?P<words>.*?)(?: \(deleted\))?$",
 
 
 @dataclass(frozen=True)
-class Announced:
+class Announcement:
     """What is in effect in a process.
 
     Attributes:
@@ -43,13 +43,13 @@ class Announced:
         return " ".join(f"{name}={value}" for name, value in said.items() if value is not None)
 
 
-def announced(maps: str) -> Announced | None:
+def announcement_in(maps: str) -> Announcement | None:
     """What the text of a process's `/proc/PID/maps` says; None: the library is not in it."""
-    found = MAPPING.search(maps)
-    if found is None:
+    match = MAPPING.search(maps)
+    if match is None:
         return None
-    said = dict(word.partition("=")[::2] for word in found["words"].split())
-    return Announced(
+    said = dict(word.partition("=")[::2] for word in match["words"].split())
+    return Announcement(
         kind=said.get("kind", ""),
         spins=int(said["spins"]) if "spins" in said else None,
         count=said.get("count") == "yes",

@@ -90,9 +90,9 @@ def counted(path: Path) -> LockCounts:
         )
     names = [_object(data, HEADER.size + number * (OBJECT.size + path_bytes), path_bytes) for number in range(objects)]
     slots = (struct.unpack_from(f"={words}Q", data, first + number * words * WORD) for number in range(sites))
-    seen = [_site(slot, names, buckets) for slot in slots if any(slot)]
-    seen.sort(key=lambda site: -site.counters["acquisitions"])
-    return LockCounts(process=process, announcement=announcement.rstrip(b"\0").decode(), sites=tuple(seen))
+    entries = [_site(slot, names, buckets) for slot in slots if any(slot)]
+    entries.sort(key=lambda site: -site.counters["acquisitions"])
+    return LockCounts(process=process, announcement=announcement.rstrip(b"\0").decode(), sites=tuple(entries))
 
 
 def _object(data: bytes, at: int, path_bytes: int) -> tuple[int, str]:

@@ -15,10 +15,10 @@ def library() -> Path:
     Raises:
         PlaceError: it is not there.
     """
-    found = Path(__file__).with_name(NAME)
-    if not found.is_file():
+    path = Path(__file__).with_name(NAME)
+    if not path.is_file():
         raise PlaceError(
-            f"no lock library: {found} does not exist",
+            f"no lock library: {path} does not exist",
             hint="install fairtrial as a wheel for x86-64 Linux, or run `make setup` in a checkout",
         )
-    return found
+    return path

@@ -54,7 +54,7 @@ def of_timeline(directory: Path) -> Iterator[str]:
 def _latencies(directory: Path, transactions: dict[str, drive.TransactionOutcomes]) -> Iterator[str]:
     if not (directory / latency.FILE).exists():
         return
-    recorded = {kind: found.n for kind, found in merged_latency.read(directory).items()}
+    recorded = {kind: distribution.n for kind, distribution in merged_latency.read(directory).items()}
     for kind in dict.fromkeys([*transactions, *recorded]):
         outcomes = transactions.get(kind)
         done = outcomes.committed + outcomes.rolled_back if outcomes else 0

@@ -37,7 +37,7 @@ class TransactionOutcomes(BaseModel):
         return self.committed + self.rolled_back
 
 
-class Arrived(BaseModel):
+class ArrivalCounts(BaseModel):
     """What became of the transactions that should have begun."""
 
     offered: int
@@ -76,7 +76,7 @@ class SearchObjective(BaseModel):
     limit_s: float
 
 
-class Searched(BaseModel):
+class SearchResult(BaseModel):
     """A search for the highest rate that meets an objective."""
 
     asked: SearchObjective
@@ -112,8 +112,8 @@ class DriveResult(BaseModel):
 
     window: Window
     transactions: dict[str, TransactionOutcomes]
-    arrivals: Arrived | None = None
-    search: Searched | None = None
+    arrivals: ArrivalCounts | None = None
+    search: SearchResult | None = None
     errors: list[ErrorCount]
     loops: list[ClientLoop] = []
 

@@ -36,7 +36,7 @@ KEPT: Final = Disk(keep=True)
 PASSING: Final = Disk()
 
 
-class Booted(Transport, Protocol):
+class BootedTransport(Transport, Protocol):
     """The stream to the agent of a place that booted for it; the place ends with it.
 
     Attributes:
@@ -135,9 +135,9 @@ class BootedPlace(Place[P]):
 
     def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
         """Boots it; its agent knows the machine that carries it."""
-        booted = self.boot(holder=holder, lock=lock, disk=disk)
-        agent = Agent(booted, holder=holder, lock=lock, limits=booted.limits, guest=booted.facts())
-        agent.carrier = booted.host
+        transport = self.boot(holder=holder, lock=lock, disk=disk)
+        agent = Agent(transport, holder=holder, lock=lock, limits=transport.limits, guest=transport.facts())
+        agent.carrier = transport.host
         return agent
 
     @property
@@ -154,7 +154,7 @@ class BootedPlace(Place[P]):
         return Requirements(tuple(program.name for program in self.programs))
 
     @abstractmethod
-    def boot(self, *, holder: str, lock: bool, disk: Disk) -> Booted:
+    def boot(self, *, holder: str, lock: bool, disk: Disk) -> BootedTransport:
         """Boots it and gets a stream to its agent.
 
         Args:

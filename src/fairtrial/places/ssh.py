@@ -90,11 +90,11 @@ class Ssh(ReachedPlace[SshParameters]):
     @property
     def word(self) -> str:
         """The host's address, if that is all."""
-        asked = self.parameters
-        if asked.config is not None or asked.state_directory is not None:
+        parameters = self.parameters
+        if parameters.config is not None or parameters.state_directory is not None:
             return super().word
-        user = "" if asked.user is None else f"{asked.user}@"
-        return f"ssh://{user}{asked.host}" + ("" if asked.port is None else f":{asked.port}")
+        user = "" if parameters.user is None else f"{parameters.user}@"
+        return f"ssh://{user}{parameters.host}" + ("" if parameters.port is None else f":{parameters.port}")
 
     def connect(self, limits: Limits) -> PipeTransport:
         """Brings the agent there unless it is there already, and starts it.

@@ -13,8 +13,6 @@ from fairtrial.record.models import Difference
 from fairtrial.study import ResolvedTrial
 from fairtrial.study.tree.nodes import dotted
 
-_ABSENT = object()
-
 
 def differences(resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[Difference]:
     """Paths that differ between arms, in the trial's order.
@@ -30,17 +28,17 @@ def differences(resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[Dif
     for cell, arms in resolved.items():
         flat = {arm: dict(_flat(trial.model_dump(mode="json"), ())) for arm, trial in arms.items()}
         for path in dict.fromkeys(path for values in flat.values() for path in values):
-            values = {arm: found[path] for arm, found in flat.items() if path in found}
+            values = {arm: result[path] for arm, result in flat.items() if path in result}
             if len(values) < len(flat) or any(value != next(iter(values.values())) for value in values.values()):
                 by_path.setdefault(path, {})[cell] = values
-    found: list[Difference] = []
+    result: list[Difference] = []
     for path, cells in by_path.items():
         first = next(iter(cells.values()))
         if len(cells) == len(resolved) and all(values == first for values in cells.values()):
-            found.append(Difference(path=path, values=first))
+            result.append(Difference(path=path, values=first))
         else:
-            found += [Difference(path=f"{path} [{cell}]", values=values) for cell, values in cells.items()]
-    return found
+            result += [Difference(path=f"{path} [{cell}]", values=values) for cell, values in cells.items()]
+    return result
 
 
 def _flat(value: JsonValue, path: tuple[str, ...]) -> Iterator[tuple[str, JsonValue]]:

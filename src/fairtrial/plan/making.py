@@ -95,18 +95,18 @@ def _cells(study: Study) -> list[Cell]:
 
 def _design(study: Study) -> Design:
     trials = study.trials
-    asked = trials.model_dump()
-    asked["time_budget_s"] = asked.pop("time_budget")
-    asked["min_blocks"] = trials.first_look(comparisons=len(_cells(study)) * (len(study.arm.level_names) - 1))
+    values = trials.model_dump()
+    values["time_budget_s"] = values.pop("time_budget")
+    values["min_blocks"] = trials.first_look(comparisons=len(_cells(study)) * (len(study.arm.level_names) - 1))
     if trials.voided_limit is None:
-        asked["voided_limit"] = trials.blocks
+        values["voided_limit"] = trials.blocks
     if trials.stop == "sequential":
-        asked["spending"] = trials.spending or "pocock"
+        values["spending"] = trials.spending or "pocock"
     if trials.stop in ("sequential", "anytime"):
         usual = trials.stop == "sequential"  # an analysis that may go on for ever is not to be given up unasked
-        asked["futility"] = usual if trials.futility is None else trials.futility
-        asked["equivalence"] = trials.equivalence is not False
-    return Design.model_validate(asked)
+        values["futility"] = usual if trials.futility is None else trials.futility
+        values["equivalence"] = trials.equivalence is not False
+    return Design.model_validate(values)
 
 
 def _warnings(design: Design) -> list[str]:

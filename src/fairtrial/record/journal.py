@@ -34,7 +34,8 @@ def lines(path: Path) -> Iterator[JournalLine]:
     """
     if not path.exists():
         raise RecordError(f"{path} is missing", hint="give the directory of a run, as `fairtrial run` printed it")
-    for expected, raw in enumerate(_whole_lines(path.read_bytes())):
+    data = path.read_bytes()
+    for expected, raw in enumerate(data[: data.rfind(b"\n") + 1].splitlines()):
         try:
             line = JournalLine.model_validate_json(raw)
         except ValidationError as error:
@@ -47,10 +48,6 @@ def lines(path: Path) -> Iterator[JournalLine]:
 
 
 _DAMAGED = "restore the record from a copy: it was changed after it was written"
-
-
-def _whole_lines(data: bytes) -> list[bytes]:
-    return data[: data.rfind(b"\n") + 1].splitlines()
 
 
 class Journal:

@@ -228,7 +228,7 @@ class Check(RecordModel):
     examples: list[str] = []
 
 
-class Settled(generated.Settled):
+class SettleResult(generated.Settled):
     """How the page cache came to rest; a record that does not say whether it did counts as at rest."""
 
     at_rest: bool = True
@@ -245,7 +245,7 @@ class TrialData(RecordModel):
     key: str | None = None
     content_sha256: str | None = None
     restored: generated.Restored | None = None
-    settled: Settled | None = None
+    settled: SettleResult | None = None
 
     @model_serializer(mode="wrap")
     def _without_nulls(self, dump: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
@@ -439,7 +439,7 @@ class CellLook(RecordModel):
     comparisons: list[ComparisonLook] = []
 
 
-class Looked(RecordModel):
+class LookTaken(RecordModel):
     """A stopping rule looked at complete rounds. `cells` were open until then; one that stops gets no more blocks."""
 
     event: Literal["looked"] = "looked"
@@ -470,7 +470,7 @@ Event = (
     | TrialFinished
     | BlockVoided
     | BlockAdded
-    | Looked
+    | LookTaken
     | RunInterrupted
     | RunFinished
 )

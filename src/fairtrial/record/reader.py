@@ -248,18 +248,18 @@ def verify_hashes(record: Record) -> list[str]:
     Returns:
         One sentence per file that is missing, changed or not in the journal; empty if all is as written.
     """
-    found: list[str] = []
+    mismatches: list[str] = []
     for event in record.events:
         if isinstance(event, RunStarted):
             for name, expected in (("plan.json", event.plan_sha256), ("study.yaml", event.study_sha256)):
-                found += _compare(record.directory / name, expected, name)
+                mismatches += _compare(record.directory / name, expected, name)
         if isinstance(event, TrialFinished):
             directory = record.trial_directory(event.trial)
             for name, expected in event.files.items():
-                found += _compare(directory / name, expected, f"trials/{event.trial}/{name}")
+                mismatches += _compare(directory / name, expected, f"trials/{event.trial}/{name}")
             extra = set(relative_files(directory)) - set(event.files) if directory.exists() else set()
-            found += [f"trials/{event.trial}/{name}: not in the journal" for name in sorted(extra)]
-    return found + _places(record) + _unknown_trials(record)
+            mismatches += [f"trials/{event.trial}/{name}: not in the journal" for name in sorted(extra)]
+    return mismatches + _places(record) + _unknown_trials(record)
 
 
 def _places(record: Record) -> list[str]:

@@ -176,12 +176,12 @@ def _flat(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def _common_or_each(trials: Iterable[TrialRecord], values: Any) -> tuple[Fact, ...]:
     """One value where all trials agree; else each value with the levels that have it."""
-    seen: dict[str, dict[str, list[TrialRecord]]] = {}
+    by_name: dict[str, dict[str, list[TrialRecord]]] = {}
     for trial in trials:
         for name, value in values(trial).items():
-            seen.setdefault(name, {}).setdefault(shown(value), []).append(trial)
+            by_name.setdefault(name, {}).setdefault(shown(value), []).append(trial)
     facts = []
-    for name, by_value in seen.items():
+    for name, by_value in by_name.items():
         if len(by_value) == 1:
             facts.append(Fact(name, next(iter(by_value))))
         else:

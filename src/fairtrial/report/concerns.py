@@ -13,7 +13,7 @@ _ENDS: Final = (".", "!", "?", "…")
 
 
 @dataclass(frozen=True)
-class Spot:
+class Scope:
     """Where a doubt applies; an empty name means everywhere."""
 
     metric: str
@@ -28,7 +28,7 @@ class Concern:
     code: str
     message: str
     advice: str
-    spots: tuple[Spot, ...]
+    spots: tuple[Scope, ...]
     alike: int = 0
 
     @property
@@ -60,23 +60,23 @@ def _in_cells(metric: str, cells: dict[str, list[str]]) -> str:
     return ": ".join(part for part in (metric, ", ".join(part for part in named if part)) if part)
 
 
-def concerns(found: Iterable[Doubt]) -> tuple[Concern, ...]:
+def concerns(doubts: Iterable[Doubt]) -> tuple[Concern, ...]:
     """Doubts with the same words put together over metrics, cells and arms, in the order they first came."""
-    spots: dict[tuple[str, str, str], dict[Spot, None]] = {}
-    for doubt in found:
+    spots: dict[tuple[str, str, str], dict[Scope, None]] = {}
+    for doubt in doubts:
         known = spots.setdefault((doubt.code, _sentence(doubt.message), _sentence(doubt.advice)), {})
         if doubt.metric or doubt.cell or doubt.arm:
-            known[Spot(metric=doubt.metric, cell=doubt.cell, arm=doubt.arm)] = None
+            known[Scope(metric=doubt.metric, cell=doubt.cell, arm=doubt.arm)] = None
     return tuple(
         Concern(code=code, message=message, advice=advice, spots=tuple(known))
         for (code, message, advice), known in spots.items()
     )
 
 
-def kinds(found: Iterable[Concern]) -> tuple[Concern, ...]:
+def kinds(concerns: Iterable[Concern]) -> tuple[Concern, ...]:
     """The first concern of every kind (code and advice); `alike` says how many differ from it in their figures only."""
     first: dict[tuple[str, str], Concern] = {}
-    for concern in found:
+    for concern in concerns:
         kept = first.get((concern.code, concern.advice))
         first[concern.code, concern.advice] = concern if kept is None else replace(kept, alike=kept.alike + 1)
     return tuple(first.values())

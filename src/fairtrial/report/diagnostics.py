@@ -16,7 +16,7 @@ from fairtrial.metrics.telemetry.probes import ProbeFinding
 from fairtrial.record import Record
 from fairtrial.report import numbers
 from fairtrial.report.tables import cell_label
-from fairtrial.words import counted
+from fairtrial.words import counted, cut
 
 SYMBOLS_SHOWN: Final = 20  # per table; the whole profile is among the trial's files
 NAME_SHOWN: Final = 44  # characters of a function and of what it is from: both, and two arms, fit a line of the text
@@ -46,7 +46,7 @@ class DiagnosticTrial(BaseModel):
 
 
 @dataclass(frozen=True)
-class Output:
+class ProbeOutput:
     """What one probe printed in one trial, with whose it is."""
 
     caption: str
@@ -63,7 +63,7 @@ class ProbeSection:
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     left: int = 1
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[ProbeOutput, ...] = ()
 
 
 def of_record(record: Record) -> list[DiagnosticTrial]:
@@ -101,28 +101,28 @@ def sections(record: Record, trials: Sequence[DiagnosticTrial]) -> Iterator[Prob
     for cell in record.plan.cells:
         here = [each for each in trials if each.cell == cell.name and each.valid]
         for number, probe in enumerate(record.plan.probes, start=1):
-            found = [(each, finding) for each in here for finding in each.probes if finding.number == number]
-            if found:
-                yield _section(f"{cell_label(cell.levels)}: {probe.label}", found, arms=arms)
+            pairs = [(each, finding) for each in here for finding in each.probes if finding.number == number]
+            if pairs:
+                yield _section(f"{cell_label(cell.levels)}: {probe.label}", pairs, arms=arms)
 
 
-_Found = Sequence[tuple[DiagnosticTrial, ProbeFinding]]
+_Findings = Sequence[tuple[DiagnosticTrial, ProbeFinding]]
 
 
-def _section(title: str, found: _Found, *, arms: Sequence[str]) -> ProbeSection:
-    kind = found[0][1].kind
+def _section(title: str, pairs: _Findings, *, arms: Sequence[str]) -> ProbeSection:
+    kind = pairs[0][1].kind
     if kind == "perf_stat":
         header = ("event", *(f"{arm}, per s" for arm in arms), *(f"{arm} / {arms[0]}" for arm in arms[1:]))
-        return ProbeSection(title, RATES_NOTE, header, tuple(_counters(found, arms=arms)))
+        return ProbeSection(title, RATES_NOTE, header, tuple(_counters(pairs, arms=arms)))
     if kind == "perf_record":
         header = ("function", "from", *arms)
-        return ProbeSection(title, PROFILE_NOTE, header, tuple(_profile(found, arms=arms)), left=2)
-    return ProbeSection(title, outputs=tuple(_output(each, finding) for each, finding in found))
+        return ProbeSection(title, PROFILE_NOTE, header, tuple(_profile(pairs, arms=arms)), left=2)
+    return ProbeSection(title, outputs=tuple(_output(each, finding) for each, finding in pairs))
 
 
-def _counters(found: _Found, *, arms: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    for event in dict.fromkeys(event for _, finding in found for event in finding.counters):
-        rates = [_rate([finding for each, finding in found if each.arm == arm], event) for arm in arms]
+def _counters(pairs: _Findings, *, arms: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for event in dict.fromkeys(event for _, finding in pairs for event in finding.counters):
+        rates = [_rate([finding for each, finding in pairs if each.arm == arm], event) for arm in arms]
         base = rates[0]
         ratios = [None if not base or rate is None else rate / base for rate in rates[1:]]
         yield (event, *(_rated(rate) for rate in rates), *(numbers.ratio(ratio) for ratio in ratios))
@@ -146,10 +146,10 @@ def _rated(rate: float | None) -> str:
     return f"{rate:,.0f}" if rate >= LARGEST_PLAIN else f"{rate:.{SIGNIFICANT}g}"
 
 
-def _profile(found: _Found, *, arms: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _profile(pairs: _Findings, *, arms: Sequence[str]) -> Iterator[tuple[str, ...]]:
     shares: dict[tuple[str, str], dict[str, float]] = {}
     for arm in arms:
-        findings = [finding for each, finding in found if each.arm == arm]
+        findings = [finding for each, finding in pairs if each.arm == arm]
         total = sum(finding.samples for finding in findings)
         for finding in findings:
             for symbol in finding.symbols:
@@ -158,14 +158,10 @@ def _profile(found: _Found, *, arms: Sequence[str]) -> Iterator[tuple[str, ...]]
     ordered = sorted(shares.items(), key=lambda each: (-max(each[1].values()), each[0]))
     for (name, origin), by_arm in ordered[:SYMBOLS_SHOWN]:
         shown = (f"{by_arm[arm] * 100:.1f} %" if arm in by_arm else numbers.ABSENT for arm in arms)
-        yield (_short(name, NAME_SHOWN), _short(origin, ORIGIN_SHOWN), *shown)
+        yield (cut(name, NAME_SHOWN), cut(origin, ORIGIN_SHOWN), *shown)
 
 
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _output(trial: DiagnosticTrial, finding: ProbeFinding) -> Output:
+def _output(trial: DiagnosticTrial, finding: ProbeFinding) -> ProbeOutput:
     what = "lines that changed" if finding.kind == "file" else f"over {finding.seconds or 0:.1f} s"
     caption = f"{trial.arm} ({trial.trial}), {what}" + ("" if finding.lines else ": none")
-    return Output(caption=caption, lines=finding.lines, left_out=finding.lines_left_out)
+    return ProbeOutput(caption=caption, lines=finding.lines, left_out=finding.lines_left_out)

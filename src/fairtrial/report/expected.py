@@ -17,8 +17,8 @@ NOTE: Final = (
 
 def rows(analysis: Analysis) -> list[list[str]]:
     """A row for each arm of every expectation, baseline first."""
-    found = dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
-    return [_row(result, index, each) for result in found for index, each in enumerate(result.by_arm)]
+    results = dict.fromkeys(result for cell in analysis.cells for result in cell.expectations)
+    return [_row(result, index, each) for result in results for index, each in enumerate(result.by_arm)]
 
 
 def _row(result: ExpectationResult, index: int, each: ArmMean) -> list[str]:

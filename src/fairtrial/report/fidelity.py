@@ -7,30 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairtrial.analyse.models import Doubt
-from fairtrial.metrics import fidelity
 from fairtrial.metrics.fidelity import Fidelity
-from fairtrial.metrics.fidelity.points import DECK, LEVEL, FidelityPoint
+from fairtrial.metrics.fidelity.points import FidelityPoint
 from fairtrial.record import Record
 from fairtrial.report import numbers
 
 HEADER: Final = ("point", "asked", "drawn", "of", "p", "verdict", "clause")
 LEFT: Final = 2
-HOW: Final = (
-    "Counts cover whole trials, ramp-up included. A point is broken if random draws as specified give a count this far "
-    f"off with a probability below {LEVEL:g}, or if the count lies outside the specification's own bounds although so "
-    "many draws would stay within them; bounds that are too narrow for so few draws are not applied. The mix comes "
-    f"from decks of {DECK} cards (clause 5.2.4.2): only unfinished decks may change it. Of the numbers that NURand "
-    "combines, three in four are odd before its constant C is added; of uniform numbers, as some tools draw them, one "
-    "in two."
-)
-SCRIPT: Final = (
-    "Counts of a script's transactions cover whole trials, ramp-up included. A point is broken if its weights, or its "
-    f"share of rollbacks, give a count this far off with a probability below {LEVEL:g}."
-)
-ENGINE: Final = (
-    "docs/guides/workloads.md lists where the load generator departs from the specification. Its results are not "
-    "those of an audited benchmark."
-)
 
 
 @dataclass(frozen=True)
@@ -50,42 +33,34 @@ class FidelitySection:
     shown: bool
 
 
-def sections(record: Record, found: Sequence[Fidelity]) -> tuple[FidelitySection, ...]:
-    """A section for each workload of the record; `found` is `metrics.fidelity.of_record` of it, as below."""
+def sections(record: Record, fidelities: Sequence[Fidelity]) -> tuple[FidelitySection, ...]:
+    """A section for each workload of the record; `fidelities` is `metrics.fidelity.of_record` of it, as below."""
     return tuple(
         FidelitySection(
-            title=_title(record, each) if len(found) > 1 else "",
+            title=_title(record, each) if len(fidelities) > 1 else "",
             summary=_summary(each),
             rows=tuple(_row(point) for point in each.points),
             deviations=tuple(f"{deviation.chosen} (clause {deviation.clause})" for deviation in each.deviations),
             shown=index == 0 or bool(each.broken),
         )
-        for index, each in enumerate(found)
+        for index, each in enumerate(fidelities)
     )
 
 
-def notes(found: Sequence[Fidelity]) -> tuple[str, ...]:
+def notes(fidelities: Sequence[Fidelity]) -> tuple[str, ...]:
     """How the sections came about."""
-    workloads = {each.workload for each in found}
-    return (
-        *((HOW, ENGINE) if fidelity.TPCC in workloads else ()),
-        *((SCRIPT,) if fidelity.SCRIPT in workloads else ()),
-    )
+    return tuple(dict.fromkeys(note for each in fidelities for note in each.specification.notes))
 
 
-def doubts(found: Sequence[Fidelity]) -> tuple[Doubt, ...]:
+def doubts(fidelities: Sequence[Fidelity]) -> tuple[Doubt, ...]:
     """A doubt for each workload that did not draw what the specification, or the script, asks for."""
-    drew = {
-        fidelity.TPCC: "TPC-C transactions deviate from the specification",
-        fidelity.SCRIPT: "the script's transactions deviate from their weights",
-    }
     return tuple(
         Doubt(
             code="unfaithful",
-            message=f"{drew[each.workload]}: {_names(each.broken)}",
+            message=f"{each.specification.broken}: {_names(each.broken)}",
             advice="see the section on fidelity: the workload is not what its name says",
         )
-        for each in found
+        for each in fidelities
         if each.broken
     )
 
@@ -96,8 +71,8 @@ def _names(points: Iterable[FidelityPoint]) -> str:
 
 def _title(record: Record, each: Fidelity) -> str:
     """Cells and arms that have these parameters."""
-    wanted = set(each.trials)
-    trials = [trial.trial for trial in record.trials if trial.trial.id in wanted]
+    ids = set(each.trials)
+    trials = [trial.trial for trial in record.trials if trial.trial.id in ids]
     return "; ".join(dict.fromkeys(f"{trial.cell} · {trial.arm}" for trial in trials))
 
 

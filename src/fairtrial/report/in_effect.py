@@ -33,15 +33,15 @@ def apart(trials: Iterable[TrialRecord], *, contrast: str, levels: Sequence[str]
         some level has no value of last.
     """
     measured: set[tuple[str, Cell]] = set()
-    found: dict[str, dict[tuple[str, Cell], set[str]]] = {}
+    by_name: dict[str, dict[tuple[str, Cell], set[str]]] = {}
     for trial in trials:
         cell = tuple(sorted((factor, value) for factor, value in trial.levels.items() if factor != contrast))
         key = trial.levels[contrast], cell
         measured.add(key)
         for name, value in trial.options.items():
-            found.setdefault(name, {}).setdefault(key, set()).add(OWN_DIRECTORY.sub("TRIAL", value))
+            by_name.setdefault(name, {}).setdefault(key, set()).add(OWN_DIRECTORY.sub("TRIAL", value))
     rows = []
-    for name, values in sorted(found.items()):
+    for name, values in sorted(by_name.items()):
         if any(len(different) > 1 for different in values.values()):
             continue
         by_cell: dict[Cell, set[str]] = {}

@@ -55,17 +55,17 @@ def sentences(profile: NoiseProfile) -> list[str]:
         "and metrics; metrics of one trial are not independent. After random exchanges of the labels within blocks: "
         f"{_rate(profile.resampled)}."
     )
-    found = [what, rejected]
+    parts = [what, rejected]
     if profile.uniformity is not None:
-        found.append(
+        parts.append(
             f"The {profile.uniformity.n} p values against a uniform distribution: Kolmogorov-Smirnov D = "
             f"{profile.uniformity.statistic:.3f}, p = {numbers.p_value(profile.uniformity.p)}."
         )
     if profile.left_out:
-        found.append(
+        parts.append(
             "No figure, for lack of blocks, positive values or variation: " + ", ".join(profile.left_out) + "."
         )
-    return found
+    return parts
 
 
 def floors(analysis: Analysis, metric: str) -> list[str]:
@@ -79,8 +79,8 @@ def floors(analysis: Analysis, metric: str) -> list[str]:
 
 def floor_of(analysis: Analysis, *, cell: str, metric: str) -> str:
     """One cell's floor: `± 0.7 %`; empty if none is known."""
-    found = next((each for each in analysis.floors if (each.cell, each.metric) == (cell, metric)), None)
-    return "" if found is None else f"± {_percent(found.share)}"
+    floor = next((each for each in analysis.floors if (each.cell, each.metric) == (cell, metric)), None)
+    return "" if floor is None else f"± {_percent(floor.share)}"
 
 
 def _source(floor: NoiseFloor) -> str:

@@ -51,15 +51,15 @@ def scale(unit: str, values: Iterable[float | None]) -> Scale:
 
     The largest decides the unit and its own digits; the smallest gets more where it would be printed as nothing.
     """
-    found = [abs(value) for value in values if value is not None and math.isfinite(value)]
-    largest = max(found, default=0.0)
+    sizes = [abs(value) for value in values if value is not None and math.isfinite(value)]
+    largest = max(sizes, default=0.0)
     divisor, printed = next(((d, u) for d, u in _STEPS.get(unit, ()) if largest >= d), (1.0, unit))
     if unit.split(maxsplit=1)[:1] == [SHARE]:
         divisor, printed = 0.01, "%" + unit.removeprefix(SHARE)
-    wanted = decimals(largest / divisor)
-    smallest = min((value for value in found if value), default=largest) / divisor
+    digits = decimals(largest / divisor)
+    smallest = min((value for value in sizes if value), default=largest) / divisor
     for_smallest = decimals(smallest) - MEAN_DIGITS + SMALLEST_DIGITS
-    return Scale(divisor=divisor, unit=printed, decimals=max(wanted, min(for_smallest, wanted + MORE_DECIMALS)))
+    return Scale(divisor=divisor, unit=printed, decimals=max(digits, min(for_smallest, digits + MORE_DECIMALS)))
 
 
 def decimals(largest: float) -> int:

@@ -29,7 +29,7 @@ ARM_COLOURS: Final = ("#d9622b", "#1a8f83", "#7a5fc0", "#c23b66", "#9c8420", "#2
 
 
 @dataclass(frozen=True)
-class Placed:
+class ContrastTrial:
     """A trial in the contrast. `used` says whether estimates use it."""
 
     trial: TrialRecord
@@ -56,11 +56,11 @@ class Scene:
     analysis: Analysis
 
     @cached_property
-    def trials(self) -> tuple[Placed, ...]:
+    def trials(self) -> tuple[ContrastTrial, ...]:
         """Every trial that belongs to a cell of the contrast, in the order they were run."""
         used = {trial.trial.id for trial in frames.used_trials(self.record)}
         return tuple(
-            Placed(
+            ContrastTrial(
                 trial=trial,
                 cell=cell.cell,
                 arm=trial.levels[self.analysis.contrast],
@@ -74,7 +74,7 @@ class Scene:
     @cached_property
     def courses(self) -> dict[str, ThroughputTimeline]:
         """Throughput over time of every used trial that measured, by trial id."""
-        found = {}
+        timelines = {}
         for cell in self.analysis.cells:
             placed = self.of(cell)
             points = min(POINTS_PER_TRIAL, max(FEWEST_POINTS, POINTS_PER_FIGURE // max(1, len(placed))))
@@ -84,22 +84,20 @@ class Scene:
                     whole, measured = throughput.course(directory, window=each.trial.window)
                     kept = thinned(whole.per_s, points=points)
                     by_second = throughput.merged(measured, interval_s=stability.SECOND_S)
-                    found[each.trial.trial.id] = ThroughputTimeline(
+                    timelines[each.trial.trial.id] = ThroughputTimeline(
                         seconds=whole.starts_s[kept].tolist(),
                         per_s=whole.per_s[kept].tolist(),
                         is_thinned=len(kept) < whole.n,
                         dips=stability.dips(by_second),
                     )
-        return found
+        return timelines
 
     @cached_property
     def whole_distributions(self) -> dict[str, Distribution]:
         """All transaction types of a trial together, of trials that have latencies."""
-        found = {
-            trial.trial.id: merged_latency.whole(self.record.trial_directory(trial.trial.id))
-            for trial in self.record.trials
-        }
-        return {trial: whole for trial, whole in found.items() if whole is not None}
+        names = (trial.trial.id for trial in self.record.trials)
+        distributions = {name: merged_latency.whole(self.record.trial_directory(name)) for name in names}
+        return {name: whole for name, whole in distributions.items() if whole is not None}
 
     @cached_property
     def dips(self) -> dict[str, list[Dip]]:
@@ -144,6 +142,6 @@ class Scene:
             arm: ARM_COLOURS[index % len(ARM_COLOURS)] for index, arm in enumerate(arms)
         }
 
-    def of(self, cell: CellResult, *, used_only: bool = True) -> tuple[Placed, ...]:
+    def of(self, cell: CellResult, *, used_only: bool = True) -> tuple[ContrastTrial, ...]:
         """The cell's trials."""
         return tuple(placed for placed in self.trials if placed.cell == cell.cell and (placed.used or not used_only))

@@ -19,14 +19,14 @@ def of_record(record: Record, analysis: Analysis, distributions: Distributions) 
     """The curve of every arm against the baseline in every cell where both have latencies, all types together."""
     selection = select(record.plan, record.trials, contrast=analysis.contrast)
     first, *others = selection.levels
-    found = []
+    curves = []
     for cell in selection.cells:
         for arm in others:
             seed = zlib.crc32(f"{record.plan.design.seed}/{selection.contrast}/{cell.name}/{arm}".encode())
             how = Resampling(paired=analysis.paired, confidence=analysis.confidence, seed=seed)
             one = _curve(cell, (first, arm), distributions=distributions, how=how)
-            found += [one] if one is not None and one.points else []
-    return tuple(found)
+            curves += [one] if one is not None and one.points else []
+    return tuple(curves)
 
 
 def _curve(
@@ -34,17 +34,17 @@ def _curve(
 ) -> ShiftCurve | None:
     trials = [[each for each in cell.groups[arm] if each.trial.id in distributions] for arm in arms]
     if how.paired:
-        common = set.intersection(*({each.trial.block for each in found} for found in trials))
+        common = set.intersection(*({each.trial.block for each in side} for side in trials))
         trials = [
-            sorted((each for each in found if each.trial.block in common), key=lambda each: each.trial.block)
-            for found in trials
+            sorted((each for each in side if each.trial.block in common), key=lambda each: each.trial.block)
+            for side in trials
         ]
     if not all(trials):
         return None
-    baseline, arm = (_counts(found, distributions) for found in trials)
+    baseline, arm = (_counts(side, distributions) for side in trials)
     return curve(observed(baseline, arm), cell=cell.name, arms=arms, how=how)
 
 
 def _counts(trials: Sequence[TrialRecord], distributions: Distributions) -> list[tuple[Counts, Counts]]:
-    found = [distributions[each.trial.id] for each in trials]
-    return [(each.highest_ns, each.counts) for each in found]
+    of_trials = [distributions[each.trial.id] for each in trials]
+    return [(each.highest_ns, each.counts) for each in of_trials]

@@ -160,11 +160,11 @@ def change(comparison: Comparison, scale: Scale) -> tuple[str, str]:
     """The ratio with its interval; of values without logarithms the difference, which says that it is one."""
     if comparison.ratio.estimate is not None:
         return numbers.ratio(comparison.ratio.estimate), ratio_interval(comparison)
-    found = comparison.difference
-    if found.estimate is None:
+    interval = comparison.difference
+    if interval.estimate is None:
         return numbers.ABSENT, numbers.ABSENT
-    moved = f"difference {'+' if found.estimate > 0 else ''}{scale.value(found.estimate)} {scale.unit}".rstrip()
-    return moved, scale.interval(found.low, found.high)
+    moved = f"difference {'+' if interval.estimate > 0 else ''}{scale.value(interval.estimate)} {scale.unit}".rstrip()
+    return moved, scale.interval(interval.low, interval.high)
 
 
 def kind(comparison: Comparison) -> Verdict:

@@ -44,13 +44,13 @@ _LARGE: Final = 10.0  # ratios from here on, and below one over it, are said as 
 
 def lines(analysis: Analysis) -> list[str]:
     """One line per cell and arm with an effect: `why (medium): swap-ins per transaction −41 %, …`."""
-    found = []
+    sentences = []
     for cell in analysis.why:
         named = _named(cell, margin=analysis.margin)
         arm = f", {cell.arm}" if len(analysis.levels) > 2 else ""  # noqa: PLR2004 - with two arms it is clear which
         said = ", ".join(phrase(change, unit=cell.unit) for change in named)
-        found.append(f"why ({cell.cell}{arm}): {said or f'none of {cell.tested} counters changed beyond chance'}")
-    return found
+        sentences.append(f"why ({cell.cell}{arm}): {said or f'none of {cell.tested} counters changed beyond chance'}")
+    return sentences
 
 
 def _named(cell: CellWhy, *, margin: float) -> list[CounterChange]:

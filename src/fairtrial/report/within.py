@@ -22,11 +22,11 @@ NOTE: Final = (
 
 def rows(analysis: Analysis) -> list[list[str]]:
     """A row per cell and arm that has judged trials."""
-    found: dict[tuple[str, str], list[Steadiness]] = {}
+    by_arm: dict[tuple[str, str], list[Steadiness]] = {}
     for each in analysis.steadiness:
-        found.setdefault((each.cell, each.arm), []).append(each)
+        by_arm.setdefault((each.cell, each.arm), []).append(each)
     labels = {cell.cell: cell_label(cell.levels) for cell in analysis.cells}
-    return [[labels.get(cell, cell), arm, *_figures(trials)] for (cell, arm), trials in found.items()]
+    return [[labels.get(cell, cell), arm, *_figures(trials)] for (cell, arm), trials in by_arm.items()]
 
 
 def _figures(trials: Sequence[Steadiness]) -> list[str]:

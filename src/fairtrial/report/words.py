@@ -29,16 +29,16 @@ def counted(analysis: Analysis) -> list[tuple[str, int]]:
 
 def stopping(analysis: Analysis) -> list[str]:
     """The rule of a run that could stop early, and when and why each cell stopped; nothing if all blocks were run."""
-    found = analysis.stopping
-    if found is None:
+    decision = analysis.stopping
+    if decision is None:
         return []
     return [
-        f"Decided after every round for each cell, from {found.first} to {found.last} blocks: {found.rule}.",
+        f"Decided after every round for each cell, from {decision.first} to {decision.last} blocks: {decision.rule}.",
         f"{share_of_blocks(analysis)} were run.",
         *(
             f"{cell.cell}: stopped after {blocks(cell.blocks, 'block')}, in round {cell.round}: "
             f"{STOP_REASONS[cell.reason]}."
-            for cell in found.cells
+            for cell in decision.cells
         ),
     ]
 

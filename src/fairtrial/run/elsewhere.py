@@ -140,10 +140,10 @@ def _ahead(agent: Agent) -> tuple[int, int]:
     """How far a place's clock is ahead of this process's, and by how much that may be wrong, nanoseconds."""
     best: tuple[int, int] | None = None
     for _ in range(LOOKS):
-        asked = time.monotonic_ns()
+        start = time.monotonic_ns()
         there = agent.clock().monotonic_ns
-        took = time.monotonic_ns() - asked
+        took = time.monotonic_ns() - start
         if best is None or took < 2 * best[1]:
-            best = (there - asked - took // 2, (took + 1) // 2)
+            best = (there - start - took // 2, (took + 1) // 2)
     assert best is not None  # noqa: S101 - LOOKS is not 0
     return best

@@ -25,9 +25,9 @@ def identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity:
         PlaceError: it is missing, with where it was looked for.
     """
     if place.carrier is not None and _starts_from_data(parts):
-        found = parts.system.identity(place.carrier)
-        if _is_shared(trial, found):
-            return found
+        host_identity = parts.system.identity(place.carrier)
+        if _is_shared(trial, host_identity):
+            return host_identity
     return parts.system.identity(place)
 
 
@@ -68,9 +68,9 @@ def _starts_from_data(parts: Parts) -> bool:
     return parts.workload.data() is not None or parts.system.has_data_directory()
 
 
-def _is_shared(trial: ResolvedTrial, found: Identity) -> bool:
+def _is_shared(trial: ResolvedTrial, identity: Identity) -> bool:
     """Whether a system's program is the guest's, too; what has none of its own is the agent."""
-    program = found.facts.get("binary")
+    program = identity.facts.get("binary")
     return program is None or guest_of(trial.place).shares(PurePosixPath(program))
 
 

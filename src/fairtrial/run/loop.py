@@ -22,7 +22,7 @@ from fairtrial.record.models import (
     Clock,
     Event,
     Finding,
-    Looked,
+    LookTaken,
     PlaceOpened,
     PlannedTrial,
     RunFinished,
@@ -185,9 +185,9 @@ class Run:
         self, stack: contextlib.ExitStack, place: Section, *, system: tuple[Section, OpenPlace]
     ) -> elsewhere.Client:
         """Opens the place that workloads run at, for as long as the system's."""
-        found = stack.enter_context(self._open(place))
-        self._note_place(place, found, findings=self._examined(place, found))
-        return elsewhere.reached(system[1], found, places=(system[0], place))
+        open_place = stack.enter_context(self._open(place))
+        self._note_place(place, open_place, findings=self._examined(place, open_place))
+        return elsewhere.reached(system[1], open_place, places=(system[0], place))
 
     def _booted(self, place: Section, trial: PlannedTrial) -> None:
         """Runs one trial at a place that boots for it. What all trials start from is made in a boot of its own."""
@@ -244,8 +244,7 @@ class Run:
             cell = next(cell for cell in self.writer.plan.cells if cell.name == trial.cell)
             plan = self.writer.plan
             written = plan.factors[plan.arm][0] if plan.against_itself else trial.arm  # both labels are the baseline
-            levels = levels_of(cell.levels, arm=(plan.arm, written))
-            raise located(error, self.study(), levels) from error
+            raise located(error, self.study(), levels_of(cell.levels, arm=(plan.arm, written))) from error
 
     def _accept(self, record: TrialRecord) -> None:
         self._same_content(record)
@@ -310,7 +309,7 @@ class Run:
         round_ = self.schedule.complete_rounds()
         if round_ > self.schedule.looked_at:
             said = self.stopping(self.writer.record())
-            look = Looked(round=round_, decision=said.decision, details=dict(said.details), cells=list(said.cells))
+            look = LookTaken(round=round_, decision=said.decision, details=dict(said.details), cells=list(said.cells))
             self._append(look)
             for cell in look.cells:
                 if cell.decision == "stop":

@@ -41,8 +41,8 @@ def facts(place: OpenPlace) -> dict[str, JsonValue]:
     if listing.code != 0:
         return {}
     names = [name for name in listing.output.splitlines() if name.endswith(".json")][:KEPT_AT_MOST]
-    found: list[JsonValue] = [profile for name in names if (profile := _read(place, directory / name)) is not None]
-    return {FACT: found} if found else {}
+    profiles: list[JsonValue] = [profile for name in names if (profile := _read(place, directory / name)) is not None]
+    return {FACT: profiles} if profiles else {}
 
 
 def kept(place: Section, *, study: str) -> dict[str, JsonValue] | None:
@@ -56,8 +56,8 @@ def kept(place: Section, *, study: str) -> dict[str, JsonValue] | None:
     if is_booted(place):  # booting takes the machine's lock and its disk, which planning must not
         return None
     with open_place(place.kind, place.parameters, holder="planning", lock=False) as agent:
-        found = OpenPlace(agent=agent)
-        return _read(found, _directory(found) / f"{study}.json")
+        opened_place = OpenPlace(agent=agent)
+        return _read(opened_place, _directory(opened_place) / f"{study}.json")
 
 
 def _read(place: OpenPlace, path: PurePosixPath) -> dict[str, JsonValue] | None:

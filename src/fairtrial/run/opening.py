@@ -40,8 +40,8 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
         PlaceError: unreachable, busy, or of another protocol version.
     """
     with open_place(place.kind, place.parameters, holder=holder(directory), disk=disk) as agent:
-        carrier = None if agent.carrier is None else _looked_at(agent.carrier)
-        found = _looked_at(agent, carrier)
+        carrier = None if agent.carrier is None else _with_server_user(agent.carrier)
+        opened_place = _with_server_user(agent, carrier)
         leftovers = agent.hello.leftovers
         if leftovers.undone or leftovers.killed:
             progress.note(
@@ -52,15 +52,15 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
             progress.note(f"left by an earlier run and not restorable: {failed}")
         # What is left may be needed to restore what could not be undone; a guest whose disk passes has nothing left.
         if not leftovers.failed and (carrier is None or disk.keep):
-            workspace.remove(found, found.state_directory / "work")
-        yield found
+            workspace.remove(opened_place, opened_place.state_directory / "work")
+        yield opened_place
 
 
-def _looked_at(agent: Agent, carrier: OpenPlace | None = None) -> OpenPlace:
-    found = OpenPlace(agent=agent, carrier=carrier)
-    if found.facts.user_id == ROOT:
-        found.server_user = _server_user(carrier or found)  # who has a guest's root has its users
-    return found
+def _with_server_user(agent: Agent, carrier: OpenPlace | None = None) -> OpenPlace:
+    opened_place = OpenPlace(agent=agent, carrier=carrier)
+    if opened_place.facts.user_id == ROOT:
+        opened_place.server_user = _server_user(carrier or opened_place)  # who has a guest's root has its users
+    return opened_place
 
 
 def _server_user(place: OpenPlace) -> str:

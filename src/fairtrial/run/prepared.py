@@ -29,7 +29,7 @@ BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedData:
     """Data ready to be copied.
 
     Attributes:
@@ -54,8 +54,7 @@ def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None
         "initial": parts.system.initial(),
         "data": data,
     }
-    text = json.dumps(determined_by, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:KEY_CHARACTERS]
+    return hashlib.sha256(json.dumps(determined_by, sort_keys=True).encode()).hexdigest()[:KEY_CHARACTERS]
 
 
 def directories(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> set[PurePosixPath]:
@@ -86,7 +85,7 @@ def _directory(place: OpenPlace, key: str) -> PurePosixPath:
     return place.state_directory / "prepared" / key
 
 
-def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress) -> Prepared:
+def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress) -> PreparedData:
     """Finds the prepared data of a key at the place, or makes them."""
     directory = _directory(place, key)
     manifest = directory / "manifest.json"
@@ -99,7 +98,7 @@ def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress)
     except ValidationError as error:
         hint = f"remove {directory} there: the data are made again"
         raise PlaceError(f"{manifest} is damaged: {error}", hint=hint) from error
-    return Prepared(key=key, directory=directory / "data", content_sha256=loaded.content_sha256)
+    return PreparedData(key=key, directory=directory / "data", content_sha256=loaded.content_sha256)
 
 
 def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progress: OnProgress) -> Loaded:
@@ -172,7 +171,7 @@ def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
     return system.start(place, launch)
 
 
-def restore(place: OpenPlace, prepared: Prepared, target: PurePosixPath) -> Restored:
+def restore(place: OpenPlace, prepared: PreparedData, target: PurePosixPath) -> Restored:
     """Copies prepared data for one trial; returns how."""
     request = Restore.model_validate({"from": str(prepared.directory), "to": str(target), "user": place.server_user})
     return place.native(RESTORE, request, timeout_s=RESTORE_S)

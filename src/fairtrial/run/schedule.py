@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairtrial.record.models import BlockAdded, BlockVoided, Event, Looked, Plan, PlannedTrial, TrialFinished
+from fairtrial.record.models import BlockAdded, BlockVoided, Event, LookTaken, Plan, PlannedTrial, TrialFinished
 
 
 class MakeReplacement(Protocol):
@@ -64,7 +64,7 @@ class Schedule:
             case BlockAdded():
                 self.replaced.add((event.cell, event.replaces))
                 self._insert(event.trials)
-            case Looked():
+            case LookTaken():
                 self.looked_at, self.stopped = event.round, event.decision == "stop"
                 self.decided |= {look.cell for look in event.cells if look.decision == "stop"}
             case _:

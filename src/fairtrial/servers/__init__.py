@@ -7,7 +7,7 @@ Owns the list of known builds, the cache they are kept in, and how archives are 
 from __future__ import annotations
 
 from fairtrial.servers.builds import Build, builds, known
-from fairtrial.servers.installing import Installed, cache_directory, install, kept
+from fairtrial.servers.installing import ServerFiles, cache_directory, install, kept
 from fairtrial.servers.source import Source
 
-__all__ = ["Build", "Installed", "Source", "builds", "cache_directory", "install", "kept", "known"]
+__all__ = ["Build", "ServerFiles", "Source", "builds", "cache_directory", "install", "kept", "known"]

@@ -29,7 +29,7 @@ def unpack(archive: Path, directory: Path) -> None:
     directory.mkdir()
     unpacking = Unpacking(archive, directory, needed=lambda name: not UNNEEDED.search(name))
     _unpack(archive, unpacking)
-    for inner in [found for pattern in INNER for found in sorted(directory.glob(pattern))]:
+    for inner in [path for pattern in INNER for path in sorted(directory.glob(pattern))]:
         _unpack(inner, unpacking)
         inner.unlink()
     _readable(directory)

@@ -20,7 +20,7 @@ MANIFEST = "installed.json"
 FILES = "files"
 
 
-class Installed(BaseModel):
+class ServerFiles(BaseModel):
     """A server's files, unpacked.
 
     Attributes:
@@ -45,7 +45,7 @@ def cache_directory() -> Path:
     return caching.cache_directory() / "servers"
 
 
-def kept(source: Source, *, cache: Path) -> Installed | None:
+def kept(source: Source, *, cache: Path) -> ServerFiles | None:
     """What a source holds, if it is in the cache; what is damaged there counts as not there."""
     try:
         return _kept(cache / _slug(source), source)
@@ -53,7 +53,7 @@ def kept(source: Source, *, cache: Path) -> Installed | None:
         return None
 
 
-def install(source: Source, programs: Sequence[str], *, cache: Path) -> Installed:
+def install(source: Source, programs: Sequence[str], *, cache: Path) -> ServerFiles:
     """What a source holds, from the cache if it is there.
 
     Args:
@@ -65,9 +65,9 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> Installe
         PlaceError: it cannot be fetched or unpacked, or holds no such program.
     """
     final = cache / _slug(source)
-    found = _kept(final, source)
-    if found is not None:
-        return found
+    kept = _kept(final, source)
+    if kept is not None:
+        return kept
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:
         where = Path(temporary)
@@ -76,7 +76,7 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> Installe
         whole.mkdir()
         archives.unpack(archive, whole / FILES)
         program = _program(whole / FILES, programs, source=source)
-        installed = Installed(
+        installed = ServerFiles(
             source=str(source),
             archive_sha256=_sha256(archive),
             base_directory=final / program.parent.parent.relative_to(whole),
@@ -109,9 +109,9 @@ def _sha256_of(path: Path, _mtime_ns: int, _size: int) -> str:
     return _sha256(path)
 
 
-def _kept(directory: Path, source: Source) -> Installed | None:
+def _kept(directory: Path, source: Source) -> ServerFiles | None:
     try:
-        installed = Installed.model_validate_json((directory / MANIFEST).read_text())
+        installed = ServerFiles.model_validate_json((directory / MANIFEST).read_text())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValidationError:
@@ -136,9 +136,9 @@ def _obtained(source: Source, directory: Path) -> Path:
 def _program(files: Path, programs: Sequence[str], *, source: Source) -> Path:
     """The main program that lies nearest to the root of an archive."""
     for name in programs:
-        found = [path for path in files.rglob(name) if path.is_file() and path.parent.name in archives.PROGRAM_FOLDERS]
-        if found:
-            return min(found, key=lambda path: len(path.parts))
+        paths = [path for path in files.rglob(name) if path.is_file() and path.parent.name in archives.PROGRAM_FOLDERS]
+        if paths:
+            return min(paths, key=lambda path: len(path.parts))
     raise PlaceError(
         f"{source} does not contain {' or '.join(programs)} in a directory {', '.join(archives.PROGRAM_FOLDERS)}",
         hint="name an archive of a complete server",

@@ -69,7 +69,7 @@ def download(name: str, directory: Path, *, sha256: str | None) -> Path:
     coordinates = Coordinates.parse(name)
     target = directory / coordinates.file_name
     digest = hashlib.sha256() if sha256 else hashlib.sha1()  # noqa: S324 - what repositories publish beside artefacts
-    wanted = sha256 or _text(f"{coordinates.path}.sha1", name=name)
+    expected = sha256 or _text(f"{coordinates.path}.sha1", name=name)
     try:
         with _opened(coordinates.path) as answer, target.open("wb") as file:
             while chunk := answer.read(CHUNK_BYTES):
@@ -77,9 +77,9 @@ def download(name: str, directory: Path, *, sha256: str | None) -> Path:
                 file.write(chunk)
     except FAILURES as error:
         raise _failed(name, error) from error
-    if digest.hexdigest() != wanted:
+    if digest.hexdigest() != expected:
         raise PlaceError(
-            f"the download of {name} does not match its {digest.name}: expected {wanted}, found {digest.hexdigest()}",
+            f"the download of {name} does not match its {digest.name}: expected {expected}, found {digest.hexdigest()}",
             hint="try again, because the download may have been cut short; if it fails again, report it to the "
             "operator of the repository",
         )

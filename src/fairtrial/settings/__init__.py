@@ -93,6 +93,6 @@ def effects(settings: Mapping[str, JsonValue], facts: Facts, trial: TrialContext
         PlaceError: the place cannot do what a setting asks, by its facts.
         RecordError: this version has no such kind, or different values of it.
     """
-    asked = {name: setting_of(Section({name: value})) for name, value in settings.items()}
-    together = merged(asked[name].effect(facts, trial) for name in SETTINGS if name in asked)
+    by_kind = {name: setting_of(Section({name: value})) for name, value in settings.items()}
+    together = merged(by_kind[name].effect(facts, trial) for name in SETTINGS if name in by_kind)
     return groups.made(together, facts, trial)

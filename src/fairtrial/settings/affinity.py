@@ -55,18 +55,18 @@ class AffinitySetting(Setting[Affinity]):
         here = facts.processors
         there, at = (trial.client_processors, "the load's place") if trial.load == "elsewhere" else (here, "this place")
         return Effect(
-            server_processors=_asked("server", self.value.server, here, at="this place"),
-            client_processors=_asked("client", self.value.client, there, at=at),
+            server_processors=_processors("server", self.value.server, here, at="this place"),
+            client_processors=_processors("client", self.value.client, there, at=at),
         )
 
 
-def _asked(side: str, text: str | None, online: Sequence[int] | None, *, at: str) -> tuple[int, ...] | None:
+def _processors(side: str, text: str | None, online: Sequence[int] | None, *, at: str) -> tuple[int, ...] | None:
     """A side's set. `online`: what its place has; None: not known yet."""
-    asked = processors(text) if text else None
-    missing = [] if online is None else sorted(set(asked or ()) - set(online))
+    chosen = processors(text) if text else None
+    missing = [] if online is None else sorted(set(chosen or ()) - set(online))
     if missing:
         raise PlaceError(
             f"settings.affinity.{side}: processors {missing} are not online at {at}",
             hint=f"it has {sorted(online or ())}",
         )
-    return asked
+    return chosen

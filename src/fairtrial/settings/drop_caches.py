@@ -12,15 +12,15 @@ from fairtrial.settings.steps.effect import Effect
 from fairtrial.settings.steps.shared import trigger
 from fairtrial.wire.facts import Facts
 
-Dropped = Literal["nothing", "page_cache", "slab", "all"]
+CacheKinds = Literal["nothing", "page_cache", "slab", "all"]
 Caches = Annotated[
-    Dropped,
+    CacheKinds,
     Field(description="What is dropped right before ramp-up: page cache, slab objects (dentries, inodes), or both."),
 ]
 CODES = {"page_cache": "1", "slab": "2", "all": "3"}
 
 
-class DropCachesSetting(Setting[Dropped]):
+class DropCachesSetting(Setting[CacheKinds]):
     """One write that cannot be read back or undone."""
 
     name = "drop_caches"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from fairtrial.protocol.generated import Step
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
-from fairtrial.settings.steps.effect import Effect, Limit, Need
+from fairtrial.settings.steps.effect import Effect, GroupLimit, Requirement
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import printed, program, shell
 from fairtrial.study.tree.quantities import Bytes, Rate
@@ -77,20 +77,19 @@ class IoLimitSetting(Setting[IoLimit]):
         """
         name = "io" if "io" in facts.controllers else "blkio"
         version = controller(name, facts, setting=self.name).version
-        asked = {field: int(rate) for field in RATES if (rate := getattr(self.value, field)) is not None}
+        rates = {field: int(rate) for field in RATES if (rate := getattr(self.value, field)) is not None}
         if version == 1:
             files = [
                 (f"io_limit.{field}", f"blkio.throttle.{RATES[field][1]}_device", str(rate))
-                for field, rate in asked.items()
+                for field, rate in rates.items()
             ]
         else:
-            keys = {key: asked.get(field, "max") for field, (key, _) in RATES.items()}
-            text = " ".join(f"{key}={rate}" for key, rate in keys.items())
-            files = [("io_limit", "io.max", text)]
+            keys = {key: rates.get(field, "max") for field, (key, _) in RATES.items()}
+            files = [("io_limit", "io.max", " ".join(f"{key}={rate}" for key, rate in keys.items()))]
         hint = "install util-linux there"
         return Effect(
-            limits=tuple(Limit("server", name, _written(*file)) for file in files),
-            needs=(Need(self.name, "findmnt", hint),),
+            limits=tuple(GroupLimit("server", name, _written(*file)) for file in files),
+            needs=(Requirement(self.name, "findmnt", hint),),
         )
 
 

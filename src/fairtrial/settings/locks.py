@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairtrial.locks import Announced
+from fairtrial.locks import Announcement
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
@@ -65,7 +65,7 @@ class LocksSetting(Setting[LockPolicy]):
             variables["FAIRTRIAL_LOCK_COUNT"] = str(server / COUNTS)
         if fast_mutex is not None:
             variables["FAIRTRIAL_LOCK_FASTMUTEX"] = fast_mutex
-        expected = Announced(
+        expected = Announcement(
             kind=kind,
             spins=DEFAULT_SPINS.get(kind) if spins is None else spins,
             count=self.value.count,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from fairtrial.settings.setting import Setting
+from fairtrial.settings.setting import Setting, shorthand
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
@@ -53,11 +52,6 @@ class LruGen(BaseModel):
     )
 
 
-def _mapping(value: object) -> object:
-    """`on`, `off` or bits alone are those that are enabled."""
-    return value if isinstance(value, Mapping) else {"enabled": value}
-
-
 class LruGenSetting(Setting[LruGen]):
     """One write, or two. Bits that a kernel does not know are not taken and do not read back, which is an error."""
 
@@ -66,7 +60,7 @@ class LruGenSetting(Setting[LruGen]):
         "Multi-generational LRU, set before the server starts. The kernel's page cache is dropped before, so pages do "
         "not move between lists."
     )
-    model = Annotated[LruGen, BeforeValidator(_mapping, json_schema_input_type=LruGen | Enabled)]
+    model = Annotated[LruGen, BeforeValidator(shorthand("enabled"), json_schema_input_type=LruGen | Enabled)]
     example = MappingProxyType({"enabled": "on", "min_ttl_ms": 1000})
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:

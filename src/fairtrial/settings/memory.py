@@ -15,7 +15,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Step
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
-from fairtrial.settings.steps.effect import Effect, Limit, Need, Side
+from fairtrial.settings.steps.effect import Effect, GroupLimit, Requirement, Side
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import write_group
 from fairtrial.study.tree.quantities import Bytes
@@ -89,45 +89,45 @@ class MemorySetting(Setting[Memory]):
         Raises:
             PlaceError: no such controller, not root, or protection asked of version 1.
         """
-        found = controller(CONTROLLER, facts, setting=self.name)
-        limits: list[Limit] = []
-        needs: list[Need] = []
+        group = controller(CONTROLLER, facts, setting=self.name)
+        limits: list[GroupLimit] = []
+        needs: list[Requirement] = []
         sides: tuple[tuple[Side, Share | None], ...] = (("server", self.value.server), ("client", self.value.client))
-        for side, asked in sides:
-            if asked is None:
+        for side, share in sides:
+            if share is None:
                 continue
-            files = _version_1(side, asked) if found.version == 1 else _version_2(asked)
+            files = _version_1(side, share) if group.version == 1 else _version_2(share)
             limits += [
-                Limit(side, CONTROLLER, _written(f"memory.{side}.{name}", file, size, page=facts.page_bytes))
+                GroupLimit(side, CONTROLLER, _written(f"memory.{side}.{name}", file, size, page=facts.page_bytes))
                 for name, file, size in files
             ]
-            if found.version == 1 and asked.swap is not None:
+            if group.version == 1 and share.swap is not None:
                 hint = "boot its kernel with `swapaccount=1`"
-                needs.append(Need(f"memory.{side}.swap", f"{found.directory}/{WITH_SWAP_1}", hint))
+                needs.append(Requirement(f"memory.{side}.swap", f"{group.directory}/{WITH_SWAP_1}", hint))
         return Effect(limits=tuple(limits), needs=tuple(needs))
 
 
-def _version_1(side: Side, asked: Share) -> Iterator[tuple[str, str, int]]:
-    later = [name for name in ONLY_2 if getattr(asked, name) is not None]
+def _version_1(side: Side, share: Share) -> Iterator[tuple[str, str, int]]:
+    later = [name for name in ONLY_2 if getattr(share, name) is not None]
     if later:
         raise PlaceError(
             f"settings.memory.{side}: {', '.join(later)} is not in control groups of version 1, which this place has",
             hint="boot it with `systemd.unified_cgroup_hierarchy=1`, or take `place: {vm: {kernel: debian-6.1}}`",
         )
-    if asked.limit is not None:
-        yield "limit", LIMIT_1, asked.limit
-    if asked.swap is not None:
-        if asked.limit is None:
+    if share.limit is not None:
+        yield "limit", LIMIT_1, share.limit
+    if share.swap is not None:
+        if share.limit is None:
             raise PlaceError(
                 f"settings.memory.{side}.swap: version 1 of control groups limits memory and swap together",
                 hint="give `limit`, too",
             )
-        yield "swap", WITH_SWAP_1, asked.limit + asked.swap  # after the limit, which may not exceed it
+        yield "swap", WITH_SWAP_1, share.limit + share.swap  # after the limit, which may not exceed it
 
 
-def _version_2(asked: Share) -> Iterator[tuple[str, str, int]]:
+def _version_2(share: Share) -> Iterator[tuple[str, str, int]]:
     for name, file in FILES_2.items():
-        if (size := getattr(asked, name)) is not None:
+        if (size := getattr(share, name)) is not None:
             yield name, file, size
 
 

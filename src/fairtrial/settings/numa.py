@@ -16,7 +16,7 @@ from fairtrial.protocol.generated import Step
 from fairtrial.settings.affinity import ProcessorList, processors
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
-from fairtrial.settings.steps.effect import Effect, Limit, Side
+from fairtrial.settings.steps.effect import Effect, GroupLimit, Side
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import write_group
 from fairtrial.wire.facts import Facts
@@ -87,35 +87,35 @@ class NumaSetting(Setting[Numa]):
         """
         controller(CONTROLLER, facts, setting=self.name)
         nodes = {int(number): tuple(numbers) for number, numbers in facts.nodes.items()}
-        limits: list[Limit] = []
+        limits: list[GroupLimit] = []
         sets: dict[str, tuple[int, ...] | None] = {"server": None, "client": None}
         sides: tuple[tuple[Side, Binding | None], ...] = (("server", self.value.server), ("client", self.value.client))
-        for side, asked in sides:
-            if asked is None:
+        for side, binding in sides:
+            if binding is None:
                 continue
-            run_on = _nodes(f"{side}.processors", asked.processors, nodes)
-            memory = _nodes(f"{side}.memory", asked.memory, nodes)
+            run_on = _nodes(f"{side}.processors", binding.processors, nodes)
+            memory = _nodes(f"{side}.memory", binding.memory, nodes)
             numbers = tuple(sorted(number for node in run_on for number in nodes[node]))
             if not numbers:
                 raise PlaceError(
                     f"settings.numa.{side}: nodes {list(run_on)} have no processors", hint="some nodes are memory only"
                 )
-            if asked.processors is not None:
+            if binding.processors is not None:
                 sets[side] = numbers
-            limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.processors", "cpuset.cpus", numbers)))
-            limits.append(Limit(side, CONTROLLER, _written(f"numa.{side}.memory", "cpuset.mems", memory)))
+            limits.append(GroupLimit(side, CONTROLLER, _written(f"numa.{side}.processors", "cpuset.cpus", numbers)))
+            limits.append(GroupLimit(side, CONTROLLER, _written(f"numa.{side}.memory", "cpuset.mems", memory)))
         return Effect(limits=tuple(limits), server_processors=sets["server"], client_processors=sets["client"])
 
 
-def _nodes(field: str, asked: str | None, nodes: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
-    wanted = processors(asked) if asked is not None else tuple(sorted(nodes))
-    missing = sorted(set(wanted) - set(nodes))
+def _nodes(field: str, text: str | None, nodes: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    chosen = processors(text) if text is not None else tuple(sorted(nodes))
+    missing = sorted(set(chosen) - set(nodes))
     if missing:
         raise PlaceError(
             f"settings.numa.{field}: this place has no nodes {missing}",
             hint=f"it has {sorted(nodes)}; a guest has as many as `nodes` of `place: {{vm: ...}}` says",
         )
-    return wanted
+    return chosen
 
 
 def _written(name: str, file: str, numbers: Sequence[int]) -> Callable[[str, str], Step]:

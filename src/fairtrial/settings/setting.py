@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fairtrial.settings.steps.context import TrialContext
@@ -10,6 +11,11 @@ from fairtrial.settings.steps.effect import Effect
 from fairtrial.wire.facts import Facts
 
 V = TypeVar("V")
+
+
+def shorthand(key: str) -> Callable[[object], object]:
+    """What makes a mapping of a value that stands alone for its most used key."""
+    return lambda value: value if isinstance(value, Mapping) else {key: value}
 
 
 class Setting(ABC, Generic[V]):

@@ -19,7 +19,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps import devices
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.devices import MIB
-from fairtrial.settings.steps.effect import Effect, Need, Phase
+from fairtrial.settings.steps.effect import Effect, Phase, Requirement
 from fairtrial.settings.steps.groups import require_root
 from fairtrial.settings.steps.shared import printed, program, shell, write_file
 from fairtrial.study.tree.quantities import Bytes, Seconds
@@ -133,12 +133,12 @@ class StorageSetting(Setting[Storage]):
         device, steps, needs = _device(value, trial=trial.directory, facts=facts)
         options = value.mount or ""
         if value.device == "memory":
-            kind, given = "tmpfs", ",".join(filter(None, [options, f"size={value.size}", "mode=755"]))
+            kind, own_options = "tmpfs", ",".join(filter(None, [options, f"size={value.size}", "mode=755"]))
         else:
-            kind, given = value.file_system, options
+            kind, own_options = value.file_system, options
             steps = [*steps, _formatted(value, device)]
-            needs = [*needs, Need(self.name, FORMAT[kind][0], f"install {PACKAGES[kind]} there")]
-        steps = [*steps, *_mounted(kind, device, at=at, options=given, shown=options)]
+            needs = [*needs, Requirement(self.name, FORMAT[kind][0], f"install {PACKAGES[kind]} there")]
+        steps = [*steps, *_mounted(kind, device, at=at, options=own_options, shown=options)]
         return Effect(
             steps=tuple((PHASE, step) for step in steps),
             needs=tuple(needs),
@@ -146,7 +146,7 @@ class StorageSetting(Setting[Storage]):
         )
 
 
-def _device(value: Storage, *, trial: PurePosixPath, facts: Facts) -> tuple[str, list[Step], list[Need]]:
+def _device(value: Storage, *, trial: PurePosixPath, facts: Facts) -> tuple[str, list[Step], list[Requirement]]:
     """What is mounted, how it is made, and what that needs."""
     name, size = value.device, value.size or 0
     if name == "memory":
@@ -168,7 +168,7 @@ def _device(value: Storage, *, trial: PurePosixPath, facts: Facts) -> tuple[str,
     counted = write_file(
         COUNTING.format(name=PurePosixPath(path).name), "1", name="storage.iostats", normalise="integer"
     )
-    return path, [counted], [Need(StorageSetting.name, path, hint)]
+    return path, [counted], [Requirement(StorageSetting.name, path, hint)]
 
 
 def _formatted(value: Storage, device: str) -> Step:
@@ -178,7 +178,7 @@ def _formatted(value: Storage, device: str) -> Step:
 
 
 def _mounted(kind: str, device: str, *, at: PurePosixPath, options: str, shown: str) -> list[Step]:
-    wanted = ",".join(option for option in shown.split(",") if option and option not in NOT_SHOWN)
+    expected = ",".join(option for option in shown.split(",") if option and option not in NOT_SHOWN)
     made = {
         "name": "storage.directory",
         "action": {"kind": "create", "path": str(at)},
@@ -187,7 +187,7 @@ def _mounted(kind: str, device: str, *, at: PurePosixPath, options: str, shown: 
     mounted = {
         "name": "storage.mount",
         "action": {"kind": "mount", "source": device, "target": str(at), "file_system": kind, "options": options},
-        "check": printed(shell(MOUNTED, str(at), wanted), f"{kind} {wanted}"),
+        "check": printed(shell(MOUNTED, str(at), expected), f"{kind} {expected}"),
         "inverse": {"kind": "restore"},
     }
     return [Step.model_validate(made), Step.model_validate(mounted)]

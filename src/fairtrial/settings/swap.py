@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairtrial.protocol.generated import Step
-from fairtrial.settings.setting import Setting
+from fairtrial.settings.setting import Setting, shorthand
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.devices import MIB
-from fairtrial.settings.steps.effect import Effect, Need, before_server
+from fairtrial.settings.steps.effect import Effect, Requirement, before_server
 from fairtrial.settings.steps.groups import require_root
 from fairtrial.settings.steps.shared import printed, program, shell
 from fairtrial.study.tree.quantities import Bytes
@@ -59,17 +58,12 @@ class Swap(BaseModel):
     )
 
 
-def _mapping(value: object) -> object:
-    """A size alone is that of a file."""
-    return value if isinstance(value, Mapping) else {"size": value}
-
-
 class SwapSetting(Setting[Swap]):
     """Two steps: the space is made, and it is used."""
 
     name = "swap"
     summary = "Swap space that the place has for the trial, used before any that it has already."
-    model = Annotated[Swap, BeforeValidator(_mapping, json_schema_input_type=Swap | Bytes)]
+    model = Annotated[Swap, BeforeValidator(shorthand("size"), json_schema_input_type=Swap | Bytes)]
     example = MappingProxyType({"size": "1GiB", "on": "zram"})
 
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
@@ -80,9 +74,9 @@ class SwapSetting(Setting[Swap]):
         """
         require_root(self.name, facts)
         path, size = f"{trial.directory}/swap", self.value.size
-        needs = [Need(self.name, "mkswap", "install util-linux there")]
+        needs = [Requirement(self.name, "mkswap", "install util-linux there")]
         if self.value.on == "zram":
-            needs.append(Need(self.name, ZRAM, "load zram there (`modprobe zram`), or take `on: file`"))
+            needs.append(Requirement(self.name, ZRAM, "load zram there (`modprobe zram`), or take `on: file`"))
             made = program(shell(DEVICE, path, str(size)), name="swap.zram", undo=shell(NO_DEVICE, path))
         else:
             made = program(shell(FILE, path, str(size)), name="swap.file", undo=["rm", "-f", path])

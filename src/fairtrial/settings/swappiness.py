@@ -11,7 +11,7 @@ from pydantic import Field
 from fairtrial.protocol.generated import Step
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
-from fairtrial.settings.steps.effect import Effect, Limit, Side, before_server
+from fairtrial.settings.steps.effect import Effect, GroupLimit, Side, before_server
 from fairtrial.settings.steps.shared import write_file, write_group
 from fairtrial.wire.facts import Facts
 
@@ -36,11 +36,11 @@ class SwappinessSetting(Setting[int]):
         """The write, and the groups' limits."""
         value = self.value
         written = before_server([write_file(FILE, str(value), name="swappiness", normalise="integer")])
-        found = facts.controllers.get(CONTROLLER)
-        if found is None or found.version != 1:
+        group = facts.controllers.get(CONTROLLER)
+        if group is None or group.version != 1:
             return written
         sides: tuple[Side, ...] = ("server", "client") if trial.load == "beside" else ("server",)
-        return replace(written, limits=tuple(Limit(side, CONTROLLER, _of_group(side, value)) for side in sides))
+        return replace(written, limits=tuple(GroupLimit(side, CONTROLLER, _of_group(side, value)) for side in sides))
 
 
 def _of_group(side: str, value: int) -> Callable[[str, str], Step]:

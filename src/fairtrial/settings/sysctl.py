@@ -42,5 +42,5 @@ class SysctlSetting(Setting[Mapping[str, str | int]]):
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
         return before_server(
-            write_file(path(name), str(wanted), name=name, normalise="words") for name, wanted in self.value.items()
+            write_file(path(name), str(value), name=name, normalise="words") for name, value in self.value.items()
         )

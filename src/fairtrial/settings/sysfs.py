@@ -40,6 +40,6 @@ class SysfsSetting(Setting[Mapping[str, str | int]]):
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
         return before_server(
-            write_file(path, str(wanted), name=path, normalise=normalisation(str(wanted)))
-            for path, wanted in self.value.items()
+            write_file(path, str(value), name=path, normalise=normalisation(str(value)))
+            for path, value in self.value.items()
         )

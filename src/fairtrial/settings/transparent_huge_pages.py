@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from fairtrial.settings.setting import Setting
+from fairtrial.settings.setting import Setting, shorthand
 from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, before_server
 from fairtrial.settings.steps.shared import write_file
@@ -27,24 +26,19 @@ class HugePages(BaseModel):
     defrag: Defrag | None = Field(None, description="Whether a page fault waits until one is free; else unchanged.")
 
 
-def _mapping(value: object) -> object:
-    """A word alone says who gets them."""
-    return value if isinstance(value, Mapping) else {"enabled": value}
-
-
 class TransparentHugePagesSetting(Setting[HugePages]):
     """One write, or two; the kernel shows all words and brackets the one in effect."""
 
     name = "transparent_huge_pages"
     summary = "Transparent huge pages, set before the server starts."
-    model = Annotated[HugePages, BeforeValidator(_mapping, json_schema_input_type=HugePages | Enabled)]
+    model = Annotated[HugePages, BeforeValidator(shorthand("enabled"), json_schema_input_type=HugePages | Enabled)]
     example = "never"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""
-        asked = {"enabled": self.value.enabled, "defrag": self.value.defrag}
+        words = {"enabled": self.value.enabled, "defrag": self.value.defrag}
         return before_server(
             write_file(f"{DIRECTORY}/{name}", word, name=f"transparent_huge_pages.{name}", normalise="brackets")
-            for name, word in asked.items()
+            for name, word in words.items()
             if word is not None
         )

@@ -19,7 +19,7 @@ _PART = re.compile(r'"([^"]+)"|([^."=\s]+)')
 
 def overlays(assignments: Iterable[str], problems: Problems) -> list[Tree]:
     """One overlay per assignment; malformed ones are noted and left out."""
-    found = []
+    trees = []
     for assignment in assignments:
         split = _split(assignment)
         if split is None:
@@ -27,8 +27,8 @@ def overlays(assignments: Iterable[str], problems: Problems) -> list[Tree]:
             continue
         path, text = split
         node = parse(text, file=AT.file, problems=problems) if text.strip() else Scalar(None, "", AT)
-        found.append(_nested(path, _at_command_line(node or Scalar(None, "", AT))))
-    return found
+        trees.append(_nested(path, _at_command_line(node or Scalar(None, "", AT))))
+    return trees
 
 
 def _split(assignment: str) -> tuple[Path, str] | None:

@@ -63,12 +63,12 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefin
     resolutions = _resolve_all(tree, factors, catalogue=catalogue, problems=problems)
     _check_base_kinds(tree, catalogue, problems)
     _check_arms_differ(tree, factors, arm=arm, resolutions=resolutions, problems=problems)
-    wanted: list[_Wanted] = [*_named_metrics(tree)]
+    uses: list[_MetricUse] = [*_named_metrics(tree)]
     names = list(factors)
     for expectation, at in expectations:
         among = (names.index(expectation.factor), expectation.level)
-        wanted.append(_Wanted(expectation.metric, at, ("expect", expectation.level), among))
-    definitions = _check_metrics(wanted, factors, resolutions=resolutions, problems=problems)
+        uses.append(_MetricUse(expectation.metric, at, ("expect", expectation.level), among))
+    definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems)
     return StudyDefinitions(tuple(expectation for expectation, _ in expectations), definitions)
 
 
@@ -128,11 +128,11 @@ def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) ->
             kind = kinds.get(name)
             if kind is None or not kind.systems:
                 continue
-            for found in system.entries:
-                if found in catalogue.systems and found not in kind.systems:
+            for system_name in system.entries:
+                if system_name in catalogue.systems and system_name not in kind.systems:
                     needed = listed(sorted(kind.systems))
                     problems.add(
-                        f"`{name}` does not run on the system `{found}`; expected {needed}",
+                        f"`{name}` does not run on the system `{system_name}`; expected {needed}",
                         trial.tree(section).where(name),
                         field=(section, name),
                         suggestion=f"name one under `system`: `system: {{{min(kind.systems)}: {{}}}}`",
@@ -180,7 +180,7 @@ def _items(node: Node | None) -> tuple[Node, ...]:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _MetricUse:
     """A metric that the study names. `among`: index of a factor and the level that must measure it; None: all."""
 
     name: str
@@ -189,23 +189,23 @@ class _Wanted:
     among: tuple[int, str] | None = None
 
 
-def _named_metrics(tree: Tree) -> Iterable[_Wanted]:
+def _named_metrics(tree: Tree) -> Iterable[_MetricUse]:
     section = tree.tree("metrics")
     for role in ROLES:
         node = section.entries.get(role)
         for item in _items(node):
             if isinstance(item, Scalar) and isinstance(item.value, str):
-                yield _Wanted(item.text, item.at, ("metrics", role))
+                yield _MetricUse(item.text, item.at, ("metrics", role))
 
 
 def _check_metrics(
-    wanted: list[_Wanted], factors: Factors, *, resolutions: Mapping[Levels, Resolution], problems: Problems
+    uses: list[_MetricUse], factors: Factors, *, resolutions: Mapping[Levels, Resolution], problems: Problems
 ) -> dict[str, MetricDefinition]:
     """Every metric named must be measured, and mean the same, wherever it is wanted and the workload is right."""
-    measured = {levels: found.metrics for levels, found in resolutions.items() if found.metrics is not None}
+    measured = {levels: each.metrics for levels, each in resolutions.items() if each.metrics is not None}
     known = {name: None for metrics in measured.values() for name in metrics}
     definitions: dict[str, MetricDefinition] = {}
-    for metric in wanted if measured else ():
+    for metric in uses if measured else ():
         if metric.name not in known:
             problems.unknown("metric", metric.name, known, at=metric.at, field=metric.field)
             continue

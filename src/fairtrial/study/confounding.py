@@ -10,7 +10,7 @@ from itertools import combinations
 
 from fairtrial.study.tree.merging import KIND_SECTIONS
 from fairtrial.study.tree.nodes import Node, Path, Position, Tree, is_null, leaves, plain
-from fairtrial.study.tree.problems import Problems, found
+from fairtrial.study.tree.problems import Problems, brief
 
 Factors = Mapping[str, Mapping[str, Tree]]
 _Set = dict[Path, tuple[object, Position]]
@@ -24,17 +24,17 @@ def check_confounding(factors: Factors, problems: Problems) -> None:
         for factor, levels in factors.items()
     }
     for first, second in combinations(settings, 2):
-        seen: set[Path] = set()
+        checked: set[Path] = set()
         for first_level, first_set in settings[first].items():
             for second_level, second_set in settings[second].items():
                 for one, other in _conflicts(first_set, second_set):
-                    if other in seen:
+                    if other in checked:
                         continue
-                    seen.add(other)
+                    checked.add(other)
                     (first_value, first_at), (second_value, at) = first_set[one], second_set[other]
                     problems.add(
-                        f"factors `{first}` and `{second}` both set it: {found(first_value)} in {first}.{first_level} "
-                        f"(line {first_at.line}), {found(second_value)} in {second}.{second_level}; "
+                        f"factors `{first}` and `{second}` both set it: {brief(first_value)} in {first}.{first_level} "
+                        f"(line {first_at.line}), {brief(second_value)} in {second}.{second_level}; "
                         "their effects could not be separated",
                         at,
                         field=[part for part in other if part != _KIND],

@@ -24,6 +24,7 @@ from fairtrial.study.probes import MOST_PROBES, Probe
 from fairtrial.study.tree.quantities import Seconds, Share
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
+NOT_IN_SIZES = ("study", "include", "sizes")
 MAXIMUM_SEED = 2**63 - 1  # what every tool that takes a seed accepts
 FEWEST_BLOCKS = 3  # two values hardly have a spread
 DEFAULT_MIN_BLOCKS = 3  # large effects show at once; how sure they are, the boundary sees to
@@ -165,8 +166,8 @@ class Trials(FileModel):
         stop, name = info.data.get("stop"), info.field_name or ""
         if value is None or stop is None or stop in _STOPS_WITH[name]:
             return value
-        wanted = " or ".join(f"`stop: {each}`" for each in _STOPS_WITH[name])
-        raise ValueError(f"has no effect with `stop: {stop}`; write {wanted}, or leave `{name}` out")
+        allowed = " or ".join(f"`stop: {each}`" for each in _STOPS_WITH[name])
+        raise ValueError(f"has no effect with `stop: {stop}`; write {allowed}, or leave `{name}` out")
 
     @field_validator("min_blocks")
     @classmethod

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
-from fairtrial.study.file_model import StudyFile
+from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.workload_place import PLACE, WORKLOAD
@@ -19,7 +19,6 @@ from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ALWAYS_NEEDED = ("study", "workload", "factors", "arm", "metrics")  # place and system have defaults
-_NOT_IN_SIZES = ("study", "include", "sizes")
 _DEMANDS = ("required", "minProperties", "minItems", "title")  # what a part need not keep to, and noise
 
 
@@ -47,7 +46,7 @@ def schema(catalogue: Catalogue) -> Schema:
     definitions["Size"] = {
         "type": "object",
         "description": "A partial study.",
-        "properties": {name: field for name, field in properties.items() if name not in _NOT_IN_SIZES},
+        "properties": {name: field for name, field in properties.items() if name not in NOT_IN_SIZES},
         "additionalProperties": False,
     }
     properties["sizes"] = _names_to({"$ref": "#/$defs/Size"}, names, description=properties["sizes"]["description"])

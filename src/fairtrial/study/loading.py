@@ -19,7 +19,7 @@ from fairtrial.study import assignments
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.checking import check, factors_of
 from fairtrial.study.expectations import Expectation
-from fairtrial.study.file_model import StudyFile, Trials
+from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile, Trials
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
 from fairtrial.study.tree.embedding import embed
@@ -34,7 +34,6 @@ from fairtrial.study.workload_place import aside, back_everywhere
 # This machine, and no server: a command compared with a command needs neither.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {"place": {"local": {}}, "system": {"command": {}}}
 _FILE = TypeAdapter(StudyFile)
-_NOT_IN_SIZES = ("study", "include", "sizes")
 _ONLY_IN_FILES = {"include", "sizes"}  # both are done with when `--set` is merged
 _LINE_WIDTH = 4096  # a folded line would be harder to compare
 
@@ -208,7 +207,7 @@ def _check_sizes(tree: Tree, problems: Problems) -> None:
     sizes = tree.tree("sizes")
     if not isinstance(tree.entries.get("sizes", sizes), Tree):
         problems.add("expected a mapping", sizes.at, field=("sizes",))
-    known = [*(key for key in StudyFile.model_fields if key not in _NOT_IN_SIZES), WORKLOAD_PLACE]
+    known = [*(key for key in StudyFile.model_fields if key not in NOT_IN_SIZES), WORKLOAD_PLACE]
     for name, node in sizes.entries.items():
         if not isinstance(node, Tree):
             problems.add("expected a partial study", node.at, field=("sizes", name))
@@ -223,7 +222,7 @@ def _size(tree: Tree, size: str, problems: Problems) -> Tree:
     if size not in sizes.entries:
         at = sizes.at if "sizes" in tree.entries else Position("--size")
         problems.unknown("size", size, sizes.entries, at=at, field=("sizes",))
-    return sizes.tree(size).without(*_NOT_IN_SIZES)
+    return sizes.tree(size).without(*NOT_IN_SIZES)
 
 
 def dump(study: Study) -> str:

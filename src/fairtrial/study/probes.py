@@ -142,16 +142,16 @@ class Probe(ProbeModel):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"expected exactly one of {', '.join(type(self).model_fields)}, found {len(given)}")
+        kinds = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"expected exactly one of {', '.join(type(self).model_fields)}, found {len(kinds)}")
         return self
 
     @property
     def kind(self) -> ProbeKind:
         """Which of the kinds it is."""
-        found: ProbeKind = next(name for name in get_args(ProbeKind) if getattr(self, name) is not None)
-        return found
+        kind: ProbeKind = next(name for name in get_args(ProbeKind) if getattr(self, name) is not None)
+        return kind
 
     @property
     def label(self) -> str:

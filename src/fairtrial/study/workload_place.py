@@ -25,26 +25,26 @@ def aside(tree: Tree, problems: Problems) -> Tree:
 
 def back(values: dict[str, Any]) -> dict[str, Any]:
     """Sections of a trial, as Python values, as a person writes them."""
-    found = dict(values)
-    if SECTION in found:
-        place = found.pop(SECTION)
-        workload = found.get(WORKLOAD)
-        found[WORKLOAD] = {**(workload if isinstance(workload, dict) else {}), PLACE: place}
-    return found
+    result = dict(values)
+    if SECTION in result:
+        place = result.pop(SECTION)
+        workload = result.get(WORKLOAD)
+        result[WORKLOAD] = {**(workload if isinstance(workload, dict) else {}), PLACE: place}
+    return result
 
 
 def back_everywhere(values: dict[str, Any]) -> dict[str, Any]:
     """A whole study, as Python values, as a person writes it."""
-    found = back(values)
-    factors = found.get("factors")
+    result = back(values)
+    factors = result.get("factors")
     if isinstance(factors, dict):
-        found["factors"] = {
+        result["factors"] = {
             factor: {name: back(level) if isinstance(level, dict) else level for name, level in levels.items()}
             if isinstance(levels, dict)
             else levels
             for factor, levels in factors.items()
         }
-    return found
+    return result
 
 
 def _taken(tree: Tree, *, problems: Problems) -> Tree:

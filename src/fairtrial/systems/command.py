@@ -79,9 +79,9 @@ class CommandSystem(System[CommandSystemParameters]):
         process = place.agent.spawn(
             name="server",
             argv=shlex.split(self.parameters.run),
-            environment=dict(launch.environment),
+            environment=launch.environment,
             directory=str(launch.work_directory),
-            processors=list(launch.processors) if launch.processors is not None else None,
+            processors=launch.processors,
             groups=launch.groups,
             stdout=FileOutput(path=str(launch.log_path)),
             stderr=FileOutput(path=str(launch.log_path)),

@@ -69,9 +69,9 @@ class ServerSource(BaseModel):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        given = [name for name in SOURCES if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"expected one source of the server, found {' and '.join(given)}: keep one")
+        sources = [name for name in SOURCES if getattr(self, name) is not None]
+        if len(sources) > 1:
+            raise ValueError(f"expected one source of the server, found {' and '.join(sources)}: keep one")
         return self
 
 
@@ -110,9 +110,9 @@ class Installation:
         base = self.base_directory
         tried = [f"{base}/{folder}/{name}" for name in names for folder in FOLDERS] if base else [*names, *beside]
         for path in tried:
-            found = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", path])
-            if found.code == 0:
-                return found.output.strip()
+            result = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", path])
+            if result.code == 0:
+                return result.output.strip()
         raise PlaceError(
             f"no {names[0]} at this place (looked for {', '.join(tried)})",
             hint=f"install it there, set system.{self.system}.base_directory, or name a version that `fairtrial "
@@ -159,7 +159,7 @@ class PrivateServer(System[S]):
             return None
         return source
 
-    def fetched(self) -> servers.Installed | None:
+    def fetched(self) -> servers.ServerFiles | None:
         """What its source holds, from the cache if it is there."""
         source = self._source()
         return None if source is None else servers.install(source, self.binaries, cache=servers.cache_directory())
@@ -190,7 +190,7 @@ class PrivateServer(System[S]):
         return build.source if build is not None and self.parameters.base_directory is None else None
 
 
-def _carried(place: OpenPlace, installed: servers.Installed) -> PurePosixPath:
+def _carried(place: OpenPlace, installed: servers.ServerFiles) -> PurePosixPath:
     target = place.state_directory / "servers" / installed.program_sha256[:16]
     if place.execute(["test", "-d", str(target)]).code == 0:
         return target
@@ -229,9 +229,9 @@ def identified(place: OpenPlace, installation: Installation, argv: Sequence[str]
         raise PlaceError(
             f"{binary} at this place differs from what was unpacked from {installation.source}", hint="remove it"
         )
-    found = VERSION.search(said)
-    own = found[1] if found else said
-    if version is not None and not _begins(own, version):
+    match = VERSION.search(said)
+    own = match[1] if match else said
+    if version is not None and own.split(".")[: version.count(".") + 1] != version.split("."):
         known = ", ".join(build.version for build in servers.builds() if build.system == installation.system)
         raise PlaceError(
             f"expected {installation.system} {version}, but {binary} reports {own}",
@@ -249,7 +249,3 @@ def _libraries(place: OpenPlace, installation: Installation, binary: str) -> str
     return (
         f"install its missing libraries at the place: {', '.join(missing)}" if missing else "the server binary must run"
     )
-
-
-def _begins(version: str, wanted: str) -> bool:
-    return version.split(".")[: wanted.count(".") + 1] == wanted.split(".")

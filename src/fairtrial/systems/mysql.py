@@ -49,9 +49,9 @@ class Mysql(Mysqld):
     def fill(self, place: OpenPlace, installation: Installation, program: str, *, launch: Launch) -> None:
         """By the server itself, or from its scripts where it cannot yet."""
         argv = installation.command(program, "--no-defaults", "--version")
-        found = VERSION.search(place.require(argv, hint="the server binary must run"))
+        match = VERSION.search(place.require(argv, hint="the server binary must run"))
         initial = self.initial()
-        if _is_modern(found[1] if found else ""):
+        if _is_modern(match[1] if match else ""):
             mysql_bootstrap.initialised(place, installation, program, initial=initial, launch=launch)
         else:
             mysql_bootstrap.from_scripts(
@@ -71,5 +71,4 @@ class Mysql(Mysqld):
 
 def _is_modern(version: str) -> bool:
     """Whether it creates its data itself and keeps accounts apart from what they may."""
-    numbers = re.findall(r"\d+", version)[:2]
-    return tuple(map(int, numbers)) >= MODERN
+    return tuple(map(int, re.findall(r"\d+", version)[:2])) >= MODERN

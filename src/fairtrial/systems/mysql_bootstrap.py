@@ -99,10 +99,10 @@ def _scripts(place: OpenPlace, installation: Installation, program: str) -> str:
     if base is None:
         real = place.require(["readlink", "-f", program], hint="the server binary must be readable").strip()
         base = PurePosixPath(real).parent.parent
-    found = place.execute(["sh", "-c", LOOK, "sh", str(base)])
-    if found.code != 0:
+    result = place.execute(["sh", "-c", LOOK, "sh", str(base)])
+    if result.code != 0:
         raise PlaceError(
             f"{base}/share has no …_system_tables.sql, which a new data directory needs",
             hint=f"name a complete installation under system.{installation.system}",
         )
-    return found.output.strip()
+    return result.output.strip()

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from fairtrial.study.tree.quantities import parse_bytes
-
-Option = str | int | float | bool  # as a study gives its value
-
-HINT = "set a value that this server version accepts unchanged, or leave the option out"
+from fairtrial.systems import server
+from fairtrial.systems.server import Option
 
 # Ours: a private instance is private because of them.
 RESERVED = ("basedir", "bind_address", "datadir", "pid_file", "port", "skip_networking", "socket", "tmpdir", "user")
@@ -27,22 +25,12 @@ ON, OFF = ("on", "1", "true", "yes"), ("off", "0", "false", "no")
 
 
 def canonical(options: Mapping[str, Option]) -> dict[str, Option]:
-    """Option names with underscores and in lower case, as the server lists its variables.
-
-    Raises:
-        ValueError: one option under two spellings, or one that fairtrial sets itself.
-    """
-    found: dict[str, Option] = {}
-    for name, value in options.items():
-        key = name.replace("-", "_").lower()
-        if key in found:
-            raise ValueError(f"{key} is given twice (also as {name}): keep one")
-        if key in RESERVED:
-            raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
-        if isinstance(value, str) and not value.isprintable():
-            raise ValueError(f"{name}: a value must be one line of printable text")
-        found[key] = parse_bytes(value) if isinstance(value, str) and UNITS.match(value) else value
-    return found
+    """Option names with underscores and in lower case, as the server lists them; errors as `server.canonical`."""
+    by_name = server.canonical(options, spelling=lambda name: name.replace("-", "_").lower(), reserved=RESERVED)
+    return {
+        name: parse_bytes(value) if isinstance(value, str) and UNITS.match(value) else value
+        for name, value in by_name.items()
+    }
 
 
 def text(value: Option) -> str:

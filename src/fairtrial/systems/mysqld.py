@@ -20,9 +20,9 @@ from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems import mysql_options
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
-from fairtrial.systems.mysql_options import Option
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
+    Option,
     cache_mib,
     coming_up,
     free_port,
@@ -167,8 +167,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
         with coming_up(place, launch, kind=self.name, stop=lambda: process.stop(place.limits.shutdown_s)):
             wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.name)
             effective = _read_back(place, endpoint)
-            wrong = mysql_options.differences(self.parameters.options, effective)
-            require_in_effect(wrong, hint=mysql_options.HINT)
+            require_in_effect(mysql_options.differences(self.parameters.options, effective))
             remote = None
             if port is not None:
                 password = self._opened(place, endpoint, version=effective["version"])
@@ -202,8 +201,8 @@ class Mysqld(PrivateServer[MysqldParameters]):
 
 def _said_once(options: Mapping[str, Option]) -> dict[str, Option]:
     """Without the implied options that the study names itself."""
-    asked = {name for name in options if not name.startswith("loose_")}
-    return {name: value for name, value in options.items() if name.removeprefix("loose_") not in asked or name in asked}
+    names = {name for name in options if not name.startswith("loose_")}
+    return {name: value for name, value in options.items() if name.removeprefix("loose_") not in names or name in names}
 
 
 def _configuration(
@@ -229,8 +228,8 @@ def _own(endpoint: Server) -> Server:
 def _read_back(place: OpenPlace, endpoint: Server) -> dict[str, str]:
     limits, statements = place.limits, ["SHOW GLOBAL VARIABLES"]
     request = Sql(endpoint=_own(endpoint), statements=statements, connect_timeout_ms=int(limits.start_s * 1000))
-    found = place.native(SQL, request, timeout_s=limits.start_s + limits.short_s)
-    return {row[0] or "": row[1] or "" for row in found.rows}
+    answer = place.native(SQL, request, timeout_s=limits.start_s + limits.short_s)
+    return {row[0] or "": row[1] or "" for row in answer.rows}
 
 
 def _ask(place: OpenPlace, endpoint: Server, *statements: str) -> None:

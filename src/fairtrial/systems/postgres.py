@@ -22,9 +22,9 @@ from fairtrial.protocol.generated import PostgresEndpoint, Rows, Sql
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.systems import postgres_options
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
-from fairtrial.systems.mysql_options import Option
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
+    Option,
     cache_mib,
     coming_up,
     free_port,
@@ -158,8 +158,7 @@ class Postgres(PrivateServer[PostgresParameters]):
             looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
             wait_until_ready(place, process, launch, looks=looks, kind=self.name)
             settings = _read_back(place, endpoint)
-            wrong = postgres_options.differences(self.parameters.options, settings)
-            require_in_effect(wrong, hint=postgres_options.HINT)
+            require_in_effect(postgres_options.differences(self.parameters.options, settings))
             remote = None if launch.address is None else _opened(place, endpoint, address=launch.address)
         options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
         return Instance(
@@ -207,13 +206,13 @@ def _configuration(options: Mapping[str, Option], launch: Launch, *, port: int) 
         "logging_collector": "off",
     }
     # Reloading a cache would carry one trial's state into the next; huge pages are the study's to ask for.
-    asked = {name: value for name, value in options.items() if name not in postgres_options.INITIAL}
-    return "".join(postgres_options.line(name, value) + "\n" for name, value in {**ours, **asked}.items())
+    chosen = {name: value for name, value in options.items() if name not in postgres_options.INITIAL}
+    return "".join(postgres_options.line(name, value) + "\n" for name, value in {**ours, **chosen}.items())
 
 
 def _read_back(place: OpenPlace, endpoint: Server) -> dict[str, tuple[str, str]]:
-    found = _ask(place, endpoint, SETTINGS, timeout_s=place.limits.start_s)
-    return {row[0] or "": (row[1] or "", row[2] or "") for row in found.rows}
+    answer = _ask(place, endpoint, SETTINGS, timeout_s=place.limits.start_s)
+    return {row[0] or "": (row[1] or "", row[2] or "") for row in answer.rows}
 
 
 def _ask(place: OpenPlace, endpoint: Server, *statements: str, timeout_s: float | None = None) -> Rows:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 
 from fairtrial.study.tree.quantities import parse_bytes
-from fairtrial.systems.mysql_options import Option
-
-HINT = "set a value that this server version accepts unchanged, or leave the option out"
+from fairtrial.systems import server
+from fairtrial.systems.server import Option
 
 # Fixed in the data directory by initdb; they are no lines of a configuration file.
 INITIAL = {"data_checksums": "--data-checksums", "wal_segment_size": "--wal-segsize"}
@@ -44,23 +43,11 @@ RELATIVE = 1e-9  # seconds as floating point
 
 
 def canonical(options: Mapping[str, Option]) -> dict[str, Option]:
-    """Option names in lower case, as the server lists them.
-
-    Raises:
-        ValueError: one option under two spellings, or one that fairtrial sets itself.
-    """
-    found: dict[str, Option] = {}
-    for name, value in options.items():
-        key = name.lower()
-        if key in found:
-            raise ValueError(f"{key} is given twice (also as {name}): keep one")
-        if key in RESERVED:
-            raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
-        if isinstance(value, str) and not value.isprintable():
-            raise ValueError(f"{name}: a value must be one line of printable text")
-        is_ours = isinstance(value, str) and OWN_UNITS.match(value)
-        found[key] = f"{parse_bytes(value)}B" if is_ours else value
-    return found
+    """Option names in lower case, as the server lists them; errors as `server.canonical`."""
+    return {
+        name: f"{parse_bytes(value)}B" if isinstance(value, str) and OWN_UNITS.match(value) else value
+        for name, value in server.canonical(options, spelling=str.lower, reserved=RESERVED).items()
+    }
 
 
 def text(value: Option) -> str:
@@ -111,10 +98,10 @@ def differences(options: Mapping[str, Option], effective: Mapping[str, tuple[str
     return wrong
 
 
-def _same(asked: str | float, found: str | float) -> bool:
-    if isinstance(asked, float) and isinstance(found, float):
-        return abs(asked - found) <= RELATIVE * max(abs(asked), abs(found))
-    return asked == found
+def _same(expected: str | float, reported: str | float) -> bool:
+    if isinstance(expected, float) and isinstance(reported, float):
+        return abs(expected - reported) <= RELATIVE * max(abs(expected), abs(reported))
+    return expected == reported
 
 
 def normal(value: str, unit: str = "") -> str | float:

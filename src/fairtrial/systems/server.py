@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Final
@@ -15,6 +15,9 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
+Option = str | int | float | bool  # of a server, as a study gives its value
+
+HINT: Final = "set a value that this server version accepts unchanged, or leave the option out"
 MIB: Final = 1 << 20
 CHUNK_MIB: Final = 128  # innodb_buffer_pool_chunk_size
 CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
@@ -24,6 +27,27 @@ LONGEST_POLL_S: Final = 1.0
 LOG_LINES: Final = 25
 PORTS: Final = range(21_306, 21_406)  # below Linux's ephemeral ports (ip_local_port_range begins at 32768)
 PASSWORD_BYTES: Final = 16  # of a server that listens: guessing takes longer than a trial
+
+
+def canonical(
+    options: Mapping[str, Option], *, spelling: Callable[[str], str], reserved: Collection[str]
+) -> dict[str, Option]:
+    """Options by the names that the server lists them by.
+
+    Raises:
+        ValueError: one option under two spellings, one that fairtrial sets itself, or a value of several lines.
+    """
+    by_name: dict[str, Option] = {}
+    for name, value in options.items():
+        key = spelling(name)
+        if key in by_name:
+            raise ValueError(f"{key} is given twice (also as {name}): keep one")
+        if key in reserved:
+            raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
+        if isinstance(value, str) and not value.isprintable():
+            raise ValueError(f"{name}: a value must be one line of printable text")
+        by_name[key] = value
+    return by_name
 
 
 def cache_mib(facts: Facts, *, most: int) -> int:
@@ -37,11 +61,11 @@ def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch) -> Process:
     log = FileOutput(path=str(launch.log_path))
     return place.agent.spawn(
         name="server",
-        argv=list(argv),
-        environment=dict(launch.environment),
+        argv=argv,
+        environment=launch.environment,
         directory=str(launch.work_directory),
         user=place.server_user,
-        processors=list(launch.processors) if launch.processors is not None else None,
+        processors=launch.processors,
         groups=launch.groups,
         stdout=log,
         stderr=log,
@@ -112,7 +136,7 @@ def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:
     return place.execute(["tail", "-n", str(LOG_LINES), str(log_path)]).output
 
 
-def require_in_effect(wrong: Sequence[str], *, hint: str) -> None:
+def require_in_effect(wrong: Sequence[str]) -> None:
     """Raises SystemStartError, unless nothing is `wrong`; each entry says of one option what was asked and found."""
     if wrong:
-        raise SystemStartError("options not in effect: " + "; ".join(wrong), hint=hint)
+        raise SystemStartError("options not in effect: " + "; ".join(wrong), hint=HINT)

@@ -121,7 +121,7 @@ class System(ABC, Generic[P]):
         """What would be fetched before it could run; None: nothing."""
         return None
 
-    def fetched(self) -> servers.Installed | None:
+    def fetched(self) -> servers.ServerFiles | None:
         """What its parameters name, unpacked on this machine; None where they name what a place has itself.
 
         Raises:

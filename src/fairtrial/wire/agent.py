@@ -14,7 +14,7 @@ from fairtrial.wire.facts import GuestFacts
 from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import CHUNK_BYTES, SAME_VERSION, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
-from fairtrial.wire.stream import HINT, Pending, Stream
+from fairtrial.wire.stream import HINT, PendingAnswers, Stream
 from fairtrial.wire.transport import Transport
 
 __all__ = ["Agent", "Process", "SpawnOptions"]
@@ -22,7 +22,7 @@ __all__ = ["Agent", "Process", "SpawnOptions"]
 Output = wire.FileOutput | wire.NullOutput | wire.StreamOutput
 STREAM = wire.StreamOutput()
 
-Expected = TypeVar("Expected", bound=Answer)
+Expected = TypeVar("Expected", bound=Answer | bytes)
 
 
 class SpawnOptions(TypedDict, total=False):
@@ -165,9 +165,9 @@ class Agent:
             AgentError: code `not_found` if there is no such program or user.
         """
         on_line = options.pop("on_line", None)
-        given = {"stdout": STREAM, "stderr": STREAM, **options}
-        request = wire.Spawn.model_validate({"id": self._stream.number(), "name": name, "argv": list(argv), **given})
-        process = Process(self, name, on_line)
+        streams = {"stdout": STREAM, "stderr": STREAM, **options}
+        request = wire.Spawn.model_validate({"id": self._stream.number(), "name": name, "argv": list(argv), **streams})
+        process = Process(name, on_line, send_signal=self.signal, kill_s=self.limits.kill_s)
         pending = self._stream.ask(request, follower=process)
         try:
             _expect(pending.take(), wire.Spawned)
@@ -205,7 +205,7 @@ class Agent:
         if self._closed:
             return
         self._closed = True
-        if self._stream.told:
+        if self._stream.reported:
             self._stream.close()  # the next agent there restores what this one could not
             return
         try:
@@ -218,21 +218,18 @@ class Agent:
             raise PlaceError("the agent could not restore: " + "; ".join(failed), hint="restore these settings by hand")
 
     def _ask(self, request: Request, answer: type[Expected], *, timeout_s: float | None = None) -> Expected:
-        pending: Pending = self._stream.ask(request)
+        pending: PendingAnswers = self._stream.ask(request)
         try:
             return _expect(pending.take(timeout_s), answer)
         finally:
             self._stream.forget(request)
 
 
-Wanted = TypeVar("Wanted")
-
-
-def _expect(answer: object, wanted: type[Wanted]) -> Wanted:
-    if isinstance(answer, wanted):
+def _expect(answer: object, expected: type[Expected]) -> Expected:
+    if isinstance(answer, expected):
         return answer
     raise AgentError(
-        f"the agent sent the wrong answer: expected {wanted.__name__}, found {type(answer).__name__}",
+        f"the agent sent the wrong answer: expected {expected.__name__}, found {type(answer).__name__}",
         code="protocol",
         hint=SAME_VERSION,
     )

@@ -28,8 +28,8 @@ def find_agent() -> Path:
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
         tried.append(str(candidate))
-    looked = ", ".join(dict.fromkeys(tried))
-    where = f"${VARIABLE} names {named}, which is not an executable file" if named else f"looked for {looked}"
+    places = ", ".join(dict.fromkeys(tried))
+    where = f"${VARIABLE} names {named}, which is not an executable file" if named else f"looked for {places}"
     raise PlaceError(
         f"{NAME} not found: {where}",
         hint=f"install fairtrial as a wheel, run `make setup` in a checkout, or set {VARIABLE}",

@@ -76,16 +76,16 @@ class Limits:
         Raises:
             InputError: it names what is not a limit, or gives it no number of seconds.
         """
-        known, given = {field.name for field in fields(cls)}, {}
+        known, values = {field.name for field in fields(cls)}, {}
         for entry in os.environ.get(VARIABLE, "").split(","):
             name, _, text = entry.strip().partition("=")
             if name:
-                given[name] = _seconds(text)
-            if name and (name not in known or not 0 < given[name] < math.inf):
+                values[name] = _seconds(text)
+            if name and (name not in known or not 0 < values[name] < math.inf):
                 suggestion = f"expected one of {', '.join(sorted(known))}"
                 problem = Problem("expected `name=seconds`", f"${VARIABLE}", field=entry.strip(), suggestion=suggestion)
                 raise InputError([problem], hint=f"write {VARIABLE}=silence_s=15,grace_s=5, or unset it")
-        return cls(**given)
+        return cls(**values)
 
     @property
     def ping_every_s(self) -> float:

@@ -40,14 +40,13 @@ def run_native(
             gave is not its result.
     """
     listener = _Listener(options.get("on_progress"))
-    processors = options.get("processors")
     process = agent.spawn(
         name=subcommand.name,
         argv=subcommand.argv,
         stdin=subcommand.document(parameters),
-        environment=dict(options.get("environment") or {}),
+        environment=options.get("environment") or {},
         user=options.get("user"),
-        processors=list(processors) if processors is not None else None,
+        processors=options.get("processors"),
         groups=options.get("groups", ()),
         on_line=listener,
     )
@@ -97,8 +96,8 @@ class _Listener:
             self._on_progress(progress)
 
     def failure(self, subcommand: str, ended: str) -> PlaceError:
-        found = failure(self._errors)
-        if found is not None:
-            return PlaceError(f"{subcommand}: {found.error}", hint=found.hint)
+        fault = failure(self._errors)
+        if fault is not None:
+            return PlaceError(f"{subcommand}: {fault.error}", hint=fault.hint)
         said = "\n".join(self._errors[-ERROR_LINES:])
         return PlaceError(f"`{subcommand}` ended with {ended}:\n{said}", hint="see its output above")

@@ -21,7 +21,7 @@ OUTPUT_LINES = 200  # of a failed program's output kept for its error
 
 
 @dataclass(frozen=True)
-class Finished:
+class ProgramResult:
     """A program that ended: its exit code and what it printed (both streams, in order of arrival)."""
 
     code: int | None
@@ -57,7 +57,7 @@ class OpenPlace:
         """Where the agent keeps prepared data and work directories."""
         return PurePosixPath(self.agent.hello.state_directory)
 
-    def execute(self, argv: Sequence[str], *, timeout_s: float | None = None, user: str | None = None) -> Finished:
+    def execute(self, argv: Sequence[str], *, timeout_s: float | None = None, user: str | None = None) -> ProgramResult:
         """Runs a program to its end and returns its code and output.
 
         Args:
@@ -85,7 +85,7 @@ class OpenPlace:
                 f"`{' '.join(argv)}` did not end within {limit_s:g} s and was stopped",
                 hint="check the load and the disks of the place",
             ) from None
-        return Finished(code=exited.code, output="\n".join(lines[-OUTPUT_LINES:]))
+        return ProgramResult(code=exited.code, output="\n".join(lines[-OUTPUT_LINES:]))
 
     def require(
         self, argv: Sequence[str], *, hint: str, timeout_s: float | None = None, user: str | None = None

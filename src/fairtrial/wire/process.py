@@ -6,17 +6,21 @@ import signal as signals
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fairtrial.errors import StreamLostError
 from fairtrial.protocol import generated as wire
 
-if TYPE_CHECKING:
-    from fairtrial.wire.agent import Agent
-
 LINES_KEPT = 100_000  # of a process that nobody listens to: beyond this the oldest are dropped
 
 OnLine = Callable[[str, str], None]
+
+
+class SendSignal(Protocol):
+    """How a signal gets to a process."""
+
+    def __call__(self, process: int, number: int, /, *, group: bool = False) -> None:
+        """Sends a signal to a process by the agent's number for it."""
 
 
 def how(exited: wire.Exited) -> str:
@@ -39,12 +43,13 @@ class Process:
         started_ns: when it was started, on the place's monotonic clock.
     """
 
-    def __init__(self, agent: Agent, name: str, on_line: OnLine | None) -> None:
+    def __init__(self, name: str, on_line: OnLine | None, *, send_signal: SendSignal, kill_s: float) -> None:
         self.name = name
         self.pid = 0
         self.number = 0
         self.started_ns = 0
-        self._agent = agent
+        self._send_signal = send_signal
+        self._kill_s = kill_s
         self._on_line = on_line
         self._changed = threading.Condition()
         self._lines: deque[tuple[str, str]] = deque(maxlen=LINES_KEPT)
@@ -90,7 +95,7 @@ class Process:
 
     def signal(self, number: int, *, group: bool = False) -> None:
         """Sends a signal to it, or to its process group; one that has ended gets none."""
-        self._agent.signal(self.number, number, group=group)
+        self._send_signal(self.number, number, group=group)
 
     def stop(self, limit_s: float) -> wire.Exited:
         """Asks it to end by SIGTERM; after `limit_s` its whole process group is killed.
@@ -104,7 +109,7 @@ class Process:
                 return self.wait(limit_s)
             except TimeoutError:
                 self.signal(signals.SIGKILL, group=True)
-        return self.wait(self._agent.limits.kill_s)
+        return self.wait(self._kill_s)
 
     def started(self, spawned: wire.Spawned) -> None:
         """The stream's thread: it runs."""

@@ -34,7 +34,7 @@ class Follower(Protocol):
         """Nothing more will be heard of it."""
 
 
-class Pending:
+class PendingAnswers:
     """The answers to one request, as they come."""
 
     def __init__(self, follower: Follower | None) -> None:
@@ -73,7 +73,7 @@ class Stream:
     """Sends requests and hands answers to who asked.
 
     Attributes:
-        told: whether its loss was told to a call, or to who follows a process.
+        reported: whether its loss was told to a call, or to who follows a process.
     """
 
     def __init__(self, transport: Transport, *, limits: Limits) -> None:
@@ -81,10 +81,10 @@ class Stream:
         self._limits = limits
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, PendingAnswers] = {}
         self._followers: dict[int, Follower] = {}
         self._loss: StreamLostError | None = None
-        self.told = False
+        self.reported = False
         self._over = threading.Event()
         self._heard = time.monotonic()
         self._reader = threading.Thread(target=self._read, name="fairtrial-wire-read", daemon=True)
@@ -96,13 +96,13 @@ class Stream:
         """A number for a request."""
         return next(self._numbers)
 
-    def ask(self, request: Request, *, follower: Follower | None = None) -> Pending:
+    def ask(self, request: Request, *, follower: Follower | None = None) -> PendingAnswers:
         """Sends a request.
 
         Raises:
             StreamLostError: the stream has ended.
         """
-        pending = Pending(follower)
+        pending = PendingAnswers(follower)
         with self._lock:
             self._refuse_lost()
             self._pending[request.id] = pending
@@ -121,7 +121,7 @@ class Stream:
 
     def _refuse_lost(self) -> None:
         if self._loss is not None:
-            self.told = True
+            self.reported = True
             raise _again(self._loss)
 
     def _write(self, frame: bytes) -> None:
@@ -143,7 +143,7 @@ class Stream:
                 return
             self._loss = StreamLostError(f"{reason}: {said}" if said else reason, hint=HINT)
             waiting, followers = list(self._pending.values()), list(self._followers.values())
-            self.told = bool(waiting or followers)
+            self.reported = bool(waiting or followers)
         self._over.set()
         for pending in waiting:
             pending.put(self._loss)

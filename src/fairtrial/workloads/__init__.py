@@ -26,9 +26,9 @@ from fairtrial.workloads.fio import Fio
 from fairtrial.workloads.hammerdb import Hammerdb
 from fairtrial.workloads.pgbench import Pgbench
 from fairtrial.workloads.sysbench import Sysbench
-from fairtrial.workloads.workload import Drive, Driven, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
-__all__ = ["WORKLOADS", "Drive", "Driven", "Loaded", "OnProgress", "Workload", "kind_of", "workload_of"]
+__all__ = ["WORKLOADS", "Drive", "DriveOutcome", "Loaded", "OnProgress", "Workload", "kind_of", "workload_of"]
 
 _OWN = (Command, FileAccess, Fio, Hammerdb, Locks, Oltp, Pgbench, Script, Sysbench, Tpcc)
 WORKLOADS: Mapping[str, type[Workload[Any]]] = Kinds(_OWN, base=Workload, group="fairtrial.workloads")

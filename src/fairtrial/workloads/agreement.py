@@ -48,33 +48,35 @@ class FigurePair:
 
     words: str
     stored: Any
-    given: Any
+    expected: Any
     tolerance: float = 0.0
     form: str = "{}"
 
     @property
     def agrees(self) -> bool:
         """Whether both are the same."""
-        return bool(abs(self.stored - self.given) <= self.tolerance if self.tolerance else self.stored == self.given)
+        if self.tolerance:
+            return bool(abs(self.stored - self.expected) <= self.tolerance)
+        return bool(self.stored == self.expected)
 
 
 def stored(directory: Path) -> dict[str, Any]:
     """`result.json` as it is, whatever was changed in it."""
-    found: dict[str, Any] = json.loads((directory / drive.FILE).read_bytes())
-    return found
+    values: dict[str, Any] = json.loads((directory / drive.FILE).read_bytes())
+    return values
 
 
 def differing(compared: Iterable[FigurePair], source: str) -> Iterator[str]:
     """Figures that are not what `source` gives, a sentence each."""
     for each in compared:
         if not each.agrees:
-            own, given = (each.form.format(figure) for figure in (each.stored, each.given))
-            yield f"{drive.FILE}: {each.words.format(own)}, but {source} gives {given}"
+            own, expected = (each.form.format(figure) for figure in (each.stored, each.expected))
+            yield f"{drive.FILE}: {each.words.format(own)}, but {source} gives {expected}"
 
 
 @dataclass(frozen=True)
-class Given:
-    """What a file of a program's own gives of the files that were made from it.
+class ExpectedFiles:
+    """What the files that were made from one of a program's own must hold.
 
     Attributes:
         source: the file's name.
@@ -90,7 +92,7 @@ class Given:
 
     def contradictions(self, directory: Path, own: Mapping[str, Any]) -> Iterator[str]:
         """Where a trial's files give something else, a sentence each; `own` is its `result.json`."""
-        compared = (FigurePair(f"{name} is {{}}", own.get(name), given) for name, given in self.figures.items())
+        compared = (FigurePair(f"{name} is {{}}", own.get(name), expected) for name, expected in self.figures.items())
         yield from differing(compared, self.source)
         for file, text in self.logs.items():
             with tempfile.TemporaryDirectory() as scratch:
@@ -98,14 +100,14 @@ class Given:
                 fresh = latency.read(Path(scratch), file=file)
             logged = latency.read(directory, file=file)
             for kind in dict.fromkeys([*fresh, *logged]):
-                found = _classes(logged.get(kind))
-                if found != _classes(fresh.get(kind)):
-                    yield f"{file}: {sum(found.values())} of {kind} in other classes than {self.source} gives"
+                classes = _classes(logged.get(kind))
+                if classes != _classes(fresh.get(kind)):
+                    yield f"{file}: {sum(classes.values())} of {kind} in other classes than {self.source} gives"
         if self.timeline is not None and not pl.read_parquet(io.BytesIO(self.timeline)).equals(
             timeline.read(directory)
         ):
             yield f"{timeline.FILE}: other intervals than {self.source} gives"
 
 
-def _classes(found: latency.Distribution | None) -> dict[int, int]:
-    return {} if found is None else dict(zip(found.highest_ns.tolist(), found.counts.tolist(), strict=True))
+def _classes(log: latency.Distribution | None) -> dict[int, int]:
+    return {} if log is None else dict(zip(log.highest_ns.tolist(), log.counts.tolist(), strict=True))

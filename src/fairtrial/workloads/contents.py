@@ -83,9 +83,9 @@ def _read(place: OpenPlace, endpoint: Server) -> Loaded:
     tables: dict[str, list[str]] = {}
     for table, column in _rows(place, endpoint, COLUMNS[kind]):
         tables.setdefault(table, []).append(column)
-    found = {name: _rows(place, endpoint, _summed(kind, name, columns))[0] for name, columns in tables.items()}
-    content = json.dumps([[name, tables[name], *found[name]] for name in sorted(tables)])
-    rows = {name: int(count) for name, (count, _sum) in found.items()}
+    sums = {name: _rows(place, endpoint, _summed(kind, name, columns))[0] for name, columns in tables.items()}
+    content = json.dumps([[name, tables[name], *sums[name]] for name in sorted(tables)])
+    rows = {name: int(count) for name, (count, _sum) in sums.items()}
     return Loaded(content_sha256=hashlib.sha256(content.encode()).hexdigest(), rows=rows)
 
 
@@ -103,5 +103,5 @@ def _summed(kind: str, table: str, columns: list[str]) -> str:
 def _rows(place: OpenPlace, endpoint: Server, statement: str) -> list[list[str]]:
     limit_ms = int(place.limits.short_s * 1000)
     request = Sql(endpoint=endpoint, statements=[statement], connect_timeout_ms=limit_ms)
-    found = place.native(SQL, request, timeout_s=READ_S).rows
-    return [[value or "" for value in row] for row in found]  # what is asked here is never null
+    answer = place.native(SQL, request, timeout_s=READ_S).rows
+    return [[value or "" for value in row] for row in answer]  # what is asked here is never null

@@ -35,14 +35,14 @@ class ToolResult(drive.DriveResult):
     client: dict[str, int | float] = Field(default_factory=dict)
     effective: dict[str, str] = Field(default_factory=dict)
 
-    def given(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
         """As the file has it."""
         return self.model_dump(exclude_unset=True)
 
     def written(self, usage: wire.Usage) -> bytes:
         """The file, with the kernel's accounting of the program."""
         client = {**usage.model_dump(), **self.client}
-        return json.dumps({**self.given(), "client": client, "effective": self.effective}).encode()
+        return json.dumps({**self.figures(), "client": client, "effective": self.effective}).encode()
 
 
 R = TypeVar("R", bound=ToolResult)
@@ -114,5 +114,4 @@ def _text(line: HistogramLine) -> str:
         histogram.record_value(min(value_ns, LONGEST_NS), count)
     start_s, length_s = line.start_ns / 1e9, (line.end_ns - line.start_ns) / 1e9
     largest_ms = histogram.get_max_value() / NANOSECONDS_PER_MS
-    encoded = histogram.encode().decode()
-    return f"Tag={line.tag},{start_s:.3f},{length_s:.3f},{largest_ms:.3f},{encoded}\n"
+    return f"Tag={line.tag},{start_s:.3f},{length_s:.3f},{largest_ms:.3f},{histogram.encode().decode()}\n"

@@ -97,9 +97,9 @@ class FileWorkload(Workload[Parameters]):
 
     def duration_s(self) -> float:
         """Warm-up and window; what goes by count is guessed."""
-        asked = self.parameters
-        measured = (asked.duration or 0) + (asked.accesses or 0) / GUESSED_PER_S
-        return measured + asked.warm_up_accesses / GUESSED_PER_S
+        parameters = self.parameters
+        measured = (parameters.duration or 0) + (parameters.accesses or 0) / GUESSED_PER_S
+        return measured + parameters.warm_up_accesses / GUESSED_PER_S
 
     def disk_bytes(self) -> int:
         """Of all files."""

@@ -35,12 +35,12 @@ def text_file(value: str, info: ValidationInfo, *path: str) -> dict[str, str]:
     """
     file_of = (info.context or {}).get(FILE_OF)
     beside = Path(file_of(*(path or (info.field_name,)))).parent if file_of else Path()
-    found = beside / value
+    file = beside / value
     try:
-        return {"name": found.name, "text": found.read_text(encoding="utf-8")}
+        return {"name": file.name, "text": file.read_text(encoding="utf-8")}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ValueError(f"cannot read {found}: {reason}") from error
+        raise ValueError(f"cannot read {file}: {reason}") from error
 
 
 def read(value: Any, info: ValidationInfo) -> Any:
@@ -79,18 +79,18 @@ def reserving(by_key: Mapping[str, str], unavailable: str) -> dict[str, str]:
 
 
 def refuse_kept(
-    given: Iterable[str], options: Branch, problems: Problems, *, program: str, kept: Callable[[str], str | None]
+    names: Iterable[str], options: Branch, problems: Problems, *, program: str, kept: Callable[[str], str | None]
 ) -> None:
     """Notes every option that the run sets itself.
 
     Args:
-        given: names, as the study has them below `options`.
+        names: of options, as the study has them below `options`.
         options: where.
         problems: gets a problem for each.
         program: whose options they are.
         kept: the study's key for an option that the run sets; empty if there is none; None for any other option.
     """
-    for name in given:
+    for name in names:
         key = kept(name)
         if key is not None:
             problems.add(

@@ -17,7 +17,7 @@ from fairtrial.record.models import Window
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads.made_files import ToolResult
-from fairtrial.workloads.workload import Drive, Driven, Starting
+from fairtrial.workloads.workload import Drive, DriveOutcome, ProcessOptions
 
 OnLine = Callable[[str], None]
 
@@ -92,21 +92,23 @@ def seed_of(trial_seed: int, part: str, *, bits: int = SEED_BITS) -> int:
 
 
 @dataclass(frozen=True)
-class Running:
+class Invocation:
     """How one of a program's processes runs.
 
     Attributes:
         name: of the process.
         directory: in which it works.
         limit_s: after which it is stopped.
-        starting: what the settings say about it; nothing if it only loads data.
+        process_options: what the settings say about it; nothing if it only loads data.
         on_line: gets each of its lines as it comes, in the stream's thread; must not call the agent.
     """
 
     name: str
     directory: PurePosixPath
     limit_s: float
-    starting: Starting = field(default_factory=lambda: Starting(environment={}, processors=None, groups=()))
+    process_options: ProcessOptions = field(
+        default_factory=lambda: ProcessOptions(environment={}, processors=None, groups=())
+    )
     on_line: OnLine | None = None
 
 
@@ -151,28 +153,28 @@ class Tool:
         digest = place.require(["sha256sum", path], hint=self.hint).split()[0]
         return {self.name: path, f"{self.name}_version": version, f"{self.name}_sha256": digest}
 
-    def run(self, place: OpenPlace, arguments: Sequence[str], running: Running) -> ToolRun:
+    def run(self, place: OpenPlace, arguments: Sequence[str], invocation: Invocation) -> ToolRun:
         """Runs it to its end."""
         printed: list[str] = []
 
         def heard(_stream: str, line: str) -> None:
             printed.append(line)
-            if running.on_line is not None:
-                running.on_line(line)
+            if invocation.on_line is not None:
+                invocation.on_line(line)
 
         process = place.agent.spawn(
-            name=running.name,
+            name=invocation.name,
             argv=[*(self.command or [self.name]), *arguments],
-            directory=str(running.directory),
-            **running.starting,
+            directory=str(invocation.directory),
+            **invocation.process_options,
             on_line=heard,
         )
         try:
-            exited = process.wait(running.limit_s)
+            exited = process.wait(invocation.limit_s)
             stopped = ""
         except TimeoutError:
             exited = process.stop(self.stop_s)
-            stopped = f"{self.name} ran longer than {running.limit_s:g} s and was stopped"
+            stopped = f"{self.name} ran longer than {invocation.limit_s:g} s and was stopped"
         lines = self.clean(printed)
         trouble = self.trouble(lines)
         if stopped:
@@ -215,20 +217,22 @@ class Bench(ABC):
     def look(self) -> None:  # noqa: B027 - most have nothing to read
         """What is read before the measured process is announced."""
 
-    def drive(self, drive: Drive, identity: Mapping[str, str], *, window: Life, ramp_up: Life | None = None) -> Driven:
+    def drive(
+        self, drive: Drive, identity: Mapping[str, str], *, window: Life, ramp_up: Life | None = None
+    ) -> DriveOutcome:
         """Ramps up, unless that takes no time, and measures."""
         effective = {**identity} if window.seed is None else {**identity, self.seed: str(window.seed)}
         if ramp_up is not None and (ramp_up.duration_s or ramp_up.count):
             effective[f"{self.ramps}_up_{self.seed}"] = str(ramp_up.seed)
             ran = self._lived(ramp_up, drive, name=f"{self.ramps}-up")
             if ran.failure:
-                return Driven(ran.life, effective, invalid_reason=f"{self.ramps}ing up: {ran.failure}")
+                return DriveOutcome(ran.life, effective, invalid_reason=f"{self.ramps}ing up: {ran.failure}")
         self.look()
         clock = self.place.agent.clock()
         drive.on_progress(self.begins(time_ns=clock.monotonic_ns))
         ran = self._lived(window, drive, name="load")
         measured, reason = (ran.life, ran.failure) if ran.failure else self.measured(ran, drive, clock)
-        return Driven(measured, effective, invalid_reason=reason)
+        return DriveOutcome(measured, effective, invalid_reason=reason)
 
     def _lived(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         ran = self.run(life, drive, name=name)

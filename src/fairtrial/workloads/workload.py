@@ -25,11 +25,11 @@ P = TypeVar("P", bound=BaseModel)
 When = Literal["every_trial", "once_per_cell", "never"]
 
 
-class Starting(TypedDict):
+class ProcessOptions(TypedDict):
     """What the settings of a trial say about a process, as `Agent.spawn` and `OpenPlace.native` take it."""
 
-    environment: dict[str, str]
-    processors: list[int] | None
+    environment: Mapping[str, str]
+    processors: Sequence[int] | None
     groups: Sequence[str]
 
 
@@ -57,14 +57,13 @@ class Drive:
     groups: tuple[str, ...] = ()
 
     @property
-    def starting(self) -> Starting:
+    def process_options(self) -> ProcessOptions:
         """How each of the load's processes starts, whatever starts it."""
-        processors = None if self.processors is None else list(self.processors)
-        return {"environment": dict(self.environment), "processors": processors, "groups": self.groups}
+        return {"environment": self.environment, "processors": self.processors, "groups": self.groups}
 
 
 @dataclass(frozen=True)
-class Driven:
+class DriveOutcome:
     """A finished drive.
 
     Attributes:
@@ -80,6 +79,9 @@ class Driven:
 
 class Workload(ABC, Generic[P]):
     """A workload with its parameters. A subclass is a kind: what any other room must know of it is said here.
+
+    Where its parameters have all those of a specification of `metrics.fidelity`, its trials are held against that, by
+    `drawn` of their `result.json`.
 
     Attributes:
         name: its key in the study file.
@@ -146,7 +148,7 @@ class Workload(ABC, Generic[P]):
         raise AssertionError(f"{self.name} needs no data")
 
     @abstractmethod
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Ramps up and measures.
 
         Raises:

@@ -13,7 +13,7 @@ import pytest
 from support.lock_programs import preloading
 
 from fairtrial.errors import FairtrialError
-from fairtrial.locks import announced, counted
+from fairtrial.locks import announcement_in, counted
 from fairtrial.servers import install, known
 from fairtrial.servers.installing import cache_directory
 
@@ -83,7 +83,7 @@ def sysbench(data: Path, *words: str) -> str:
 def test_the_server_works_with_every_variant(base: Path, prepared: Path, tmp_path: Path, *, variant: str) -> None:
     variables = {"FAIRTRIAL_LOCK_FASTMUTEX": variant, "FAIRTRIAL_LOCK_COUNT": str(tmp_path / "counts")}
     with started(base, prepared, **variables) as process:
-        found = announced(Path(f"/proc/{process.pid}/maps").read_text())
+        found = announcement_in(Path(f"/proc/{process.pid}/maps").read_text())
         assert found is not None
         assert (found.fastmutex, found.refused, found.count) == (variant, None, True)
         sysbench(prepared, "prepare")

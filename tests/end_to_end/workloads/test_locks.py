@@ -11,7 +11,7 @@ from support.machines.places import place_here
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
-from fairtrial.locks import announced, counted, library
+from fairtrial.locks import announcement_in, counted, library
 from fairtrial.run.trial import read_back
 
 STUDY = """\
@@ -45,7 +45,7 @@ def test_arms_differ_in_their_locks(here: Desk) -> None:
 
 
 def test_a_server_without_the_library_is_found_out(tmp_path: Path) -> None:
-    wanted = announced("/memfd:fairtrial-locks kind=ticket spins=100 count=no (deleted)")
+    wanted = announcement_in("/memfd:fairtrial-locks kind=ticket spins=100 count=no (deleted)")
     assert wanted is not None
     with place_here(tmp_path) as place:
         process = place.agent.spawn("server", ["sleep", "600"], environment={"FAIRTRIAL_LOCK": "ticket"})

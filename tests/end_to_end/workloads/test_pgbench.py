@@ -21,7 +21,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import PostgresEndpoint, Sql
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads import Drive, DriveOutcome
 from fairtrial.workloads.pgbench import Pgbench, agreeing
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 
@@ -82,7 +82,7 @@ class Server:
         """Fills the database; the content's hash."""
         return Pgbench(given).load(self.place, self.endpoint, on_progress=lambda _line: None).content_sha256
 
-    def drive(self, given: PgbenchParameters) -> tuple[Driven, Path]:
+    def drive(self, given: PgbenchParameters) -> tuple[DriveOutcome, Path]:
         """Drives once; the trial's directory."""
         directory = Path(self.place.execute(["mktemp", "-d", "-p", str(self.directory)]).output)
         (directory / "work").mkdir()

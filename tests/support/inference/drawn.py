@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairtrial.metrics.fidelity.points import DISTRICTS, JOINED_ODD, LINES
+from fairtrial.metrics.fidelity.tpcc import DISTRICTS, JOINED_ODD, LINES
 
 CONSTANTS = {
     "nurand_c_last_name_load": 10,

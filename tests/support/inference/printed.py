@@ -23,7 +23,7 @@ CLOCK: Final = HammerdbClock(before_ns=1_795_000_000_000_000_000, after_ns=1_795
 def hammerdb(directory: Path) -> None:
     """Of a drive with intervals of a second."""
     _printed(directory, HAMMERDB)
-    _result(directory, {**of_hammerdb.result(HAMMERDB, CLOCK).given(), "client": {}, "effective": {}})
+    _result(directory, {**of_hammerdb.result(HAMMERDB, CLOCK).figures(), "client": {}, "effective": {}})
     (directory / "timeline.parquet").write_bytes(of_hammerdb.timeline(HAMMERDB, CLOCK, interval_s=1))
 
 
@@ -31,7 +31,7 @@ def sysbench(directory: Path) -> None:
     """Of a drive whose output says when its window began."""
     result = of_sysbench.result(SYSBENCH, ended_ns=0)
     _printed(directory, SYSBENCH)
-    _result(directory, {**result.given(), "client": {}})
+    _result(directory, {**result.figures(), "client": {}})
     (directory / "latency.hlog").write_text(of_sysbench.latency_log(SYSBENCH, window=result.window), encoding="utf-8")
     (directory / "timeline.parquet").write_bytes(of_sysbench.timeline(SYSBENCH, window=result.window))
 
@@ -45,7 +45,7 @@ def fio(directory: Path) -> None:
     found = of_fio.intervals([], of_fio.whole(document), width_ms=100, life=life)
     (directory / "latency.hlog").write_text(of_fio.latency_log(found), encoding="utf-8")
     (directory / "timeline.parquet").write_bytes(of_fio.timeline(found))
-    own = of_fio.result(document, life=life).given()
+    own = of_fio.result(document, life=life).figures()
     own["client"] |= {"cpu_s": 3.0}
     _result(directory, own)
 

@@ -21,7 +21,7 @@ from fairtrial.run.trial.runner import TrialRunner
 from fairtrial.settings import Effect
 from fairtrial.systems import Identity, Instance
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads import Drive, DriveOutcome
 from support.progress import Told
 from support.records import planned
 
@@ -68,7 +68,7 @@ class Staged:
     def stop(self, _place: Any, _instance: Any, *, settled: bool) -> None:
         self._reach("stop slowly" if settled else "stop")
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         self._reach("drive", drive)
         self.drives.append(drive)
         if self.drive_error:
@@ -76,7 +76,7 @@ class Staged:
         start_ns = time.monotonic_ns()
         place.execute(["sleep", "0.05"])
         window = Window(start_ns=start_ns, end_ns=time.monotonic_ns())
-        return Driven(window=window, effective={"isolation": "read"}, invalid_reason=self.invalid)
+        return DriveOutcome(window=window, effective={"isolation": "read"}, invalid_reason=self.invalid)
 
     def check_data(self, _place: Any, _endpoint: Any) -> list[Check]:
         self._reach("check")

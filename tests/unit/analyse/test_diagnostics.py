@@ -115,11 +115,11 @@ def test_looks_of_a_stopping_rule_are_the_same_with_them() -> None:
     subject = case()
     plan, trials = sequential(subject), measured(subject)
     found = compared(plan, trials, [diagnostic(each) for each in trials])
-    followed = follow(plan, trials)
-    assert followed is not None
+    run = follow(plan, trials)
+    assert run is not None
     assert found.stopping is not None
     assert {stop.cell: stop.blocks for stop in found.stopping.cells} == {
-        name: stop.blocks for name, stop in followed.stops.items()
+        name: stop.blocks for name, stop in run.stops.items()
     }
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from support.inference.analysis_cases import planned, trial
 
-from fairtrial.analyse.inference.comparing import comparable, matched
+from fairtrial.analyse.inference.comparing import arm_pair, comparable
 from fairtrial.analyse.measured import ArmValues, measured, summary
 from fairtrial.record.models import TrialRecord
 
@@ -62,9 +62,9 @@ def test_pairs_are_of_the_same_block_whatever_the_order_of_the_trials() -> None:
         arm="b", values=second.values[::-1], blocks=second.blocks[::-1], positions=second.positions[::-1], absent=1
     )
     for other in (second, turned):
-        found = matched(first, other, paired=True)
+        found = arm_pair(first, other, paired=True)
         assert (found.baseline.tolist(), found.arm.tolist()) == ([1.0, 4.0], [10.0, 40.0])
-    unpaired = matched(first, turned, paired=False)
+    unpaired = arm_pair(first, turned, paired=False)
     assert (unpaired.baseline.tolist(), unpaired.arm.tolist()) == ([1.0, 2.0, 4.0], [40.0, 30.0, 10.0])
 
 

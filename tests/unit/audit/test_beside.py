@@ -16,7 +16,7 @@ from fairtrial import audit as publications
 from fairtrial import study as language
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
-from fairtrial.audit import Beside, Dataset, beside
+from fairtrial.audit import Dataset, RerunComparison, beside
 from fairtrial.audit.models import Rerun, RerunFactor
 from fairtrial.catalogue import catalogue
 from fairtrial.record.models import RangeExpectation
@@ -68,7 +68,7 @@ def measured(
     return {contrast: analyse(plan, trials, contrast=contrast, finished=finished) for contrast in ("lru_gen", "memory")}
 
 
-def said(rows: list[Beside], table: str) -> Counter[str]:
+def said(rows: list[RerunComparison], table: str) -> Counter[str]:
     return Counter(row.said for row in rows if row.table == table)
 
 
@@ -79,10 +79,10 @@ def test_the_published_data_agree_with_themselves(dataset: Dataset, rerun: Rerun
     at = {"memory": "overcommitting", "virtual_users": "600"}
     (found,) = [row for row in rows if row.table == "Table 1" and row.at == at]
     assert (found.there, found.here, found.said) == ("better", "better", "agree")
-    assert found.found is not None
-    assert found.found.cell == "overcommitting+high"
-    assert (found.found.baseline, found.found.arm) == ("off", "on")
-    assert found.found.ratio.estimate == pytest.approx(337366.8 / 274069.7, rel=0.01)
+    assert found.comparison is not None
+    assert found.comparison.cell == "overcommitting+high"
+    assert (found.comparison.baseline, found.comparison.arm) == ("off", "on")
+    assert found.comparison.ratio.estimate == pytest.approx(337366.8 / 274069.7, rel=0.01)
 
 
 def test_arms_that_changed_places_disagree(dataset: Dataset, rerun: Rerun) -> None:
@@ -125,7 +125,7 @@ def test_a_cell_that_missed_its_condition_is_not_held_against_the_publication(da
 def test_an_arm_without_values_leaves_no_verdict_and_no_missing_run(dataset: Dataset, rerun: Rerun) -> None:
     rows = beside(dataset, rerun, measured(dataset, rerun, lambda value, arm: math.nan if arm == "on" else value))
     assert said(rows, "Table 1") == {"no verdict": 6}
-    assert {row.found for row in rows if row.table == "Table 1"} == {None}
+    assert {row.comparison for row in rows if row.table == "Table 1"} == {None}
 
 
 def test_equal_values_that_no_test_can_judge_leave_no_verdict(dataset: Dataset, rerun: Rerun) -> None:

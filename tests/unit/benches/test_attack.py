@@ -89,11 +89,11 @@ def test_a_broken_p_is_caught_by_its_mirror_image(monkeypatch: pytest.MonkeyPatc
 
 
 def test_pairs_taken_by_their_order_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(baseline: Any, arm: Any, *, paired: bool) -> comparing.Matched:
+    def careless(baseline: Any, arm: Any, *, paired: bool) -> comparing.ArmPair:
         n = min(len(baseline.values), len(arm.values)) if paired else None
-        return comparing.Matched(baseline=baseline.values[:n], arm=arm.values[:n])
+        return comparing.ArmPair(baseline=baseline.values[:n], arm=arm.values[:n])
 
-    monkeypatch.setattr(comparing, "matched", careless)
+    monkeypatch.setattr(comparing, "arm_pair", careless)
     found = {each.name: each.violations for each in attacked("properties", runs=5)}
     assert found["properties: rows in another order"]
     assert not found["properties: better turned"]

@@ -23,8 +23,8 @@ def chosen(stop: str = "sequential", *, blocks: int = 20, **options: Any) -> dic
 
 def plan_of(trials: dict[str, Any], directory: Path, *, commands: int = 2) -> Plan:
     file = directory / "study.yaml"
-    wishes = CompareOptions(tuple(f"sleep {each}" for each in range(commands)), stopping=trials)
-    file.write_text(study_text(wishes, runs=1), encoding="utf-8")
+    options = CompareOptions(tuple(f"sleep {each}" for each in range(commands)), stopping=trials)
+    file.write_text(study_text(options, runs=1), encoding="utf-8")
     kinds = catalogue()
     return planning.make(study.load(file, catalogue=kinds), catalogue=kinds)
 

@@ -68,7 +68,7 @@ def test_the_page_tells_what_a_plan_says_of_studies_that_re_run_nothing(study: P
     row = " | ".join(f"{len(plan.trials)} trials, {duration(plan.duration_s)}" for plan in plans)
     (told,) = [
         line
-        for line in (PAGES / "guides" / "reruns.md").read_text().splitlines()
+        for line in (PAGES / "guides" / "auditing.md").read_text().splitlines()
         if line.startswith(f"| `{study.stem}` ")
     ]
     assert told.endswith(f" | {row} |")

@@ -15,10 +15,10 @@ from fairtrial.errors import InputError
 from fairtrial.record.models import Plan
 
 
-def plan_of(wishes: CompareOptions, directory: Path, *, runs: int = 1) -> Plan:
-    check(wishes)
+def plan_of(options: CompareOptions, directory: Path, *, runs: int = 1) -> Plan:
+    check(options)
     file = directory / "study.yaml"
-    file.write_text(study_text(wishes, runs=runs), encoding="utf-8")
+    file.write_text(study_text(options, runs=runs), encoding="utf-8")
     kinds = catalogue()
     return planning.make(study.load(file, catalogue=kinds), catalogue=kinds)
 
@@ -40,7 +40,7 @@ def test_one_command_twice_is_an_a_a_comparison(tmp_path: Path) -> None:
 
 
 def test_everything_asked_reaches_the_trials(tmp_path: Path) -> None:
-    wishes = CompareOptions(
+    options = CompareOptions(
         ("x 1", "x 2"),
         names=("old", "new"),
         directory="/tmp",
@@ -53,7 +53,7 @@ def test_everything_asked_reaches_the_trials(tmp_path: Path) -> None:
         seed=7,
         stopping={"blocks": 4},
     )
-    plan = plan_of(wishes, tmp_path, runs=6)
+    plan = plan_of(options, tmp_path, runs=6)
     expected = {"prepare": "sync", "warm_ups": 3, "exit_codes": [0, 1], "timeout": 2.5, "runs": 6, "directory": "/tmp"}
     assert expected.items() <= commands(plan)["new"].items()
     assert (plan.design.margin, plan.design.confidence, plan.design.seed, plan.design.blocks) == (0.05, 0.99, 7, 4)
@@ -77,9 +77,9 @@ def test_a_shell_runs_commands_and_what_prepares_them_if_it_is_asked_to(tmp_path
 def test_a_number_of_the_output_is_judged_under_a_name_of_its_own(
     tmp_path: Path, *, where: str, name: str, source: str
 ) -> None:
-    wishes = CompareOptions(("a", "b"), metric=where, unit="x/s", better="higher")
-    plan = plan_of(wishes, tmp_path)
-    assert plan.metrics.primary == [name] == [judged(wishes)]
+    options = CompareOptions(("a", "b"), metric=where, unit="x/s", better="higher")
+    plan = plan_of(options, tmp_path)
+    assert plan.metrics.primary == [name] == [judged(options)]
     assert commands(plan)["A"]["metrics"][name][source] == where
     assert plan.metrics.definitions[name].better == "higher"
     assert plan.metrics.secondary[0] == "elapsed_s"
@@ -92,7 +92,7 @@ def test_what_a_study_has_no_word_for_is_said_in_a_comment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("options", "message"),
     [
         (CompareOptions(("true",)), "compare: expected at least two commands, found 1"),
         (CompareOptions(("a", "b"), names=("x",)), "--name: expected 2 names, one per command, found 1"),
@@ -105,9 +105,9 @@ def test_what_a_study_has_no_word_for_is_said_in_a_comment() -> None:
         (CompareOptions(("a", "b"), prepare="x > y"), "--prepare: `x > y`: `>` needs a shell"),
     ],
 )
-def test_mistakes_are_found_before_anything_starts(wishes: CompareOptions, message: str) -> None:
+def test_mistakes_are_found_before_anything_starts(options: CompareOptions, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        check(wishes)
+        check(options)
     assert message in str(caught.value)
 
 

@@ -13,7 +13,7 @@ from support.inference.tables import judged, rows_of
 from fairtrial.analyse.models import Analysis, Stopping
 from fairtrial.compare import exporting, showing
 from fairtrial.compare.compiling import CompareOptions
-from fairtrial.compare.trying import StartupFloor, Tried
+from fairtrial.compare.trying import Calibration, StartupFloor
 from fairtrial.errors import InputError
 from fairtrial.report.concerns import concerns
 from fairtrial.report.text.summary import estimands
@@ -40,9 +40,9 @@ def analysis(ratios: tuple[float, ...] = (1.0, 0.5, 2.0), *, scale: float = 1.0)
 
 def exported(name: str, found: Analysis | None = None, *, runs: int = 3) -> str:
     found = analysis() if found is None else found
-    wishes = CompareOptions(COMMANDS[: len(found.levels)], names=tuple("abc"[: len(found.levels)]))
-    tried = Tried(elapsed_s=dict.fromkeys(found.levels, 1.0), runs=runs, floor=FLOOR)
-    return exporting.render(name, found, wishes=wishes, tried=tried)
+    options = CompareOptions(COMMANDS[: len(found.levels)], names=tuple("abc"[: len(found.levels)]))
+    calibration = Calibration(elapsed_s=dict.fromkeys(found.levels, 1.0), runs=runs, floor=FLOOR)
+    return exporting.render(name, found, options=options, calibration=calibration)
 
 
 def rows(text: str) -> list[dict[str, str]]:

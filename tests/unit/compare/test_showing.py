@@ -15,7 +15,7 @@ from support.inference.tables import judged, rows_of
 from fairtrial.analyse.models import Analysis
 from fairtrial.compare import exporting, showing
 from fairtrial.compare.compiling import CompareOptions
-from fairtrial.compare.trying import StartupFloor, Tried
+from fairtrial.compare.trying import Calibration, StartupFloor
 from fairtrial.errors import InputError
 from fairtrial.workloads.command import Command
 from fairtrial.workloads.command.parameters import CommandParameters
@@ -39,8 +39,8 @@ def analysis(*, scale: float = 1.0, ratio: float = 0.5, resident: float = 8 << 2
 
 def shown(found: Analysis, *, runs: int = 1) -> str:
     stream = io.StringIO()
-    tried = Tried(elapsed_s={"old": 1.0, "new": 1.0}, runs=runs, floor=FLOOR)
-    Console(file=stream, width=200).print(showing.render(found, WISHES, tried))
+    calibration = Calibration(elapsed_s={"old": 1.0, "new": 1.0}, runs=runs, floor=FLOOR)
+    Console(file=stream, width=200).print(showing.render(found, WISHES, calibration))
     return stream.getvalue()
 
 
@@ -95,8 +95,8 @@ def test_several_runs_in_a_trial_and_memory_that_cannot_be_told_are_said() -> No
 
 
 def exported(name: str) -> str:
-    tried = Tried(elapsed_s={"old": 1.0, "new": 1.0}, runs=1, floor=FLOOR)
-    return exporting.render(name, analysis(), wishes=WISHES, tried=tried)
+    calibration = Calibration(elapsed_s={"old": 1.0, "new": 1.0}, runs=1, floor=FLOOR)
+    return exporting.render(name, analysis(), options=WISHES, calibration=calibration)
 
 
 def test_the_csv_gives_the_same_analysis_again() -> None:

@@ -21,20 +21,20 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
 
 
 def test_setting_up_comes_once_and_preparing_before_every_try(place: OpenPlace, tmp_path: Path) -> None:
-    wishes = CompareOptions(
+    options = CompareOptions(
         ("echo A >>log", "echo B >>log"),
         shell=True,
         directory=str(tmp_path),
         setup="echo set up >>log",
         prepare="echo prepare >>log",
     )
-    tried = try_out(place, wishes, runs=None)
+    calibration = try_out(place, options, runs=None)
     lines = (tmp_path / "log").read_text().split("\n")[:-1]
     assert lines.count("set up") == 1
     assert lines[0] == "set up"
     assert lines[1::2] == ["prepare"] * lines.count("prepare")
     assert set(lines[2::2]) == {"A", "B"}
-    assert tried.runs == 1
+    assert calibration.runs == 1
 
 
 def test_short_commands_are_run_several_times_and_long_ones_once(place: OpenPlace, tmp_path: Path) -> None:
@@ -46,16 +46,16 @@ def test_short_commands_are_run_several_times_and_long_ones_once(place: OpenPlac
 
 
 def test_the_floor_is_what_an_empty_program_takes(place: OpenPlace, tmp_path: Path) -> None:
-    tried = try_out(place, CompareOptions(("sleep 2", "sleep 2"), directory=str(tmp_path)), runs=None)
-    assert 0 < tried.floor.elapsed_s < 2 <= min(tried.elapsed_s.values())
-    assert tried.floor.reach > 0
-    assert tried.floor.max_resident_bytes > 0
+    calibration = try_out(place, CompareOptions(("sleep 2", "sleep 2"), directory=str(tmp_path)), runs=None)
+    assert 0 < calibration.floor.elapsed_s < 2 <= min(calibration.elapsed_s.values())
+    assert calibration.floor.reach > 0
+    assert calibration.floor.max_resident_bytes > 0
     shelled = try_out(place, CompareOptions(("true", "true"), directory=str(tmp_path), shell=True), runs=None)
-    assert (tried.floor.program, shelled.floor.program) == ("true", "sh -c :")
+    assert (calibration.floor.program, shelled.floor.program) == ("true", "sh -c :")
 
 
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("case", "message"),
     [
         ((("true", "no-such-program"), {}), "B: cannot start `no-such-program`"),
         ((("true", "sh -c 'echo sorry >&2; exit 3'"), {}), "ended with exit code 3\n  sorry"),
@@ -66,14 +66,14 @@ def test_the_floor_is_what_an_empty_program_takes(place: OpenPlace, tmp_path: Pa
     ],
 )
 def test_what_fails_is_named_with_what_it_said(
-    place: OpenPlace, tmp_path: Path, *, wishes: tuple[tuple[str, ...], dict[str, object]], message: str
+    place: OpenPlace, tmp_path: Path, *, case: tuple[tuple[str, ...], dict[str, object]], message: str
 ) -> None:
-    commands, options = wishes
+    commands, options = case
     with pytest.raises(InputError) as caught:
         try_out(place, CompareOptions(commands, directory=str(tmp_path), **options), runs=None)
     assert message in str(caught.value)
 
 
 def test_an_exit_code_of_success_may_be_another(place: OpenPlace, tmp_path: Path) -> None:
-    wishes = CompareOptions(("sh -c 'exit 3'", "true"), directory=str(tmp_path), exit_codes=(0, 3))
-    assert set(try_out(place, wishes, runs=1).elapsed_s) == {"A", "B"}
+    options = CompareOptions(("sh -c 'exit 3'", "true"), directory=str(tmp_path), exit_codes=(0, 3))
+    assert set(try_out(place, options, runs=1).elapsed_s) == {"A", "B"}

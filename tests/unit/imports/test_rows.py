@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairtrial.imports.rows import Part, Rows, is_record, position
+from fairtrial.imports.rows import FileTable, Rows, is_record, position
 from fairtrial.imports.sources import ImportSource
 from fairtrial.imports.tables import csv_table
 
 
-def part(text: str, name: str = "t.csv") -> Part:
+def part(text: str, name: str = "t.csv") -> FileTable:
     return csv_table(ImportSource(name=name, content=text.encode(), label="", number=1))
 
 
@@ -65,7 +65,7 @@ def test_the_second_file_counts_from_its_own_first_line() -> None:
 
 
 def test_what_has_no_lines_is_named_by_file_alone() -> None:
-    rows = Rows(frame=pl.DataFrame({"value": [1.0]}), parts=[Part("t.parquet", pl.DataFrame({"value": [1.0]}))])
+    rows = Rows(frame=pl.DataFrame({"value": [1.0]}), parts=[FileTable("t.parquet", pl.DataFrame({"value": [1.0]}))])
     assert str(rows.problem(0, "value", "wrong")) == "t.parquet: value: wrong"
 
 

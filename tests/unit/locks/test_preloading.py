@@ -11,7 +11,7 @@ import pytest
 from support.lock_programs import compiled, preloading, ran
 
 from fairtrial.errors import PlaceError
-from fairtrial.locks import Announced, announced, find, library
+from fairtrial.locks import Announcement, announcement_in, find, library
 
 NOBODY = "65534"
 
@@ -21,21 +21,23 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("quiet"), "quiet")
 
 
-def seen(program: Path, **variables: str) -> Announced | None:
+def seen(program: Path, **variables: str) -> Announcement | None:
     done = ran(program, environment=preloading(**variables))
     assert done.returncode == 0, done.stderr
-    return announced(done.stdout)
+    return announcement_in(done.stdout)
 
 
 def test_a_program_that_never_locks_shows_what_is_in_effect(quiet: Path) -> None:
-    assert seen(quiet) == Announced("passthrough", None, count=False, fastmutex=None, refused=None)
-    assert seen(quiet, FAIRTRIAL_LOCK="ticket") == Announced("ticket", 100, count=False, fastmutex=None, refused=None)
+    assert seen(quiet) == Announcement("passthrough", None, count=False, fastmutex=None, refused=None)
+    assert seen(quiet, FAIRTRIAL_LOCK="ticket") == Announcement(
+        "ticket", 100, count=False, fastmutex=None, refused=None
+    )
     found = seen(quiet, FAIRTRIAL_LOCK="fast", FAIRTRIAL_LOCK_SPINS="0")
-    assert found == Announced("fast", 0, count=False, fastmutex=None, refused=None)
+    assert found == Announcement("fast", 0, count=False, fastmutex=None, refused=None)
 
 
 def test_a_program_without_it_shows_nothing(quiet: Path) -> None:
-    assert announced(ran(quiet).stdout) is None
+    assert announcement_in(ran(quiet).stdout) is None
 
 
 def test_a_program_that_is_linked_statically_starts_without_it(tmp_path: Path) -> None:
@@ -57,7 +59,7 @@ def test_a_set_uid_program_starts_without_it(quiet: Path, tmp_path: Path) -> Non
         pytest.skip(f"nobody may not run it here: {without.stderr}")
     done = subprocess.run(argv, env=preloading(FAIRTRIAL_LOCK="ticket"), capture_output=True, text=True, check=True)
     assert done.stdout
-    assert announced(done.stdout) is None
+    assert announcement_in(done.stdout) is None
 
 
 @pytest.mark.parametrize(
@@ -90,8 +92,8 @@ def test_what_cannot_be_is_one_line_and_the_end(quiet: Path, variables: dict[str
 def test_words_of_an_announcement() -> None:
     line = "7f00-7f01 ---p 00000000 00:01 29 /memfd:fairtrial-locks kind={} count={} fastmutex=off{} (deleted)\n"
     text = "5500-5600 r-xp 00000000 08:01 7 /usr/bin/true\n" + line.format("passthrough", "yes", "")
-    assert announced(text) == Announced("passthrough", None, count=True, fastmutex="off", refused=None)
-    refused = announced(line.format("passthrough", "no", " refused=kind"))
+    assert announcement_in(text) == Announcement("passthrough", None, count=True, fastmutex="off", refused=None)
+    refused = announcement_in(line.format("passthrough", "no", " refused=kind"))
     assert refused is not None
     assert refused.refused == "kind"
 

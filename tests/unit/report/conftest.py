@@ -35,7 +35,7 @@ from fairtrial.analyse.models import (
     Summary,
 )
 from fairtrial.metrics import latency
-from fairtrial.metrics.fidelity.points import DECK
+from fairtrial.metrics.fidelity.tpcc import DECK
 from fairtrial.record import Record, create, read
 from fairtrial.record.models import (
     BlockAdded,

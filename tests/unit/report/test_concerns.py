@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fairtrial.analyse.models import Analysis, Doubt
-from fairtrial.report.concerns import Concern, Spot, concerns, doubts, kinds
+from fairtrial.report.concerns import Concern, Scope, concerns, doubts, kinds
 
 
 def about(metric: str, cell: str, arm: str, *, message: str = "all 2 values are 0") -> Doubt:
@@ -19,7 +19,7 @@ def test_equal_doubts_are_one_concern_with_all_its_places() -> None:
     ]
     other = Doubt(code="drift", message="Values rise.", advice="Look!")
     one, two = concerns([*found, other])
-    spots = (Spot(metric="a", cell="high", arm=""), Spot(metric="b", cell="high", arm=""))
+    spots = (Scope(metric="a", cell="high", arm=""), Scope(metric="b", cell="high", arm=""))
     assert one == Concern("unequal_n", "2 without partner.", "Prefer the ratio.", spots)
     assert one.where == one.briefly == "a: high; b: high"
     assert two == Concern("drift", "Values rise.", "Look!", ())

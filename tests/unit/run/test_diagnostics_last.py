@@ -19,7 +19,7 @@ from fairtrial.record.models import (
     BlockVoided,
     CellLook,
     Event,
-    Looked,
+    LookTaken,
     Plan,
     PlannedTrial,
     RunFinished,
@@ -104,14 +104,14 @@ def test_a_run_that_was_decided_owes_them_alone() -> None:
     subject = schedule()
     subject.apply(finished("all.b01.a"))
     subject.apply(finished("all.b01.b"))
-    subject.apply(Looked(round=1, decision="stop"))
+    subject.apply(LookTaken(round=1, decision="stop"))
     assert [trial.id for trial in subject.owed()] == LAST
 
 
 def test_a_cell_that_was_decided_is_looked_into_all_the_same() -> None:
     subject = schedule()
     stop = CellLook(cell="all", blocks=1, information=0.5, decision="stop", reason="difference")
-    subject.apply(Looked(round=1, decision="continue", cells=[stop]))
+    subject.apply(LookTaken(round=1, decision="continue", cells=[stop]))
     assert [trial.id for trial in subject.owed()] == LAST
 
 
@@ -208,7 +208,7 @@ def test_an_early_stop_goes_straight_to_them(writer: Writer, monkeypatch: pytest
     quick = Quick()
     run(writer, quick, monkeypatch, stopping=lambda _: Decision("stop"))
     assert quick.ran == ["all.b01.a", "all.b01.b", *LAST]
-    assert [event.decision for event in writer.record().events if isinstance(event, Looked)] == ["stop"]
+    assert [event.decision for event in writer.record().events if isinstance(event, LookTaken)] == ["stop"]
     assert writer.record().finished
 
 

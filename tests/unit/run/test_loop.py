@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from support.records import RESOLVED, planned, section, tiny_plan, trial_record
 from fairtrial import record
 from fairtrial.errors import PlaceError
 from fairtrial.record import Record, Writer
-from fairtrial.record.models import Looked, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialData, TrialRecord
-from fairtrial.run import Decision, Run, loop
+from fairtrial.record.models import LookTaken, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialData, TrialRecord
+from fairtrial.run import Decision, Run, loop, opening
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
 from fairtrial.workloads import WORKLOADS
@@ -84,7 +85,7 @@ def run(writer: Writer, quick: Quick, monkeypatch: pytest.MonkeyPatch, **options
 
 
 def looks(writer: Writer) -> list[tuple[int, str]]:
-    return [(event.round, event.decision) for event in writer.record().events if isinstance(event, Looked)]
+    return [(event.round, event.decision) for event in writer.record().events if isinstance(event, LookTaken)]
 
 
 def test_real_trials_run_in_planned_order_and_are_committed(writer: Writer) -> None:
@@ -107,7 +108,7 @@ def test_a_stopping_rule_is_asked_once_after_each_complete_round(
     run(writer, Quick(), monkeypatch, stopping=rule)
     assert seen == [2, 4]
     assert looks(writer) == [(1, "continue"), (2, "continue")]
-    details = [event.details for event in writer.record().events if isinstance(event, Looked)]
+    details = [event.details for event in writer.record().events if isinstance(event, LookTaken)]
     assert details == [{"trials": 2}, {"trials": 4}]
 
 
@@ -123,7 +124,7 @@ def test_a_run_killed_after_its_decision_runs_nothing_more(writer: Writer, monke
     for arm in "ab":
         writer.begin(planned(1, arm).id)
         writer.commit(trial_record(planned(1, arm)))
-    writer.append(Looked(round=1, decision="stop"))
+    writer.append(LookTaken(round=1, decision="stop"))
     quick = Quick()
     run(writer, quick, monkeypatch, stopping=lambda _: pytest.fail("asked again about a round that was decided"))
     assert quick.ran == []
@@ -236,3 +237,28 @@ def test_an_arm_that_started_before_a_resume_is_known_to_start(writer: Writer, m
     quick = Quick()
     run(writer, quick, monkeypatch)
     assert quick.had_started == [False, True, True]
+
+
+def test_what_a_loads_own_place_cannot_do_ends_the_run_before_its_data_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two agents of this machine, one of them as if it had been reached over SSH."""
+
+    def opened(place: Section, **options: Any) -> Any:
+        here = Section({"local": {"state_directory": str(tmp_path / place.kind)}})
+        return opening.opened(here, **options)
+
+    monkeypatch.setattr(loop, "opened", opened)
+    monkeypatch.setenv("SSH_CONNECTION", "192.0.2.1 50000 192.0.2.2 22")
+    trial = ResolvedTrial(
+        place={"local": {}},
+        system=section(SYSTEMS, "mariadb"),
+        workload=section(WORKLOADS, "oltp", duration="1s"),
+        workload_place=Section({"ssh": {"host": "far"}}),
+        settings={"affinity": {"client": "777"}},
+    )
+    plan = tiny_plan().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
+    own, quick = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"}), Quick()
+    with contextlib.closing(own), pytest.raises(PlaceError, match="not online at the load's place"):
+        run(own, quick, monkeypatch)
+    assert quick.prepared == []

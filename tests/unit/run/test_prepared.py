@@ -124,7 +124,7 @@ class Making:
         self.calls.append(f"stop {'slowly' if settled else 'now'}")
 
 
-def ensure(place: Any, making: Making) -> prepared.Prepared:
+def ensure(place: Any, making: Making) -> prepared.PreparedData:
     return prepared.ensure(place, "key", making.parts, on_progress=lambda _line: None)
 
 

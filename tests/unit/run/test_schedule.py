@@ -3,7 +3,7 @@
 from support.inference.schedules import finished, replacement
 from support.records import planned, tiny_plan
 
-from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, Event, Looked, TrialFinished
+from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, Event, LookTaken, TrialFinished
 from fairtrial.run.schedule import Schedule
 
 
@@ -82,9 +82,9 @@ def test_a_round_is_complete_when_nothing_of_it_is_left() -> None:
 
 def test_what_a_stopping_rule_decided_is_known_again_after_a_kill() -> None:
     subject = schedule()
-    subject.replay([finished("all.b01.a"), finished("all.b01.b"), Looked(round=1, decision="continue")])
+    subject.replay([finished("all.b01.a"), finished("all.b01.b"), LookTaken(round=1, decision="continue")])
     assert (subject.looked_at, subject.stopped) == (1, False)
-    subject.apply(Looked(round=2, decision="stop"))
+    subject.apply(LookTaken(round=2, decision="stop"))
     assert (subject.looked_at, subject.stopped) == (2, True)
 
 
@@ -94,9 +94,9 @@ def two_cells() -> Schedule:
     return Schedule(plan=plan.model_copy(update={"trials": trials}), replacement=replacement)
 
 
-def look(round_: int, *, stops: str = "") -> Looked:
+def look(round_: int, *, stops: str = "") -> LookTaken:
     cells = [CellLook(cell=stops, blocks=round_, information=0.5, decision="stop", reason="futility")] if stops else []
-    return Looked(round=round_, decision="continue", cells=cells)
+    return LookTaken(round=round_, decision="continue", cells=cells)
 
 
 def test_a_decided_cell_gets_no_more_trials_and_the_others_go_on() -> None:

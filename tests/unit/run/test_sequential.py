@@ -13,7 +13,7 @@ from support.records import RESOLVED, planned, tiny_plan, trial_record
 from fairtrial import record
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.record import Writer
-from fairtrial.record.models import Cell, Looked, Plan, PlannedTrial, RunFinished, TrialRecord
+from fairtrial.record.models import Cell, LookTaken, Plan, PlannedTrial, RunFinished, TrialRecord
 from fairtrial.run import Run, loop
 
 BLOCKS = 8
@@ -107,8 +107,8 @@ def go(directory: Path, monkeypatch: pytest.MonkeyPatch, *, dies_after: int = 10
     return measured.ran, notes.said
 
 
-def looks(directory: Path) -> list[Looked]:
-    return [event for event in record.read(directory).events if isinstance(event, Looked)]
+def looks(directory: Path) -> list[LookTaken]:
+    return [event for event in record.read(directory).events if isinstance(event, LookTaken)]
 
 
 def test_each_cell_stops_by_itself_and_says_why(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_kill_between_the_look_and_its_line_in_the_journal_repeats_the_look(
     append = Writer.append
 
     def dies_at_the_decision(self: Writer, event: Any) -> None:
-        if isinstance(event, Looked) and any(cell.decision == "stop" for cell in event.cells):
+        if isinstance(event, LookTaken) and any(cell.decision == "stop" for cell in event.cells):
             raise Killed
         append(self, event)
 

@@ -12,7 +12,7 @@ from support.repository import PROGRAM, publish, served, zipped
 
 from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.errors import PlaceError
-from fairtrial.servers import Installed, Source, cache_directory, install, installing, maven
+from fairtrial.servers import ServerFiles, Source, cache_directory, install, installing, maven
 
 NAMES = ("mariadbd", "mysqld")
 NAME = "org.example:server:10.11.99"
@@ -51,7 +51,7 @@ def test_it_is_fetched_once(source: Source, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_two_who_fetch_it_at_once_get_the_same(source: Source, tmp_path: Path) -> None:
-    found: list[Installed] = []
+    found: list[ServerFiles] = []
     threads = [
         threading.Thread(target=lambda: found.append(install(source, NAMES, cache=tmp_path / "cache")))
         for _ in range(4)

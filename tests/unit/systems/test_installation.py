@@ -117,7 +117,7 @@ def test_without_a_source_it_is_what_the_place_has() -> None:
 def test_a_version_that_is_known_is_that_build(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[servers.Source] = []
 
-    def install(source: servers.Source, _programs: object, *, cache: Path) -> servers.Installed:
+    def install(source: servers.Source, _programs: object, *, cache: Path) -> servers.ServerFiles:
         del cache
         asked.append(source)
         raise PlaceError("no network", hint="")

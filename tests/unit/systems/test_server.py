@@ -105,7 +105,7 @@ def test_as_many_lines_of_its_log_are_asked_for_as_a_reader_needs() -> None:
 
 
 def test_options_that_are_in_effect_are_no_error_and_others_are_all_named() -> None:
-    server.require_in_effect([], hint="x")
+    server.require_in_effect([])
     with pytest.raises(SystemStartError, match="a: expected 1, the server reports 2; b is not a variable") as caught:
-        server.require_in_effect(["a: expected 1, the server reports 2", "b is not a variable"], hint="ask for less")
-    assert caught.value.hint == "ask for less"
+        server.require_in_effect(["a: expected 1, the server reports 2", "b is not a variable"])
+    assert caught.value.hint == server.HINT

@@ -16,8 +16,8 @@ from fairtrial.record.models import Window
 from fairtrial.wire.fake import USAGE
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import tool
-from fairtrial.workloads.tool import Bench, Life, Running, Tool, ToolRun
-from fairtrial.workloads.workload import Drive, Starting
+from fairtrial.workloads.tool import Bench, Invocation, Life, Tool, ToolRun
+from fairtrial.workloads.workload import Drive, ProcessOptions
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def shell(name: str = "sh", hint: str = "install it at the place") -> Tool:
 
 
 def run(place: OpenPlace, script: str, *, limit_s: float = 20) -> ToolRun:
-    starting: Starting = {"environment": {"NAMED": "by the settings"}, "processors": None, "groups": ()}
-    return shell().run(place, ["-c", script], Running("load", PurePosixPath("/tmp"), limit_s, starting))
+    process_options: ProcessOptions = {"environment": {"NAMED": "by the settings"}, "processors": None, "groups": ()}
+    return shell().run(place, ["-c", script], Invocation("load", PurePosixPath("/tmp"), limit_s, process_options))
 
 
 def test_a_life_has_its_lines_its_window_and_what_it_cost(place: OpenPlace) -> None:
@@ -87,28 +87,30 @@ def test_seeds_follow_from_the_trials_and_its_part_alone() -> None:
 
 
 def test_what_starts_it_may_be_more_than_its_name(place: OpenPlace) -> None:
-    starting: Starting = {"environment": {}, "processors": None, "groups": ()}
+    process_options: ProcessOptions = {"environment": {}, "processors": None, "groups": ()}
     started = replace(shell("named"), command=("env", "ADDED=1", "sh"))
-    ran = started.run(place, ["-c", "echo $ADDED; exit 2"], Running("load", PurePosixPath("/tmp"), 20, starting))
+    ran = started.run(
+        place, ["-c", "echo $ADDED; exit 2"], Invocation("load", PurePosixPath("/tmp"), 20, process_options)
+    )
     assert ran.failure == "named ended with exit code 2: 1"
 
 
 def test_a_failure_that_its_exit_code_hides_is_told_in_its_own_words(place: OpenPlace) -> None:
     telling = replace(shell(), trouble=lambda lines: "; ".join(line for line in lines if line.startswith("FATAL")))
-    running = Running("load", PurePosixPath("/tmp"), 20)
-    said = [telling.run(place, ["-c", script], running).failure for script in ("echo FATAL: none; echo b", "echo a")]
+    invocation = Invocation("load", PurePosixPath("/tmp"), 20)
+    said = [telling.run(place, ["-c", script], invocation).failure for script in ("echo FATAL: none; echo b", "echo a")]
     assert said == ["sh ended with exit code 0, but printed: FATAL: none", ""]
 
 
 def test_one_that_hangs_after_trouble_is_told_with_both(place: OpenPlace) -> None:
     telling = replace(shell(), trouble="; ".join)
-    said = telling.run(place, ["-c", "echo FATAL: none; exec sleep 60"], Running("load", PurePosixPath("/tmp"), 1))
+    said = telling.run(place, ["-c", "echo FATAL: none; exec sleep 60"], Invocation("load", PurePosixPath("/tmp"), 1))
     assert said.failure == "sh ran longer than 1 s and was stopped, and printed: FATAL: none"
 
 
 def test_lines_are_kept_and_told_as_they_may_be_shown(place: OpenPlace) -> None:
     discreet = replace(shell(), clean=lambda lines: [line for line in lines if "secret" not in line])
-    said = discreet.run(place, ["-c", "echo no; echo secret; exit 1"], Running("load", PurePosixPath("/tmp"), 20))
+    said = discreet.run(place, ["-c", "echo no; echo secret; exit 1"], Invocation("load", PurePosixPath("/tmp"), 20))
     assert (said.failure, said.text) == ("sh ended with exit code 1: no", "no\n")
 
 

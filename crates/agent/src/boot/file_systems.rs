@@ -121,8 +121,8 @@ fn attach(
     flags: MountFlags,
     options: &str,
 ) -> anyhow::Result<()> {
-    let wanted = || format!("cannot mount {kind} at {target} ({options})");
-    fs::create_dir_all(target).with_context(wanted)?;
-    let options = CString::new(options).with_context(wanted)?;
-    mount(source, target, kind, flags, options.as_c_str()).with_context(wanted)
+    let failure = || format!("cannot mount {kind} at {target} ({options})");
+    fs::create_dir_all(target).with_context(failure)?;
+    let options = CString::new(options).with_context(failure)?;
+    mount(source, target, kind, flags, options.as_c_str()).with_context(failure)
 }

@@ -34,12 +34,12 @@ pub enum Failure {
     #[error("{0}")]
     Invalid(String),
     /// What was asked does not read back.
-    #[error("{name}: expected {asked:?}, found {read_back:?} (before: {before:?}); undone")]
+    #[error("{name}: expected {expected:?}, found {read_back:?} (before: {before:?}); undone")]
     Check {
         /// Name of the step.
         name: String,
         /// What should have been read.
-        asked: String,
+        expected: String,
         /// What was read before the step.
         before: String,
         /// What was read after it.

@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// What the lock file says about its holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
+pub struct LockHolder {
     /// Who, in its own words.
     pub name: String,
     /// Mark of its processes.
@@ -40,20 +40,20 @@ pub struct Holder {
 }
 
 /// A lock, held until it is dropped or the agent dies.
-pub struct Lock {
+pub struct FileLock {
     file: File,
-    holder: Holder,
+    holder: LockHolder,
 }
 
-impl Lock {
+impl FileLock {
     /// Takes the lock `path`, or says who has it. Returns the session that died holding it, if one did, once `allow`
     /// has nothing against following that one.
     pub fn take(
         path: &Path,
-        holder: Holder,
+        holder: LockHolder,
         limits: Limits,
-        allow: impl FnOnce(Option<&Holder>) -> Result<(), Failure>,
-    ) -> Result<(Self, Option<Holder>), Failure> {
+        allow: impl FnOnce(Option<&LockHolder>) -> Result<(), Failure>,
+    ) -> Result<(Self, Option<LockHolder>), Failure> {
         trust::own_directory(path.parent().unwrap_or(Path::new("/")))?;
         let mut file = trust::own_file(path, File::options().read(true).write(true))?;
         let mut waited = Duration::ZERO;
@@ -108,7 +108,7 @@ impl Lock {
     }
 }
 
-fn read(file: &mut File) -> Option<Holder> {
+fn read(file: &mut File) -> Option<LockHolder> {
     let mut text = String::new();
     file.rewind().ok()?;
     file.read_to_string(&mut text).ok()?;
@@ -119,8 +119,8 @@ fn read(file: &mut File) -> Option<Holder> {
 mod tests {
     use super::*;
 
-    fn holder(name: &str) -> Holder {
-        Holder {
+    fn holder(name: &str) -> LockHolder {
+        LockHolder {
             name: name.to_owned(),
             session: format!("session of {name}"),
             ending: false,
@@ -132,12 +132,12 @@ mod tests {
     /// Short: who is refused waits for it.
     const PATIENCE: Duration = Duration::from_millis(200);
 
-    fn take(directory: &Path, name: &str) -> Result<(Lock, Option<Holder>), Failure> {
+    fn take(directory: &Path, name: &str) -> Result<(FileLock, Option<LockHolder>), Failure> {
         let limits = Limits {
             lock: PATIENCE,
             ..Limits::default()
         };
-        Lock::take(&directory.join("lock"), holder(name), limits, |_| Ok(()))
+        FileLock::take(&directory.join("lock"), holder(name), limits, |_| Ok(()))
     }
 
     #[test]

@@ -6,20 +6,20 @@
 use std::path::{Path, PathBuf};
 
 use crate::serve::failure::Failure;
-use crate::serve::lock::{Holder, Lock, PLACE_LOCK};
+use crate::serve::lock::{FileLock, LockHolder, PLACE_LOCK};
 use fairtrial_protocol::limits::Limits;
 
 /// The right to change this machine, taken when it is needed.
 pub struct Machine {
     path: PathBuf,
-    holder: Holder,
+    holder: LockHolder,
     limits: Limits,
-    lock: Option<Lock>,
+    lock: Option<FileLock>,
 }
 
 impl Machine {
     /// Of a session that has changed nothing yet. `holder` names the session and its state directory.
-    pub fn new(directory: &Path, holder: Holder, limits: Limits) -> Self {
+    pub fn new(directory: &Path, holder: LockHolder, limits: Limits) -> Self {
         Self {
             path: directory.join("machine.lock"),
             holder,
@@ -32,7 +32,7 @@ impl Machine {
     /// another state directory that died and whose changes nobody has undone.
     pub fn hold(&mut self) -> Result<(), Failure> {
         if self.lock.is_none() {
-            let (lock, _) = Lock::take(&self.path, self.holder.clone(), self.limits, |dead| {
+            let (lock, _) = FileLock::take(&self.path, self.holder.clone(), self.limits, |dead| {
                 dead.map_or(Ok(()), |dead| self.require_undone(dead))
             })?;
             self.lock = Some(lock);
@@ -56,10 +56,10 @@ impl Machine {
 
     /// Who has undone everything has freed this lock, so one that names a dead session may be all that is left of it:
     /// where its state directory is away, as with an unmounted disk, nobody knows what it changed.
-    fn require_undone(&self, dead: &Holder) -> Result<(), Failure> {
+    fn require_undone(&self, dead: &LockHolder) -> Result<(), Failure> {
         let state = &dead.state_directory;
         let journal = state.join("undo.jsonl");
-        let is_left = journal.metadata().is_ok_and(|found| found.len() > 0);
+        let is_left = journal.metadata().is_ok_and(|metadata| metadata.len() > 0);
         let has_name = *state == self.holder.state_directory;
         // Without a journal, a directory of that name may be what an unmounted disk leaves.
         let is_own = has_name

@@ -82,7 +82,7 @@ fn take_standard_streams() -> std::io::Result<(OwnedFd, OwnedFd)> {
 
 fn listen(input: OwnedFd, wires: Arc<Wires>) {
     thread::spawn(move || {
-        let mut stream = BufReader::new(Heard {
+        let mut stream = BufReader::new(ControllerInput {
             input: input.into(),
             wires: Arc::clone(&wires),
         });
@@ -121,12 +121,12 @@ fn speak(output: OwnedFd, wires: Arc<Wires>) {
 }
 
 /// Standard input that notes when something arrives: a long chunk on a slow link is not silence.
-struct Heard {
+struct ControllerInput {
     input: std::fs::File,
     wires: Arc<Wires>,
 }
 
-impl std::io::Read for Heard {
+impl std::io::Read for ControllerInput {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.input.read(buffer)?;
         self.wires.shutdown.heard();

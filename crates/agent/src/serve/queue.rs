@@ -5,13 +5,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A bounded queue. `limit` and every weight have one unit, bytes or items.
-pub struct Queue<T> {
-    state: Mutex<State<T>>,
+pub struct BoundedQueue<T> {
+    state: Mutex<QueueState<T>>,
     changed: Condvar,
     limit: usize,
 }
 
-struct State<T> {
+struct QueueState<T> {
     items: VecDeque<(usize, T)>,
     weight: usize,
     closed: bool,
@@ -19,10 +19,10 @@ struct State<T> {
     in_hand: bool,
 }
 
-impl<T> Queue<T> {
+impl<T> BoundedQueue<T> {
     /// An empty, open queue.
     pub fn new(limit: usize) -> Self {
-        let state = State {
+        let state = QueueState {
             items: VecDeque::new(),
             weight: 0,
             closed: false,
@@ -107,7 +107,7 @@ impl<T> Queue<T> {
             });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn items_come_in_order_and_urgent_ones_before_all() {
-        let queue = Queue::new(10);
+        let queue = BoundedQueue::new(10);
         queue.push("first", 1);
         queue.push("second", 1);
         queue.push_urgent("urgent");
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_holds_its_writer_until_there_is_room() {
-        let queue = Arc::new(Queue::new(3));
+        let queue = Arc::new(BoundedQueue::new(3));
         queue.push(1, 3);
         let writer = {
             let queue = Arc::clone(&queue);
@@ -145,16 +145,16 @@ mod tests {
 
     #[test]
     fn an_item_larger_than_the_limit_passes_alone() {
-        let queue = Queue::new(3);
+        let queue = BoundedQueue::new(3);
         queue.push("large", 100);
         assert_eq!(queue.pop(), Some("large"));
     }
 
     #[test]
     fn a_stuck_writer_and_a_waiting_reader_go_on_when_the_stream_is_given_up() {
-        let full = Arc::new(Queue::new(1));
+        let full = Arc::new(BoundedQueue::new(1));
         full.push(1, 1);
-        let empty: Arc<Queue<i32>> = Arc::new(Queue::new(1));
+        let empty: Arc<BoundedQueue<i32>> = Arc::new(BoundedQueue::new(1));
         let (stuck, waiting) = (Arc::clone(&full), Arc::clone(&empty));
         let writer = thread::spawn(move || stuck.push(2, 1));
         let reader = thread::spawn(move || waiting.pop());
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn last_words_are_not_waited_for_without_end() {
-        let queue = Queue::new(1);
+        let queue = BoundedQueue::new(1);
         queue.push("unread", 1);
         queue.close();
         queue.wait_empty(Duration::from_millis(1));
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_last_item_is_waited_for_until_its_reader_comes_back() {
-        let queue = Arc::new(Queue::new(10));
+        let queue = Arc::new(BoundedQueue::new(10));
         let written = Arc::new(std::sync::Mutex::new(Vec::new()));
         let (reading, writing) = (Arc::clone(&queue), Arc::clone(&written));
         let reader = thread::spawn(move || {

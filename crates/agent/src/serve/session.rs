@@ -9,13 +9,13 @@ use fairtrial_protocol::request::{Change, Hello, Request, Undo};
 
 use crate::serve::failure::Failure;
 use crate::serve::frame::Frame;
-use crate::serve::lock::{Holder, Lock, PLACE_LOCK};
+use crate::serve::lock::{FileLock, LockHolder, PLACE_LOCK};
 use crate::serve::machine::Machine;
 use crate::serve::processes::{Processes, descendants};
 use crate::serve::request::put::Transfers;
 use crate::serve::request::{get, hello};
 use crate::serve::shutdown::Reason;
-use crate::serve::undo::{Applied, Report};
+use crate::serve::undo::{AppliedSteps, Report};
 use crate::serve::wires::Wires;
 
 /// What one stream has at this place.
@@ -26,16 +26,16 @@ pub struct Session {
     machine_directory: PathBuf,
     processes: Processes,
     /// The place's lock and the steps applied under it; `None` before `hello` and for those who only look.
-    held: Option<Held>,
+    held: Option<LockedPlace>,
     transfers: Transfers,
     /// Whether `hello` was answered.
     greeted: bool,
 }
 
 /// The right to change the place, and the changes.
-struct Held {
-    lock: Lock,
-    applied: Applied,
+struct LockedPlace {
+    lock: FileLock,
+    applied: AppliedSteps,
 }
 
 impl Session {
@@ -125,7 +125,7 @@ impl Session {
 
     /// Takes the lock and cleans up what a dead session left.
     fn take_place(&mut self, hello: &Hello) -> Result<Leftovers, Failure> {
-        let holder = Holder {
+        let holder = LockHolder {
             name: hello.holder.clone(),
             session: self.processes.session().to_owned(),
             ending: false,
@@ -134,7 +134,7 @@ impl Session {
         };
         let limits = self.wires.limits;
         let path = self.state_directory.join(PLACE_LOCK);
-        let (lock, dead) = Lock::take(&path, holder.clone(), limits, |_| Ok(()))?;
+        let (lock, dead) = FileLock::take(&path, holder.clone(), limits, |_| Ok(()))?;
         let killed = dead.map_or(0, |dead| {
             descendants::kill_marked(&dead.session, limits.hang)
         });
@@ -142,14 +142,15 @@ impl Session {
             .state_directory
             .metadata()
             .ok()
-            .map(|found| found.ino());
-        let holder = Holder {
+            .map(|metadata| metadata.ino());
+        let holder = LockHolder {
             state_inode,
             ..holder
         };
         let machine = Machine::new(&self.machine_directory, holder, limits);
-        let (applied, undone) = Applied::open(&self.state_directory, machine, &self.processes)?;
-        self.held = Some(Held { lock, applied });
+        let (applied, undone) =
+            AppliedSteps::open(&self.state_directory, machine, &self.processes)?;
+        self.held = Some(LockedPlace { lock, applied });
         Ok(Leftovers {
             undone: undone.steps,
             killed,
@@ -163,11 +164,11 @@ impl Session {
                 "only a session that holds the place's lock may change it".to_owned(),
             ));
         };
-        let seen = held.applied.apply(&change.step, &self.processes)?;
+        let values = held.applied.apply(&change.step, &self.processes)?;
         Ok(Event::Changed(Changed {
             id: change.id,
-            before: seen.before,
-            read_back: seen.read_back,
+            before: values.before,
+            read_back: values.read_back,
             applied: held.applied.count(),
         }))
     }

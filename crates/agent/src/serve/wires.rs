@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::serve::frame::{self, Frame};
-use crate::serve::queue::Queue;
+use crate::serve::queue::BoundedQueue;
 use crate::serve::shutdown::{Reason, Shutdown};
 
 /// Requests that may wait while a step runs.
@@ -27,9 +27,9 @@ pub struct Wires {
     /// How long it waits.
     pub limits: Limits,
     /// Came in and not taken yet.
-    pub inbox: Queue<Frame>,
+    pub inbox: BoundedQueue<Frame>,
     /// Said and not written yet.
-    pub outbox: Queue<Vec<u8>>,
+    pub outbox: BoundedQueue<Vec<u8>>,
     /// Whether the stream goes on.
     pub shutdown: Shutdown,
 }
@@ -39,8 +39,8 @@ impl Wires {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            inbox: Queue::new(INBOX_FRAMES),
-            outbox: Queue::new(OUTBOX_BYTES),
+            inbox: BoundedQueue::new(INBOX_FRAMES),
+            outbox: BoundedQueue::new(OUTBOX_BYTES),
             shutdown: Shutdown::new(),
         }
     }

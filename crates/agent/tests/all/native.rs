@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const INTERVAL_MS: i64 = 10;
 const INTERVAL_NS: i64 = INTERVAL_MS * 1_000_000;
 
-fn start(subcommand: &str, parameters: &str) -> Child {
+pub fn start(subcommand: &str, parameters: &str) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_fairtrial-agent"))
         .arg(subcommand)
         .stdin(Stdio::piped())
@@ -244,8 +244,8 @@ fn a_restore_killed_in_the_middle_leaves_the_old_data_and_the_next_one_finishes(
     child.kill().expect("a child");
     let status = child.wait().expect("a child");
     // A fast machine may have finished, or all but its exit; the directory is whole, old or new.
-    let found = count(&work);
-    assert!(found == 400 || found == 3 && !status.success(), "{found}");
+    let files = count(&work);
+    assert!(files == 400 || files == 3 && !status.success(), "{files}");
     let output = start("restore", &parameters)
         .wait_with_output()
         .expect("ended");

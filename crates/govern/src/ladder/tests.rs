@@ -3,7 +3,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
 
-const PUBLISHED: Shape = Shape {
+const PUBLISHED: LadderShape = LadderShape {
     least: 1,
     most: 4,
     low_water: 20,
@@ -21,7 +21,7 @@ fn look(age: u64, history: u64) -> Look {
 }
 
 fn ladder(most: u32) -> Ladder {
-    Ladder::new(Shape { most, ..PUBLISHED })
+    Ladder::new(LadderShape { most, ..PUBLISHED })
 }
 
 /// Where it stands after each look at an age, the history longer every time; 0: held.
@@ -40,7 +40,7 @@ fn walk(ladder: &mut Ladder, ages: &[u64], history: &mut u64) -> Vec<u32> {
 }
 
 /// The algorithm once more as the server has it: one loop over state that each step changes.
-struct Server {
+struct ServerModel {
     n: usize,
     used: usize,
     low: i64,
@@ -49,7 +49,7 @@ struct Server {
     history: u64,
 }
 
-impl Server {
+impl ServerModel {
     fn new(n: usize) -> Self {
         let sum = n * (n + 1) / 2;
         let mut series = vec![0; n + 1];
@@ -178,7 +178,7 @@ fn nothing_moves_while_the_history_does_not_grow() {
 fn a_held_purge_is_let_go_by_the_age_or_by_a_history_that_shrank() {
     let held = || {
         let (mut ladder, mut history) = (
-            Ladder::new(Shape {
+            Ladder::new(LadderShape {
                 hysteresis: 5,
                 ..PUBLISHED
             }),
@@ -254,7 +254,7 @@ fn with_one_thread_only_the_stop_is_left() {
 #[test]
 fn the_fewest_threads_are_kept_and_held_at_the_stop() {
     let (mut ladder, mut history) = (
-        Ladder::new(Shape {
+        Ladder::new(LadderShape {
             least: 3,
             ..PUBLISHED
         }),
@@ -271,16 +271,16 @@ fn it_does_what_the_server_does_whatever_is_seen() {
     for seed in 0..200 {
         let mut random = StdRng::seed_from_u64(seed);
         let threads = random.random_range(1..=32);
-        let (mut ladder, mut server) = (ladder(threads), Server::new(threads as usize));
+        let (mut ladder, mut server) = (ladder(threads), ServerModel::new(threads as usize));
         let (mut age, mut history) = (10_i64, 100_i64);
         for _ in 0..500 {
             age = (age + random.random_range(-9..=9)).clamp(0, 110);
             history = (history + random.random_range(-20..=25)).max(0);
             let (seen_age, seen_history) = (age.unsigned_abs(), history.unsigned_abs());
-            let seen = look(seen_age, seen_history);
-            let step = ladder.look(&seen);
+            let observation = look(seen_age, seen_history);
+            let step = ladder.look(&observation);
             if step.is_some_and(|step| step.decided == Decided::Release) {
-                ladder.look(&seen); // a step of its own here, and none of the server's
+                ladder.look(&observation); // a step of its own here, and none of the server's
             }
             let purging = server.pass(age, seen_history);
             let standing = (!ladder.is_held()).then_some(ladder.threads() as usize);
@@ -298,7 +298,7 @@ fn bounds_hold_and_marks_never_cross_whatever_is_seen() {
         let mut random = StdRng::seed_from_u64(seed);
         let least = random.random_range(1..=8);
         let low_water = random.random_range(0..=50);
-        let shape = Shape {
+        let shape = LadderShape {
             least,
             most: least + random.random_range(0..=24),
             low_water,
@@ -315,13 +315,13 @@ fn bounds_hold_and_marks_never_cross_whatever_is_seen() {
         }
         for _ in 0..300 {
             let before = (ladder.threads(), ladder.is_held());
-            let seen = Look {
+            let observation = Look {
                 age: random.random_range(0..=120),
                 history: random.random_range(0..=50),
                 active: random.random_bool(0.8),
                 lag_limit: random.random_range(0..=40),
             };
-            let step = ladder.look(&seen);
+            let step = ladder.look(&observation);
             let after = (ladder.threads(), ladder.is_held());
             assert!(
                 (shape.least..=shape.most).contains(&after.0),

@@ -223,17 +223,17 @@ fn exactly_twenty_violations_are_all_shown_and_of_more_twenty() {
 #[test]
 fn another_number_of_warehouses_is_refused() {
     let tiny = Tiny::new();
-    let asked = TpccCheck {
+    let request = TpccCheck {
         endpoint: tiny.endpoint(),
         warehouses: 4,
     };
-    let refused = check(&asked).expect_err("refused");
+    let refused = check(&request).expect_err("refused");
     assert!(
         matches!(
             refused,
             LoadError::Scale {
-                asked: 4,
-                found: 1,
+                expected: 4,
+                count: 1,
                 ..
             }
         ),
@@ -245,11 +245,11 @@ fn another_number_of_warehouses_is_refused() {
 fn a_table_that_is_missing_names_the_condition_that_needs_it() {
     let tiny = Tiny::new();
     tiny.run("DROP TABLE history");
-    let asked = TpccCheck {
+    let request = TpccCheck {
         endpoint: tiny.endpoint(),
         warehouses: 1,
     };
-    let failed = check(&asked).expect_err("it cannot be checked");
+    let failed = check(&request).expect_err("it cannot be checked");
     assert_eq!(failed.to_string(), "checking condition 3.3.2.8 failed");
     let LoadError::Statement { source, .. } = failed else {
         panic!("{failed:?}")

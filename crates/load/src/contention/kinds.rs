@@ -10,7 +10,8 @@ use std::sync::atomic::{
 };
 
 use fairtrial_locks::{
-    Algorithm, Beside, Clh, Holder, Mcs, Node, Observer, Place, Real, Spin, Ticket, Waiting, Word,
+    Algorithm, Clh, Mcs, Node, NodePair, Observer, PassThrough, QueueMemory, RealMutex, Spin,
+    SpinState, Ticket, Word,
 };
 use rustix::thread::futex;
 
@@ -18,22 +19,22 @@ use rustix::thread::futex;
 const ADAPTIVE: c_int = 3;
 
 /// What a thread brings to any lock: at most one is held at a time.
-pub struct Own<'a> {
+pub struct ThreadContext<'a> {
     /// Nodes of all threads, then of all locks.
     nodes: &'a [Node<Futex>],
     mine: u32,
-    holder: Holder,
+    holder: NodePair,
     looks: u32,
 }
 
-impl<'a> Own<'a> {
+impl<'a> ThreadContext<'a> {
     /// Of the thread with this number, from 0.
     pub fn new(thread: u32, nodes: &'a [Node<Futex>], looks: u32) -> Self {
         let mine = thread + 1;
         Self {
             nodes,
             mine,
-            holder: Holder::new(mine),
+            holder: NodePair::new(mine),
             looks,
         }
     }
@@ -48,9 +49,9 @@ pub trait Lock: Sync + Sized {
         Ok(())
     }
     /// Takes it.
-    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O);
+    fn lock<O: Observer>(&self, context: &mut ThreadContext<'_>, observer: &mut O);
     /// Gives it back.
-    fn unlock(&self, own: &mut Own<'_>);
+    fn unlock(&self, context: &mut ThreadContext<'_>);
 }
 
 /// A word that threads sleep on by a futex.
@@ -79,8 +80,8 @@ impl Word for Futex {
             .is_ok()
     }
 
-    fn park(&self, seen: u32) {
-        sleep(&self.0, seen);
+    fn park(&self, expected: u32) {
+        sleep(&self.0, expected);
     }
 
     fn wake(&self) {
@@ -96,9 +97,9 @@ impl Word for Futex {
     }
 }
 
-/// Sleeps while the word is `seen`; signals and other values only make the caller look again.
-fn sleep(word: &AtomicU32, seen: u32) {
-    let _ = futex::wait(word, futex::Flags::PRIVATE, seen, None);
+/// Sleeps while the word is `expected`; signals and other values only make the caller look again.
+fn sleep(word: &AtomicU32, expected: u32) {
+    let _ = futex::wait(word, futex::Flags::PRIVATE, expected, None);
 }
 
 fn wake(word: &AtomicU32, threads: u32) {
@@ -110,12 +111,12 @@ impl Lock for Mcs<Futex> {
         Mcs::new()
     }
 
-    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O) {
-        Mcs::lock(self, own.nodes, own.mine, own.looks, observer);
+    fn lock<O: Observer>(&self, context: &mut ThreadContext<'_>, observer: &mut O) {
+        Mcs::lock(self, context.nodes, context.mine, context.looks, observer);
     }
 
-    fn unlock(&self, own: &mut Own<'_>) {
-        Mcs::unlock(self, own.nodes, own.mine);
+    fn unlock(&self, context: &mut ThreadContext<'_>) {
+        Mcs::unlock(self, context.nodes, context.mine);
     }
 }
 
@@ -124,12 +125,18 @@ impl Lock for Clh<Futex> {
         Clh::new(node)
     }
 
-    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O) {
-        Clh::lock(self, own.nodes, &mut own.holder, own.looks, observer);
+    fn lock<O: Observer>(&self, context: &mut ThreadContext<'_>, observer: &mut O) {
+        Clh::lock(
+            self,
+            context.nodes,
+            &mut context.holder,
+            context.looks,
+            observer,
+        );
     }
 
-    fn unlock(&self, own: &mut Own<'_>) {
-        Clh::unlock(self, own.nodes, &mut own.holder);
+    fn unlock(&self, context: &mut ThreadContext<'_>) {
+        Clh::unlock(self, context.nodes, &mut context.holder);
     }
 }
 
@@ -138,11 +145,11 @@ impl Lock for Spin<Futex> {
         Spin::new()
     }
 
-    fn lock<O: Observer>(&self, _own: &mut Own<'_>, observer: &mut O) {
+    fn lock<O: Observer>(&self, _context: &mut ThreadContext<'_>, observer: &mut O) {
         Spin::lock(self, observer);
     }
 
-    fn unlock(&self, _own: &mut Own<'_>) {
+    fn unlock(&self, _context: &mut ThreadContext<'_>) {
         Spin::unlock(self);
     }
 }
@@ -161,13 +168,13 @@ pub fn library() -> String {
 }
 
 /// The C library's mutex, of its default kind or adaptive.
-pub struct Mutex<const IS_ADAPTIVE: bool>(UnsafeCell<libc::pthread_mutex_t>);
+pub struct PthreadMutex<const IS_ADAPTIVE: bool>(UnsafeCell<libc::pthread_mutex_t>);
 
 #[allow(unsafe_code)] // what a mutex is for
 // SAFETY: pthreads look at it through one address from many threads, and so does nobody else.
-unsafe impl<const IS_ADAPTIVE: bool> Sync for Mutex<IS_ADAPTIVE> {}
+unsafe impl<const IS_ADAPTIVE: bool> Sync for PthreadMutex<IS_ADAPTIVE> {}
 
-impl<const IS_ADAPTIVE: bool> Mutex<IS_ADAPTIVE> {
+impl<const IS_ADAPTIVE: bool> PthreadMutex<IS_ADAPTIVE> {
     fn give_back(&self) {
         // SAFETY: it was initialised, and this thread holds it.
         #[allow(unsafe_code)]
@@ -177,7 +184,7 @@ impl<const IS_ADAPTIVE: bool> Mutex<IS_ADAPTIVE> {
 }
 
 #[allow(unsafe_code)] // pthreads are called
-impl<const IS_ADAPTIVE: bool> Real for Mutex<IS_ADAPTIVE> {
+impl<const IS_ADAPTIVE: bool> RealMutex for PthreadMutex<IS_ADAPTIVE> {
     fn try_lock(&self) -> c_int {
         // SAFETY: it was initialised and stays where it is.
         unsafe { libc::pthread_mutex_trylock(self.0.get()) }
@@ -189,7 +196,7 @@ impl<const IS_ADAPTIVE: bool> Real for Mutex<IS_ADAPTIVE> {
     }
 }
 
-impl<const IS_ADAPTIVE: bool> Lock for Mutex<IS_ADAPTIVE> {
+impl<const IS_ADAPTIVE: bool> Lock for PthreadMutex<IS_ADAPTIVE> {
     fn new(_node: u32, _spins: u32) -> Self {
         Self(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER))
     }
@@ -218,11 +225,11 @@ impl<const IS_ADAPTIVE: bool> Lock for Mutex<IS_ADAPTIVE> {
         }
     }
 
-    fn lock<O: Observer>(&self, _own: &mut Own<'_>, observer: &mut O) {
-        taken(Waiting::lock(self, observer));
+    fn lock<O: Observer>(&self, _context: &mut ThreadContext<'_>, observer: &mut O) {
+        taken(PassThrough::lock(self, observer));
     }
 
-    fn unlock(&self, _own: &mut Own<'_>) {
+    fn unlock(&self, _context: &mut ThreadContext<'_>) {
         self.give_back();
     }
 }
@@ -234,23 +241,23 @@ fn taken(answer: c_int) {
 
 /// `MySQL`'s fast mutex in one of its variants: a mutex, with tries and random state behind it as `my_pthread.h` has them.
 pub struct Fast<A> {
-    mutex: Mutex<false>,
+    mutex: PthreadMutex<false>,
     spins: AtomicU32,
     random: AtomicU32,
     algorithm: PhantomData<fn() -> A>,
 }
 
-impl<A> Real for Fast<A> {
+impl<A> RealMutex for Fast<A> {
     fn try_lock(&self) -> c_int {
         self.mutex.try_lock()
     }
 
     fn lock(&self) -> c_int {
-        Real::lock(&self.mutex)
+        RealMutex::lock(&self.mutex)
     }
 }
 
-impl<A> Beside for Fast<A> {
+impl<A> SpinState for Fast<A> {
     fn random(&self) -> u32 {
         self.random.load(Relaxed)
     }
@@ -267,18 +274,18 @@ impl<A> Beside for Fast<A> {
 impl<A: Algorithm<Self>> Lock for Fast<A> {
     fn new(node: u32, spins: u32) -> Self {
         Self {
-            mutex: Mutex::new(node, spins),
+            mutex: PthreadMutex::new(node, spins),
             spins: spins.into(),
             random: 1.into(),
             algorithm: PhantomData,
         }
     }
 
-    fn lock<O: Observer>(&self, _own: &mut Own<'_>, observer: &mut O) {
+    fn lock<O: Observer>(&self, _context: &mut ThreadContext<'_>, observer: &mut O) {
         taken(A::lock(self, observer));
     }
 
-    fn unlock(&self, _own: &mut Own<'_>) {
+    fn unlock(&self, _context: &mut ThreadContext<'_>) {
         self.mutex.give_back();
     }
 }
@@ -288,35 +295,35 @@ static BEDS: [AtomicU32; 16_384] = [const { AtomicU32::new(0) }; 16_384];
 const HASH: usize = 0x9E37_79B9_7F4A_7C15; // 2^64 divided by the golden ratio (Knuth 6.4)
 
 /// A mutex with a queue of tickets before it.
-pub struct Ticketed {
-    mutex: Mutex<false>,
+pub struct TicketMutex {
+    mutex: PthreadMutex<false>,
     word: AtomicU64,
 }
 
 /// The same with the number of looks that a thread brings.
-struct Asked<'a> {
-    lock: &'a Ticketed,
+struct TicketView<'a> {
+    lock: &'a TicketMutex,
     looks: u32,
 }
 
-impl Asked<'_> {
+impl TicketView<'_> {
     fn bed(&self, ticket: u16) -> &'static AtomicU32 {
         let first = (std::ptr::from_ref(self.lock) as usize).wrapping_mul(HASH) >> 48;
         &BEDS[(first + usize::from(ticket)) % BEDS.len()]
     }
 }
 
-impl Real for Asked<'_> {
+impl RealMutex for TicketView<'_> {
     fn try_lock(&self) -> c_int {
         self.lock.mutex.try_lock()
     }
 
     fn lock(&self) -> c_int {
-        Real::lock(&self.lock.mutex)
+        RealMutex::lock(&self.lock.mutex)
     }
 }
 
-impl Place for Asked<'_> {
+impl QueueMemory for TicketView<'_> {
     fn word(&self) -> u64 {
         self.lock.word.load(Acquire)
     }
@@ -336,8 +343,8 @@ impl Place for Asked<'_> {
         self.bed(ticket).load(Acquire)
     }
 
-    fn park(&self, ticket: u16, seen: u32) {
-        sleep(self.bed(ticket), seen);
+    fn park(&self, ticket: u16, expected: u32) {
+        sleep(self.bed(ticket), expected);
     }
 
     fn wake(&self, ticket: u16) {
@@ -356,29 +363,29 @@ impl Place for Asked<'_> {
     }
 }
 
-impl Lock for Ticketed {
+impl Lock for TicketMutex {
     fn new(node: u32, spins: u32) -> Self {
         Self {
-            mutex: Mutex::new(node, spins),
+            mutex: PthreadMutex::new(node, spins),
             word: 0.into(),
         }
     }
 
-    fn lock<O: Observer>(&self, own: &mut Own<'_>, observer: &mut O) {
-        let asked = Asked {
+    fn lock<O: Observer>(&self, context: &mut ThreadContext<'_>, observer: &mut O) {
+        let view = TicketView {
             lock: self,
-            looks: own.looks,
+            looks: context.looks,
         };
-        taken(Ticket::lock(&asked, observer));
+        taken(Ticket::lock(&view, observer));
     }
 
-    fn unlock(&self, _own: &mut Own<'_>) {
+    fn unlock(&self, _context: &mut ThreadContext<'_>) {
         self.mutex.give_back();
     }
 }
 
 /// Locks in a row, side by side or apart.
-pub trait Row<L>: Sync {
+pub trait LockRow<L>: Sync {
     /// That many, made by `new` from their numbers.
     fn of(count: u32, new: impl Fn(u32) -> L) -> Self;
     /// One of them.
@@ -388,9 +395,9 @@ pub trait Row<L>: Sync {
 }
 
 /// Side by side, as an array has them: as many in a cache line as there is space for.
-pub struct Packed<L>(Box<[L]>);
+pub struct PackedRow<L>(Box<[L]>);
 
-impl<L: Sync> Row<L> for Packed<L> {
+impl<L: Sync> LockRow<L> for PackedRow<L> {
     fn of(count: u32, new: impl Fn(u32) -> L) -> Self {
         Self((0..count).map(new).collect())
     }
@@ -404,19 +411,19 @@ impl<L: Sync> Row<L> for Packed<L> {
 
 /// On two cache lines of its own: processors fetch them by pairs.
 #[repr(align(128))]
-struct Apart<L>(L);
+struct CachePadded<L>(L);
 
 /// Each on cache lines of its own.
-pub struct Padded<L>(Box<[Apart<L>]>);
+pub struct PaddedRow<L>(Box<[CachePadded<L>]>);
 
-impl<L: Sync> Row<L> for Padded<L> {
+impl<L: Sync> LockRow<L> for PaddedRow<L> {
     fn of(count: u32, new: impl Fn(u32) -> L) -> Self {
-        Self((0..count).map(|number| Apart(new(number))).collect())
+        Self((0..count).map(|number| CachePadded(new(number))).collect())
     }
 
     fn at(&self, number: usize) -> &L {
         &self.0[number].0
     }
 
-    const STRIDE: usize = size_of::<Apart<L>>();
+    const STRIDE: usize = size_of::<CachePadded<L>>();
 }

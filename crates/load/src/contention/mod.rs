@@ -4,7 +4,7 @@
 //! and gives it back. What is done between is counted in turns of a loop, the same for every kind, and not in
 //! nanoseconds, which would be calibrated anew for each arm. docs/guides/locks.md says what the figures mean.
 
-mod following;
+mod collector;
 mod kinds;
 mod section;
 mod tally;
@@ -25,14 +25,16 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::Driven;
 use fairtrial_protocol::locks::{Contention, LockDrive, LockKind};
 
-use self::following::Following;
-use self::kinds::{Fast, Futex, Lock, Mutex, Own, Packed, Padded, Row, Ticketed};
+use self::collector::ContentionCollector;
+use self::kinds::{
+    Fast, Futex, Lock, LockRow, PackedRow, PaddedRow, PthreadMutex, ThreadContext, TicketMutex,
+};
 use self::section::Sections;
 use self::tally::Shelf;
-use self::worker::{Gate, Left, Shared};
+use self::worker::{ContentionState, Gate, WorkerTotals};
 use crate::drive::schedule::{Measure, Schedule, nanoseconds};
-use crate::error::{LoadError, require, require_count};
-use crate::stop::end_asked;
+use crate::error::{LoadError, require, require_count, require_interval};
+use crate::stop::end_signal;
 
 /// More threads are more histograms than a small machine has memory for, 0.3 MiB each.
 const THREADS_LIMIT: u32 = 512;
@@ -47,9 +49,6 @@ const TURNS_LIMIT: u32 = 100_000_000;
 
 const SAMPLE_LIMIT: u32 = 1_000_000;
 
-/// Narrower intervals cost more than they show.
-const NARROWEST_INTERVAL_MS: u32 = 10;
-
 /// A window that ends by a number of acquisitions: a year, which nothing takes.
 const ENDLESS_NS: i64 = 31_536_000_000_000_000;
 
@@ -58,12 +57,12 @@ pub fn drive(parameters: &LockDrive, progress: &mut dyn Write) -> Result<Driven,
     check_locks(parameters)?;
     check_window(parameters)?;
     match parameters.kind {
-        LockKind::Pthread => laid_out::<Mutex<false>>(parameters, progress),
-        LockKind::Adaptive => laid_out::<Mutex<true>>(parameters, progress),
+        LockKind::Pthread => laid_out::<PthreadMutex<false>>(parameters, progress),
+        LockKind::Adaptive => laid_out::<PthreadMutex<true>>(parameters, progress),
         LockKind::Fast => laid_out::<Fast<FastPublished>>(parameters, progress),
         LockKind::FastLocal => laid_out::<Fast<FastLocal>>(parameters, progress),
         LockKind::FastConstant => laid_out::<Fast<FastConstant>>(parameters, progress),
-        LockKind::Ticket => laid_out::<Ticketed>(parameters, progress),
+        LockKind::Ticket => laid_out::<TicketMutex>(parameters, progress),
         LockKind::Mcs => laid_out::<Mcs<Futex>>(parameters, progress),
         LockKind::Clh => laid_out::<Clh<Futex>>(parameters, progress),
         LockKind::Spin => laid_out::<Spin<Futex>>(parameters, progress),
@@ -75,9 +74,9 @@ fn laid_out<L: Lock>(
     progress: &mut dyn Write,
 ) -> Result<Driven, LoadError> {
     if parameters.padding {
-        Locks::<L, Padded<L>>::new(parameters)?.drive(parameters, progress)
+        Locks::<L, PaddedRow<L>>::new(parameters)?.drive(parameters, progress)
     } else {
-        Locks::<L, Packed<L>>::new(parameters)?.drive(parameters, progress)
+        Locks::<L, PackedRow<L>>::new(parameters)?.drive(parameters, progress)
     }
 }
 
@@ -89,7 +88,7 @@ struct Locks<L, R> {
     kind: PhantomData<fn() -> L>,
 }
 
-impl<L: Lock, R: Row<L>> Locks<L, R> {
+impl<L: Lock, R: LockRow<L>> Locks<L, R> {
     fn new(parameters: &LockDrive) -> Result<Self, LoadError> {
         let looks = spins(parameters).unwrap_or_default();
         let threads = parameters.threads;
@@ -112,8 +111,8 @@ impl<L: Lock, R: Row<L>> Locks<L, R> {
     }
 
     fn drive(&self, parameters: &LockDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
-        let asked = end_asked()?;
-        let shared = Shared {
+        let end_signal = end_signal()?;
+        let shared = ContentionState {
             parameters,
             sections: Sections::new(parameters.locks, parameters.lines),
             shelves: (0..parameters.threads).map(|_| Shelf::new()).collect(),
@@ -122,8 +121,8 @@ impl<L: Lock, R: Row<L>> Locks<L, R> {
             stop: AtomicBool::new(false),
         };
         let calibrated = section::calibrate();
-        let mut following = Following::open(&parameters.output_directory, progress)?;
-        let left = self.run(&shared, &mut following, &asked)?;
+        let mut collector = ContentionCollector::open(&parameters.output_directory, progress)?;
+        let left = self.run(&shared, &mut collector, &end_signal)?;
         let (guarded, torn_lines) = shared.sections.counted();
         let contention = Contention {
             threads: left.iter().map(|left| left.turns).collect(),
@@ -136,22 +135,22 @@ impl<L: Lock, R: Row<L>> Locks<L, R> {
             intruded: left.iter().map(|left| left.intruded).sum(),
             torn_lines,
         };
-        following.finish(&shared, &contention, effective(parameters, R::STRIDE))
+        collector.finish(&shared, &contention, effective(parameters, R::STRIDE))
     }
 
     /// Starts the threads, follows them, and returns what they leave.
     fn run(
         &self,
-        shared: &Shared<'_>,
-        following: &mut Following<'_>,
-        asked: &Arc<AtomicBool>,
-    ) -> Result<Vec<Left>, LoadError> {
+        shared: &ContentionState<'_>,
+        collector: &mut ContentionCollector<'_>,
+        end_signal: &Arc<AtomicBool>,
+    ) -> Result<Vec<WorkerTotals>, LoadError> {
         let parameters = shared.parameters;
         thread::scope(|scope| {
             let mut workers = Vec::new();
             for number in 0..parameters.threads {
-                let own = Own::new(number, &self.nodes, self.looks);
-                let live = move || worker::live::<L, R>(&self.row, number, own, shared);
+                let context = ThreadContext::new(number, &self.nodes, self.looks);
+                let live = move || worker::live::<L, R>(&self.row, number, context, shared);
                 let spawned = thread::Builder::new()
                     .name(format!("locks-{number}"))
                     .spawn_scoped(scope, live);
@@ -169,7 +168,7 @@ impl<L: Lock, R: Row<L>> Locks<L, R> {
             shared.gate.gathered(parameters.threads);
             let schedule = shared.schedule.get_or_init(|| schedule(parameters));
             shared.gate.open(true);
-            let followed = following.follow(shared, schedule, asked);
+            let followed = collector.follow(shared, schedule, end_signal);
             shared.stop.store(true, Ordering::Release);
             let left: Result<Vec<_>, _> = workers
                 .into_iter()
@@ -200,13 +199,13 @@ fn spins(parameters: &LockDrive) -> Option<u32> {
     Some(parameters.spins.unwrap_or(default))
 }
 
-fn check_locks(asked: &LockDrive) -> Result<(), LoadError> {
-    let all_lines = u64::from(asked.locks) * u64::from(asked.lines);
-    let turns = asked.critical_turns.max(asked.outside_turns);
-    let most = asked.spins.unwrap_or_default();
-    require_count("threads", asked.threads, THREADS_LIMIT)?;
-    require_count("locks", asked.locks, LOCKS_LIMIT)?;
-    require_count("lines", asked.lines, LINES_LIMIT)?;
+fn check_locks(parameters: &LockDrive) -> Result<(), LoadError> {
+    let all_lines = u64::from(parameters.locks) * u64::from(parameters.lines);
+    let turns = parameters.critical_turns.max(parameters.outside_turns);
+    let most = parameters.spins.unwrap_or_default();
+    require_count("threads", parameters.threads, THREADS_LIMIT)?;
+    require_count("locks", parameters.locks, LOCKS_LIMIT)?;
+    require_count("lines", parameters.lines, LINES_LIMIT)?;
     require(
         "lines",
         all_lines <= ALL_LINES_LIMIT,
@@ -219,25 +218,21 @@ fn check_locks(asked: &LockDrive) -> Result<(), LoadError> {
     )?;
     require(
         "spins",
-        asked.spins.is_none() || spins(asked).is_some(),
+        parameters.spins.is_none() || spins(parameters).is_some(),
         "is for kinds that try or look before they sleep",
     )?;
     require("spins", most <= MOST_SPINS, "must be at most 1000000")
 }
 
-fn check_window(asked: &LockDrive) -> Result<(), LoadError> {
+fn check_window(parameters: &LockDrive) -> Result<(), LoadError> {
     let time = |seconds: f64| seconds.is_finite() && (0.0..1e7).contains(&seconds);
-    let length = asked.duration_s;
-    let every = asked.sample_every;
-    require_count("sample_every", asked.sample_every, SAMPLE_LIMIT)?;
-    require(
-        "interval_ms",
-        asked.interval_ms >= NARROWEST_INTERVAL_MS,
-        "must be at least 10",
-    )?;
+    let length = parameters.duration_s;
+    let every = parameters.sample_every;
+    require_count("sample_every", parameters.sample_every, SAMPLE_LIMIT)?;
+    require_interval(parameters.interval_ms)?;
     require(
         "ramp_up_s",
-        time(asked.ramp_up_s),
+        time(parameters.ramp_up_s),
         "must be a time in seconds",
     )?;
     require(
@@ -247,14 +242,14 @@ fn check_window(asked: &LockDrive) -> Result<(), LoadError> {
     )?;
     require(
         "acquisitions",
-        asked.acquisitions.is_some() != length.is_some(),
+        parameters.acquisitions.is_some() != length.is_some(),
         "exactly one of acquisitions and duration_s must be given",
     )?;
     require(
         "acquisitions",
-        asked
+        parameters
             .acquisitions
-            .is_none_or(|wanted| wanted >= every.into()),
+            .is_none_or(|acquisitions| acquisitions >= every.into()),
         "must be at least sample_every: only a timed acquisition can be the last",
     )
 }

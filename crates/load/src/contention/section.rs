@@ -97,14 +97,14 @@ impl Draws {
 /// A cache line under a lock, apart from all others.
 #[repr(align(128))]
 #[derive(Default)]
-struct Line {
+struct CacheLine {
     count: AtomicU64,
     holder: AtomicU32,
 }
 
 /// What all locks guard: for each so many lines.
 pub struct Sections {
-    lines: Box<[Line]>,
+    lines: Box<[CacheLine]>,
     per_lock: usize,
 }
 
@@ -113,7 +113,7 @@ impl Sections {
     pub fn new(locks: u32, lines: u32) -> Self {
         let count = locks as usize * lines as usize;
         Self {
-            lines: (0..count).map(|_| Line::default()).collect(),
+            lines: (0..count).map(|_| CacheLine::default()).collect(),
             per_lock: lines as usize,
         }
     }
@@ -137,7 +137,7 @@ impl Sections {
         self.of(lock)[0].holder.load(Relaxed) != thread + 1
     }
 
-    fn of(&self, lock: usize) -> &[Line] {
+    fn of(&self, lock: usize) -> &[CacheLine] {
         let first = lock * self.per_lock;
         &self.lines[first..first + self.per_lock]
     }
@@ -145,7 +145,7 @@ impl Sections {
     /// Acquisitions as counted under the locks, and lines whose count is not that of their lock's first. Once all
     /// threads have ended.
     pub fn counted(&self) -> (u64, u64) {
-        let of = |line: &Line| line.count.load(Relaxed);
+        let of = |line: &CacheLine| line.count.load(Relaxed);
         let sections = || self.lines.chunks(self.per_lock);
         let torn = sections()
             .map(|lines| {

@@ -11,9 +11,9 @@ use crate::drive::recorder::Slot;
 use crate::drive::schedule::{Moment, Schedule};
 
 /// Where one thread leaves what is over.
-pub struct Shelf(Mutex<Shelved>);
+pub struct Shelf(Mutex<ShelfSlots>);
 
-struct Shelved {
+struct ShelfSlots {
     /// The interval that its thread is in: it leaves none before that any more.
     open: Moment,
     over: Vec<Slot>,
@@ -23,7 +23,7 @@ struct Shelved {
 impl Shelf {
     /// Of a thread that has not begun.
     pub fn new() -> Self {
-        Self(Mutex::new(Shelved {
+        Self(Mutex::new(ShelfSlots {
             open: Moment::RampUp(0),
             over: Vec::with_capacity(2),
             spare: vec![Slot::new(Moment::After, 1)],
@@ -52,14 +52,14 @@ impl Shelf {
         shelved.open = next;
     }
 
-    fn held(&self) -> MutexGuard<'_, Shelved> {
+    fn held(&self) -> MutexGuard<'_, ShelfSlots> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One timed acquisition.
 #[derive(Clone, Copy)]
-pub struct Timed {
+pub struct TimedAcquisition {
     /// When it asked.
     pub began_ns: i64,
     /// When it got the lock.
@@ -69,7 +69,7 @@ pub struct Timed {
 }
 
 /// A thread's own counts.
-pub struct Tally<'a> {
+pub struct ThreadTally<'a> {
     schedule: &'a Schedule,
     shelf: &'a Shelf,
     open: Slot,
@@ -84,7 +84,7 @@ pub struct Tally<'a> {
     pub turns: Turns,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> ThreadTally<'a> {
     /// Nothing yet.
     pub fn new(schedule: &'a Schedule, shelf: &'a Shelf) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl<'a> Tally<'a> {
     }
 
     /// The last one counted was timed: all since the one before it belong where it does. Returns that interval.
-    pub fn place(&mut self, timed: Timed) -> Moment {
+    pub fn place(&mut self, timed: TimedAcquisition) -> Moment {
         let moment = self.schedule.moment(timed.got_ns);
         if moment != self.open.moment {
             self.shelf.exchange(&mut self.open, moment);
@@ -156,11 +156,11 @@ mod tests {
         Schedule::new(0, Measure::DurationNs(100), 50, Measure::DurationNs(100))
     }
 
-    fn got(tally: &mut Tally<'_>, acquisitions: u32, got_ns: i64) -> Moment {
+    fn got(tally: &mut ThreadTally<'_>, acquisitions: u32, got_ns: i64) -> Moment {
         for _ in 0..acquisitions {
             tally.count(true, false);
         }
-        tally.place(Timed {
+        tally.place(TimedAcquisition {
             began_ns: got_ns - 7,
             got_ns,
             contended: got_ns % 2 == 1,
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn acquisitions_belong_to_the_interval_of_the_timed_one_that_ends_them() {
         let (schedule, shelf) = (schedule(), Shelf::new());
-        let mut tally = Tally::new(&schedule, &shelf);
+        let mut tally = ThreadTally::new(&schedule, &shelf);
         assert_eq!(got(&mut tally, 1, 10), Moment::RampUp(0));
         assert_eq!(got(&mut tally, 4, 101), Moment::Measured(0));
         assert_eq!(got(&mut tally, 4, 149), Moment::Measured(0));
@@ -209,14 +209,14 @@ mod tests {
     #[test]
     fn who_gets_nothing_starves_as_long_as_the_window() {
         let (schedule, shelf) = (schedule(), Shelf::new());
-        let (turns, ..) = Tally::new(&schedule, &shelf).finish();
+        let (turns, ..) = ThreadTally::new(&schedule, &shelf).finish();
         assert_eq!((turns.acquisitions, turns.longest_gap_ns), (0, 100));
     }
 
     #[test]
     fn waiting_for_the_end_of_the_window_counts_and_waiting_before_it_does_not() {
         let (schedule, shelf) = (schedule(), Shelf::new());
-        let mut tally = Tally::new(&schedule, &shelf);
+        let mut tally = ThreadTally::new(&schedule, &shelf);
         got(&mut tally, 1, 120);
         assert_eq!(
             tally.turns.longest_gap_ns, 20,
@@ -234,7 +234,7 @@ mod tests {
     fn a_window_that_never_began_has_no_gap() {
         let (schedule, shelf) = (schedule(), Shelf::new());
         schedule.end_by(50);
-        let (turns, ..) = Tally::new(&schedule, &shelf).finish();
+        let (turns, ..) = ThreadTally::new(&schedule, &shelf).finish();
         assert_eq!(turns.longest_gap_ns, 0);
     }
 }

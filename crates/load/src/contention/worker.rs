@@ -3,18 +3,18 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
-use fairtrial_locks::{Observer, Unobserved};
+use fairtrial_locks::{NoObserver, Observer};
 use fairtrial_protocol::arrivals::Spacing;
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::locks::{LockDrive, Turns};
 
-use super::kinds::{Lock, Own, Row};
+use super::kinds::{Lock, LockRow, ThreadContext};
 use super::section::{self, Draws, Sections};
-use super::tally::{Shelf, Tally, Timed};
+use super::tally::{Shelf, ThreadTally, TimedAcquisition};
 use crate::drive::schedule::{Moment, Schedule};
 
 /// What threads and the one that follows them share. Nothing of it is written between two intervals.
-pub struct Shared<'a> {
+pub struct ContentionState<'a> {
     pub parameters: &'a LockDrive,
     pub sections: Sections,
     pub shelves: Vec<Shelf>,
@@ -64,16 +64,16 @@ impl Gate {
 
 /// What a thread leaves.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Left {
+pub struct WorkerTotals {
     pub turns: Turns,
     pub acquired: u64,
     pub intruded: u64,
 }
 
 /// Notes whether a lock was found taken.
-struct Watch(bool);
+struct TakenFlag(bool);
 
-impl Observer for Watch {
+impl Observer for TakenFlag {
     fn contended(&mut self) {
         self.0 = true;
     }
@@ -82,23 +82,26 @@ impl Observer for Watch {
 }
 
 /// Lives until the drive stops.
-pub fn live<L: Lock, R: Row<L>>(
+pub fn live<L: Lock, R: LockRow<L>>(
     row: &R,
     thread: u32,
-    mut own: Own<'_>,
-    shared: &Shared<'_>,
-) -> Left {
-    let asked = shared.parameters;
-    let spread = (asked.outside_turns, asked.spacing == Spacing::Exponential);
-    let mut draws = Draws::new((asked.seed, thread), asked.locks, spread);
+    mut context: ThreadContext<'_>,
+    shared: &ContentionState<'_>,
+) -> WorkerTotals {
+    let parameters = shared.parameters;
+    let spread = (
+        parameters.outside_turns,
+        parameters.spacing == Spacing::Exponential,
+    );
+    let mut draws = Draws::new((parameters.seed, thread), parameters.locks, spread);
     if !shared.gate.wait() {
-        return Left::default();
+        return WorkerTotals::default();
     }
     let Some(schedule) = shared.schedule.get() else {
-        return Left::default();
+        return WorkerTotals::default();
     };
-    let mut tally = Tally::new(schedule, &shared.shelves[thread as usize]);
-    let inside = u64::from(asked.critical_turns);
+    let mut tally = ThreadTally::new(schedule, &shared.shelves[thread as usize]);
+    let inside = u64::from(parameters.critical_turns);
     let mut untimed = 0_u64;
     while !shared.stop.load(Relaxed) {
         let (number, outside) = draws.next();
@@ -106,24 +109,24 @@ pub fn live<L: Lock, R: Row<L>>(
         let lock = row.at(number);
         if untimed > 0 {
             untimed -= 1;
-            lock.lock(&mut own, &mut Unobserved);
+            lock.lock(&mut context, &mut NoObserver);
             let handed = shared.sections.enter(number, thread);
             section::turn(inside);
             let intruded = shared.sections.leave(number, thread);
-            lock.unlock(&mut own);
+            lock.unlock(&mut context);
             tally.count(handed, intruded);
             continue;
         }
-        let mut watch = Watch(false);
+        let mut watch = TakenFlag(false);
         let began_ns = monotonic_ns();
-        lock.lock(&mut own, &mut watch);
+        lock.lock(&mut context, &mut watch);
         let got_ns = monotonic_ns();
         let handed = shared.sections.enter(number, thread);
         section::turn(inside);
         let intruded = shared.sections.leave(number, thread);
-        lock.unlock(&mut own);
+        lock.unlock(&mut context);
         tally.count(handed, intruded);
-        let timed = Timed {
+        let timed = TimedAcquisition {
             began_ns,
             got_ns,
             contended: watch.0,
@@ -131,14 +134,14 @@ pub fn live<L: Lock, R: Row<L>>(
         if tally.place(timed) == Moment::After {
             break;
         }
-        untimed = until_next(asked, &tally.turns);
-        if asked.acquisitions == Some(tally.turns.acquisitions) {
+        untimed = until_next(parameters, &tally.turns);
+        if parameters.acquisitions == Some(tally.turns.acquisitions) {
             schedule.end_by(got_ns + 1);
             shared.stop.store(true, Relaxed);
         }
     }
     let (turns, acquired, intruded) = tally.finish();
-    Left {
+    WorkerTotals {
         turns,
         acquired,
         intruded,
@@ -146,10 +149,10 @@ pub fn live<L: Lock, R: Row<L>>(
 }
 
 /// Acquisitions before the next timed one; fewer where the window ends with that one.
-fn until_next(asked: &LockDrive, turns: &Turns) -> u64 {
-    let every = u64::from(asked.sample_every);
-    let left = asked
+fn until_next(parameters: &LockDrive, turns: &Turns) -> u64 {
+    let every = u64::from(parameters.sample_every);
+    let left = parameters
         .acquisitions
-        .map_or(every, |wanted| wanted - turns.acquisitions);
+        .map_or(every, |total| total - turns.acquisitions);
     left.min(every).saturating_sub(1)
 }

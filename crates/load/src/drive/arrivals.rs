@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use fairtrial_protocol::load::{Arrivals, Spacing};
 
-use super::rates::{Shape, TRANSACTION};
-use super::replay::{self, Replayed};
+use super::rates::{RateCurve, TRANSACTION};
+use super::replay::{self, ReplayTrace};
 use crate::error::LoadError;
 use crate::random::Random;
 use crate::shared::lock;
@@ -22,26 +22,26 @@ pub fn spaced_s(spacing: Spacing, mean_s: f64, random: &mut Random) -> f64 {
 
 /// What says how far the next arrival is.
 #[derive(Clone, Debug)]
-enum Pace {
+enum Gaps {
     /// One rate: the time between two arrivals, and when the next one is, seconds.
     Even { gap_s: f64, next_s: f64 },
     /// A rate that changes: how many arrivals of the unit process there are before the next one, in parts.
-    Shaped { shape: Arc<Shape>, count: u128 },
+    Shaped { shape: Arc<RateCurve>, count: u128 },
     /// Times that were recorded.
-    Replayed(Replayed),
+    Replay(ReplayTrace),
 }
 
 /// Arrivals in their order, as nanoseconds after the drive's start. Two streams of one seed are the same.
 #[derive(Clone, Debug)]
-pub struct Stream {
-    pace: Pace,
+pub struct ArrivalStream {
+    pace: Gaps,
     spacing: Spacing,
     random: Random,
     next_ns: Option<i64>,
     count: u64,
 }
 
-impl Stream {
+impl ArrivalStream {
     /// The stream of a drive; none if its users begin when they like. Reads the file of a replay.
     pub fn open(arrivals: &Arrivals, seed: u64) -> Result<Option<Self>, LoadError> {
         let mut random = Random::derive(seed, "arrivals", &[]);
@@ -52,23 +52,23 @@ impl Stream {
                 spacing,
             } => {
                 let gap_s = 1.0 / rate_per_s;
-                (Pace::Even { gap_s, next_s: 0.0 }, *spacing)
+                (Gaps::Even { gap_s, next_s: 0.0 }, *spacing)
             }
             Arrivals::Replay { path, again } => {
                 let replayed = replay::read(path, *again)?;
-                (Pace::Replayed(replayed), Spacing::Constant)
+                (Gaps::Replay(replayed), Spacing::Constant)
             }
             Arrivals::Steps { spacing, .. }
             | Arrivals::Ramp { spacing, .. }
             | Arrivals::Sine { spacing, .. } => {
-                let Some(shape) = Shape::new(arrivals).map(Arc::new) else {
+                let Some(shape) = RateCurve::new(arrivals).map(Arc::new) else {
                     return Ok(None);
                 };
                 let count = match spacing {
                     Spacing::Constant => 0,
                     Spacing::Exponential => drawn(&mut random),
                 };
-                (Pace::Shaped { shape, count }, *spacing)
+                (Gaps::Shaped { shape, count }, *spacing)
             }
         };
         let mut stream = Self {
@@ -109,24 +109,26 @@ impl Stream {
         let count = self.count;
         match (&mut self.pace, self.spacing) {
             // Multiplied, not added up: a long drive must not drift from its rate.
-            (Pace::Even { gap_s, next_s }, Spacing::Constant) => *next_s = count as f64 * *gap_s,
-            (Pace::Even { gap_s, next_s }, Spacing::Exponential) => {
+            (Gaps::Even { gap_s, next_s }, Spacing::Constant) => {
+                *next_s = count as f64 * *gap_s;
+            }
+            (Gaps::Even { gap_s, next_s }, Spacing::Exponential) => {
                 *next_s += spaced_s(Spacing::Exponential, *gap_s, &mut self.random);
             }
-            (Pace::Shaped { count, .. }, Spacing::Constant) => *count += TRANSACTION,
-            (Pace::Shaped { count, .. }, Spacing::Exponential) => {
+            (Gaps::Shaped { count, .. }, Spacing::Constant) => *count += TRANSACTION,
+            (Gaps::Shaped { count, .. }, Spacing::Exponential) => {
                 *count += drawn(&mut self.random);
             }
-            (Pace::Replayed(_), _) => (),
+            (Gaps::Replay(_), _) => (),
         }
     }
 
     #[allow(clippy::cast_possible_truncation)] // a drive's length fits 63 bits of nanoseconds
     fn time_ns(&self) -> Option<i64> {
         match &self.pace {
-            Pace::Even { next_s, .. } => Some((*next_s * 1e9) as i64),
-            Pace::Shaped { shape, count } => shape.time_ns(*count),
-            Pace::Replayed(replayed) => replayed.time_ns(self.count),
+            Gaps::Even { next_s, .. } => Some((*next_s * 1e9) as i64),
+            Gaps::Shaped { shape, count } => shape.time_ns(*count),
+            Gaps::Replay(replayed) => replayed.time_ns(self.count),
         }
     }
 }
@@ -143,16 +145,16 @@ fn drawn(random: &mut Random) -> u128 {
 
 /// The stream that users share, how many of it they have begun, and how many were given up.
 #[derive(Debug)]
-pub struct Queue {
-    stream: Mutex<Stream>,
+pub struct ArrivalQueue {
+    stream: Mutex<ArrivalStream>,
     timeout_ns: Option<i64>,
     begun: AtomicU64,
     timed_out: AtomicU64,
 }
 
-impl Queue {
+impl ArrivalQueue {
     /// A queue at its beginning; who has waited in it for longer than `timeout_ns` is given up.
-    pub fn new(stream: Stream, timeout_ns: Option<i64>) -> Self {
+    pub fn new(stream: ArrivalStream, timeout_ns: Option<i64>) -> Self {
         Self {
             stream: Mutex::new(stream),
             timeout_ns,
@@ -177,7 +179,7 @@ impl Queue {
         }
     }
 
-    fn expire_from(&self, stream: &mut Stream, now_ns: i64) {
+    fn expire_from(&self, stream: &mut ArrivalStream, now_ns: i64) {
         while stream
             .peek_ns()
             .is_some_and(|due_ns| self.is_over(due_ns, now_ns))

@@ -5,21 +5,21 @@ use std::path::Path;
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::Arrived;
 
-use super::arrivals::{Queue, Stream};
-use super::files::{Column, Interval, LatencyLog};
+use super::arrivals::{ArrivalQueue, ArrivalStream};
+use super::files::{Interval, LatencyLog, TimelineColumn};
 use super::recorder::Slot;
 use super::schedule::Schedule;
 use crate::error::LoadError;
 
 /// Columns of the timeline in an open loop, …
-const COLUMNS: [Column; 3] = [
+const COLUMNS: [TimelineColumn; 3] = [
     ("arrived", |interval| interval.arrived),
     ("waiting", |interval| interval.waiting),
     ("timed_out", |interval| interval.timed_out),
 ];
 
 /// … the last one only where any may be given up.
-pub fn columns(queue: Option<&Queue>) -> &'static [Column] {
+pub fn columns(queue: Option<&ArrivalQueue>) -> &'static [TimelineColumn] {
     match queue {
         None => &[],
         Some(queue) if queue.has_timeout() => &COLUMNS,
@@ -30,9 +30,9 @@ pub fn columns(queue: Option<&Queue>) -> &'static [Column] {
 /// Follows the stream of arrivals.
 pub struct Backlog {
     /// Counts up to the ends of intervals.
-    ends: Stream,
+    ends: ArrivalStream,
     /// Counts up to the present.
-    present: Stream,
+    present: ArrivalStream,
     counted: u64,
     timed_out: u64,
     sums: Arrived,
@@ -41,7 +41,11 @@ pub struct Backlog {
 
 impl Backlog {
     /// Follows a drive's stream; creates `lateness.hlog`. `has_timeout`: whether any may be given up.
-    pub fn create(directory: &Path, stream: &Stream, has_timeout: bool) -> Result<Self, LoadError> {
+    pub fn create(
+        directory: &Path,
+        stream: &ArrivalStream,
+        has_timeout: bool,
+    ) -> Result<Self, LoadError> {
         Ok(Self {
             ends: stream.clone(),
             present: stream.clone(),
@@ -58,7 +62,7 @@ impl Backlog {
     /// Closes an interval that is over.
     pub fn close(
         &mut self,
-        queue: &Queue,
+        queue: &ArrivalQueue,
         schedule: &Schedule,
         (start_ns, end_ns): (i64, i64),
         slot: &Slot,
@@ -86,7 +90,7 @@ impl Backlog {
     }
 
     /// How many should have begun and wait; `now_ns` counts from the drive's start.
-    pub fn waiting(&mut self, queue: &Queue, now_ns: i64) -> u64 {
+    pub fn waiting(&mut self, queue: &ArrivalQueue, now_ns: i64) -> u64 {
         queue.expire(now_ns);
         // Read before the stream is counted: what begins meanwhile would else be counted here and not there.
         let gone = queue.begun() + queue.timed_out();

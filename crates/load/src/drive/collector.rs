@@ -10,24 +10,22 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::event::Usage;
 use fairtrial_protocol::load::{ClientLoop, Drive, Driven, Progress, Window};
 
-use super::arrivals::{Queue, Stream};
+use super::arrivals::{ArrivalQueue, ArrivalStream};
 use super::backlog::{Backlog, columns};
 use super::files::{LatencyLog, Timeline, write_result};
 use super::recorder::Slot;
 use super::schedule::{Measure, Moment, Schedule, nanoseconds};
 use super::usage;
-use super::user::{START_POLL, Shared};
+use super::user::{DriveState, START_POLL};
 use crate::driver::{Driver, DriverError, ErrorKind};
 use crate::error::LoadError;
-use crate::progress;
+use crate::progress::{self, RateReport};
 use crate::shared::lock;
 use crate::workload::Workload;
 use fairtrial_protocol::limits::Limits;
 
 /// How often the collector looks at signals and the window's end: late by no more than a scheduler's tick or two.
 const LOOK: Duration = Duration::from_millis(10);
-
-const SECOND_NS: i64 = 1_000_000_000;
 
 /// Merges intervals and writes the files.
 pub struct Collector<'a> {
@@ -42,20 +40,19 @@ pub struct Collector<'a> {
 }
 
 /// What following a drive has found.
-pub struct Measured {
+pub struct Collection {
     moment: Moment,
     client: Usage,
     stalled: Option<LoadError>,
 }
 
 /// What the collector remembers between two looks.
-struct Watch {
+struct StallWatch {
     started: Usage,
     measuring: bool,
-    told_ns: i64,
-    told: u64,
+    rate: RateReport,
     moved_ns: i64,
-    seen: u64,
+    ended_before: u64,
 }
 
 impl<'a> Collector<'a> {
@@ -64,11 +61,11 @@ impl<'a> Collector<'a> {
     pub fn open(
         directory: &Path,
         types: &[&'static str],
-        (stream, queue): (Option<&Stream>, Option<&Queue>),
+        (stream, queue): (Option<&ArrivalStream>, Option<&ArrivalQueue>),
         limits: Limits,
         progress: &'a mut dyn Write,
     ) -> Result<Self, LoadError> {
-        let has_timeout = queue.is_some_and(Queue::has_timeout);
+        let has_timeout = queue.is_some_and(ArrivalQueue::has_timeout);
         let backlog = stream.map(|stream| Backlog::create(directory, stream, has_timeout));
         Ok(Self {
             directory: directory.to_owned(),
@@ -85,11 +82,11 @@ impl<'a> Collector<'a> {
     /// Follows the drive until its window is over and everyone has been asked to stop.
     pub fn collect<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D, W>,
+        shared: &DriveState<D, W>,
         measure: Measure,
-        end_asked: &AtomicBool,
-    ) -> Result<Measured, LoadError> {
-        wait_for_users(shared, end_asked, self.limits.connected)?;
+        end_signal: &AtomicBool,
+    ) -> Result<Collection, LoadError> {
+        wait_for_users(shared, end_signal, self.limits.connected)?;
         let parameters = shared.parameters();
         let start_ns =
             monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();
@@ -106,7 +103,7 @@ impl<'a> Collector<'a> {
                 time_ns: schedule.ramp_ns,
             },
         )?;
-        let measured = self.follow(shared, schedule, end_asked)?;
+        let measured = self.follow(shared, schedule, end_signal)?;
         shared.stop.stop();
         progress::say(
             self.progress,
@@ -119,24 +116,23 @@ impl<'a> Collector<'a> {
 
     fn follow<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D, W>,
+        shared: &DriveState<D, W>,
         schedule: &Schedule,
-        end_asked: &AtomicBool,
-    ) -> Result<Measured, LoadError> {
-        let mut watch = Watch {
+        end_signal: &AtomicBool,
+    ) -> Result<Collection, LoadError> {
+        let mut watch = StallWatch {
             started: usage::now(),
             measuring: false,
-            told_ns: schedule.ramp_ns,
-            told: 0,
+            rate: RateReport::new(schedule.ramp_ns),
             moved_ns: schedule.ramp_ns,
-            seen: 0,
+            ended_before: 0,
         };
         let mut moment = schedule.moment(schedule.ramp_ns);
         let mut stalled = None;
         loop {
             let now_ns = monotonic_ns();
             // Who has left before the end has found that nothing will arrive any more.
-            if end_asked.load(Ordering::Relaxed)
+            if end_signal.load(Ordering::Relaxed)
                 || shared.left.load(Ordering::Acquire) == shared.users
             {
                 shared.recorder.end_now();
@@ -153,7 +149,7 @@ impl<'a> Collector<'a> {
             }
             if now_ns >= schedule.end_ns() {
                 let client = usage::between(&watch.started, &usage::now());
-                return Ok(Measured {
+                return Ok(Collection {
                     moment,
                     client,
                     stalled,
@@ -164,7 +160,11 @@ impl<'a> Collector<'a> {
                 moment = schedule.next(moment);
                 continue;
             }
-            self.tell_rate(shared, &mut watch, now_ns)?;
+            let totals = shared.recorder.totals();
+            if totals.0 != watch.ended_before {
+                (watch.ended_before, watch.moved_ns) = (totals.0, now_ns);
+            }
+            watch.rate.say(self.progress, now_ns, || totals)?;
             if self.nobody_waits(shared, schedule, now_ns) {
                 watch.moved_ns = now_ns; // a pause is no stall
             }
@@ -180,29 +180,10 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn tell_rate<D: Driver, W: Workload>(
-        &mut self,
-        shared: &Shared<D, W>,
-        watch: &mut Watch,
-        now_ns: i64,
-    ) -> Result<(), LoadError> {
-        let (ended, errors) = shared.recorder.totals();
-        if ended != watch.seen {
-            (watch.seen, watch.moved_ns) = (ended, now_ns);
-        }
-        if now_ns - watch.told_ns < SECOND_NS {
-            return Ok(());
-        }
-        #[allow(clippy::cast_precision_loss)] // counts of one second
-        let per_s = (ended - watch.told) as f64 / ((now_ns - watch.told_ns) as f64 / 1e9);
-        (watch.told, watch.told_ns) = (ended, now_ns);
-        progress::say(self.progress, &Progress::Rate { per_s, errors })
-    }
-
     /// Whether this is an open loop in which everyone has begun who should have.
     fn nobody_waits<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D, W>,
+        shared: &DriveState<D, W>,
         schedule: &Schedule,
         now_ns: i64,
     ) -> bool {
@@ -216,8 +197,8 @@ impl<'a> Collector<'a> {
     fn stall(
         &self,
         schedule: &Schedule,
-        watch: &Watch,
-        asked: &Drive,
+        watch: &StallWatch,
+        parameters: &Drive,
         now_ns: i64,
     ) -> Option<LoadError> {
         let seconds = self.limits.stall.as_secs_f64();
@@ -226,8 +207,8 @@ impl<'a> Collector<'a> {
             LoadError::Stalled {
                 seconds,
                 missing,
-                asked: asked.ramp_up_transactions.unwrap_or_default()
-                    + asked.transactions.unwrap_or_default(),
+                transactions: parameters.ramp_up_transactions.unwrap_or_default()
+                    + parameters.transactions.unwrap_or_default(),
             },
         )
     }
@@ -235,7 +216,7 @@ impl<'a> Collector<'a> {
     /// Merges one interval that is over and appends it to the files.
     fn write<D: Driver, W: Workload>(
         &mut self,
-        shared: &Shared<D, W>,
+        shared: &DriveState<D, W>,
         schedule: &Schedule,
         moment: Moment,
     ) -> Result<(), LoadError> {
@@ -260,8 +241,8 @@ impl<'a> Collector<'a> {
     /// Writes what is left once all users have ended, and the result; returns it with the window's sums.
     pub fn finish<D: Driver, W: Workload>(
         mut self,
-        shared: &Shared<D, W>,
-        measured: Measured,
+        shared: &DriveState<D, W>,
+        measured: Collection,
         (effective, loops): (BTreeMap<String, String>, Vec<ClientLoop>),
     ) -> Result<(Driven, Slot), LoadError> {
         let Some(schedule) = shared.recorder.schedule() else {
@@ -300,7 +281,7 @@ impl<'a> Collector<'a> {
 }
 
 /// What was drawn by all users, and the constants it was drawn with.
-fn drawn<D: Driver, W: Workload>(shared: &Shared<D, W>) -> BTreeMap<String, u64> {
+fn drawn<D: Driver, W: Workload>(shared: &DriveState<D, W>) -> BTreeMap<String, u64> {
     let drawn = lock(&shared.drawn);
     let constants = shared.workload.constants();
     drawn
@@ -312,8 +293,8 @@ fn drawn<D: Driver, W: Workload>(shared: &Shared<D, W>) -> BTreeMap<String, u64>
 
 /// Waits until all users are connected, or the end is asked for; an error if one is refused.
 fn wait_for_users<D: Driver, W: Workload>(
-    shared: &Shared<D, W>,
-    end_asked: &AtomicBool,
+    shared: &DriveState<D, W>,
+    end_signal: &AtomicBool,
     limit: Duration,
 ) -> Result<(), LoadError> {
     let began_ns = monotonic_ns();
@@ -323,7 +304,7 @@ fn wait_for_users<D: Driver, W: Workload>(
         if let Some(source) = refused.or_else(|| late.then(|| too_late(limit))) {
             return Err(shared.driver.refused(source));
         }
-        if end_asked.load(Ordering::Relaxed) {
+        if end_signal.load(Ordering::Relaxed) {
             break;
         }
         std::thread::sleep(LOOK);

@@ -105,10 +105,10 @@ pub struct Interval {
 }
 
 /// A column's name, and what is in it.
-pub type Column = (&'static str, fn(Interval) -> u64);
+pub type TimelineColumn = (&'static str, fn(Interval) -> u64);
 
 /// One row of the timeline.
-struct Row {
+struct TimelineRow {
     time_ns: i64,
     measured: bool,
     counts: Vec<Outcomes>,
@@ -120,8 +120,8 @@ pub struct Timeline {
     path: PathBuf,
     writer: StreamWriter<BufWriter<File>>,
     schema: Arc<Schema>,
-    columns: &'static [Column],
-    pending: Vec<Row>,
+    columns: &'static [TimelineColumn],
+    pending: Vec<TimelineRow>,
 }
 
 impl Timeline {
@@ -129,7 +129,7 @@ impl Timeline {
     pub fn create(
         directory: &Path,
         types: &[&'static str],
-        columns: &'static [Column],
+        columns: &'static [TimelineColumn],
     ) -> Result<Self, LoadError> {
         let path = directory.join("timeline.arrows");
         let mut fields = vec![
@@ -168,7 +168,7 @@ impl Timeline {
         measured: bool,
         time_ns: i64,
     ) -> Result<(), LoadError> {
-        self.pending.push(Row {
+        self.pending.push(TimelineRow {
             time_ns,
             measured,
             counts: slot.counts.clone(),
@@ -223,10 +223,14 @@ impl Timeline {
 
 /// Writes `result.json`.
 pub fn write_result(directory: &Path, driven: &Driven) -> Result<(), LoadError> {
-    let path = directory.join("result.json");
-    let text = serde_json::to_vec_pretty(driven)
-        .map_err(|error| output(&path, io::Error::other(error)))?;
-    std::fs::write(&path, text).map_err(|source| output(&path, source))
+    write_json(&directory.join("result.json"), driven)
+}
+
+/// Writes a document for people to read, too.
+pub fn write_json(path: &Path, document: &impl serde::Serialize) -> Result<(), LoadError> {
+    let text = serde_json::to_vec_pretty(document).map_err(io::Error::other);
+    text.and_then(|text| std::fs::write(path, text))
+        .map_err(|source| output(path, source))
 }
 
 fn arrow(path: &Path, error: ArrowError) -> LoadError {

@@ -1,7 +1,6 @@
 //! A drive: users on their threads, a schedule, and three files of results.
 
 mod arrivals;
-mod asked;
 mod backlog;
 mod collector;
 pub mod files;
@@ -13,6 +12,7 @@ pub mod schedule;
 mod search;
 pub mod usage;
 mod user;
+mod validation;
 
 use std::io::Write;
 

@@ -11,21 +11,18 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::limits::Limits;
 use fairtrial_protocol::load::{Arrivals, ClientLoop, Drive, Driven};
 
-use super::arrivals::{Queue, Stream};
-use super::asked;
+use super::arrivals::{ArrivalQueue, ArrivalStream};
 use super::collector::Collector;
 use super::recorder::Slot;
 use super::schedule::{Measure, nanoseconds};
-use super::user::{self, Shared};
+use super::user::{self, DriveState};
+use super::validation;
 use crate::driver::Driver;
 use crate::driver::endpoint::{self, Job};
-use crate::error::{LoadError, require};
+use crate::error::{LoadError, require, require_interval};
 use crate::reactor::Load;
-use crate::stop::end_asked;
+use crate::stop::end_signal;
 use crate::workload::{Unfit, Workload};
-
-/// Narrower intervals cost more than they show.
-const NARROWEST_INTERVAL_MS: u32 = 10;
 
 const JOIN_POLL: Duration = Duration::from_millis(5);
 
@@ -42,10 +39,10 @@ pub fn once<W: Workload>(
     progress: &mut dyn Write,
 ) -> Result<(Driven, Slot), LoadError> {
     let measure = measure(parameters)?;
-    let stream = Stream::open(&parameters.arrivals, parameters.seed)?;
+    let stream = ArrivalStream::open(&parameters.arrivals, parameters.seed)?;
     endpoint::with(
         &parameters.endpoint,
-        Driving {
+        DriveJob {
             parameters,
             workload,
             measure,
@@ -63,11 +60,7 @@ fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
         parameters.virtual_users > 0,
         "must be at least 1",
     )?;
-    require(
-        "interval_ms",
-        parameters.interval_ms >= NARROWEST_INTERVAL_MS,
-        "must be at least 10",
-    )?;
+    require_interval(parameters.interval_ms)?;
     require(
         "ramp_up_s",
         time(parameters.ramp_up_s),
@@ -100,7 +93,7 @@ fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
 
 /// Whether the loop, open or closed, is one that can be driven.
 pub fn check_arrivals(parameters: &Drive) -> Result<(), LoadError> {
-    asked::validate(&parameters.arrivals)?;
+    validation::validate(&parameters.arrivals)?;
     let closed = matches!(parameters.arrivals, Arrivals::Closed { .. });
     let problem = match parameters.queue_timeout_s {
         Some(_) if closed => "a closed loop has no queue",
@@ -112,27 +105,27 @@ pub fn check_arrivals(parameters: &Drive) -> Result<(), LoadError> {
     Err(LoadError::parameter("queue_timeout_s", problem))
 }
 
-struct Driving<'a, W> {
+struct DriveJob<'a, W> {
     parameters: &'a Drive,
     workload: W,
     measure: Measure,
-    stream: Option<Stream>,
+    stream: Option<ArrivalStream>,
     progress: &'a mut dyn Write,
 }
 
-impl<W: Workload> Job for Driving<'_, W> {
+impl<W: Workload> Job for DriveJob<'_, W> {
     type Output = Result<(Driven, Slot), LoadError>;
 
     fn run<D: Driver>(mut self, driver: D) -> Self::Output {
         let effective = preflight(&driver, &mut self.workload)?;
-        let end_asked = end_asked()?;
+        let end_signal = end_signal()?;
         let threads = driver.user_threads(self.parameters.virtual_users as usize);
         let timeout_ns = self.parameters.queue_timeout_s.map(nanoseconds);
         let queue = self
             .stream
             .clone()
-            .map(|stream| Queue::new(stream, timeout_ns));
-        let shared = Shared::new(driver, self.workload, self.parameters, queue, threads);
+            .map(|stream| ArrivalQueue::new(stream, timeout_ns));
+        let shared = DriveState::new(driver, self.workload, self.parameters, queue, threads);
         let shared = Arc::new(shared);
         let limits = Limits::from_environment().map_err(LoadError::Limits)?;
         let mut collector = Collector::open(
@@ -143,7 +136,7 @@ impl<W: Workload> Job for Driving<'_, W> {
             self.progress,
         )?;
         let workers = spawn_users(&shared, threads)?;
-        let collected = collector.collect(&shared, self.measure, &end_asked);
+        let collected = collector.collect(&shared, self.measure, &end_signal);
         if collected.is_err() {
             shared.stop.abandon();
         }
@@ -176,7 +169,7 @@ type Worker = thread::JoinHandle<Result<Option<Load>, LoadError>>;
 
 /// Starts the threads; user `u` lives on thread `u` modulo their number.
 fn spawn_users<D: Driver, W: Workload>(
-    shared: &Arc<Shared<D, W>>,
+    shared: &Arc<DriveState<D, W>>,
     threads: usize,
 ) -> Result<Vec<Worker>, LoadError> {
     let mut workers = Vec::with_capacity(threads);
@@ -211,7 +204,7 @@ fn spawn_users<D: Driver, W: Workload>(
 
 /// Waits for the users to finish what they began, but not for ever; returns how busy their threads were.
 fn join<D: Driver, W: Workload>(
-    shared: &Shared<D, W>,
+    shared: &DriveState<D, W>,
     workers: Vec<Worker>,
     limit: Duration,
 ) -> Result<Vec<ClientLoop>, LoadError> {

@@ -19,11 +19,11 @@ const TURNS: u32 = 64;
 
 /// A rate over time, from the beginning of a drive.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub enum RateCurve {
     /// Steps, from the beginning again after the last.
     Steps {
         /// In their order.
-        steps: Vec<Step>,
+        steps: Vec<ConstantRate>,
         /// Transactions of one round.
         content: u128,
         /// Length of one round, nanoseconds.
@@ -53,14 +53,14 @@ pub enum Shape {
 
 /// A constant rate for some time.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct ConstantRate {
     start_ns: u128,
     before: u128,
     content: u128,
     rate: u128,
 }
 
-impl Shape {
+impl RateCurve {
     /// The shape of arrivals whose rate changes; of no others.
     pub fn new(arrivals: &Arrivals) -> Option<Self> {
         match arrivals {
@@ -90,13 +90,13 @@ impl Shape {
         }
     }
 
-    fn steps(asked: &[RateStep]) -> Self {
+    fn steps(periods: &[RateStep]) -> Self {
         let (mut start_ns, mut before) = (0, 0);
-        let mut steps = Vec::with_capacity(asked.len());
-        for step in asked {
+        let mut steps = Vec::with_capacity(periods.len());
+        for step in periods {
             let (rate, length_ns) = (parts(step.rate_per_s), parts(step.length_s));
             let content = rate * length_ns;
-            steps.push(Step {
+            steps.push(ConstantRate {
                 start_ns,
                 before,
                 content,
@@ -219,11 +219,11 @@ mod tests {
     /// More than any test expects.
     const MOST_COUNTED: u128 = 100_000;
 
-    fn shape(arrivals: &Arrivals) -> Shape {
-        Shape::new(arrivals).expect("its rate changes")
+    fn shape(arrivals: &Arrivals) -> RateCurve {
+        RateCurve::new(arrivals).expect("its rate changes")
     }
 
-    fn steps(steps: &[(f64, f64)]) -> Shape {
+    fn steps(steps: &[(f64, f64)]) -> RateCurve {
         let step = |&(rate_per_s, length_s): &(f64, f64)| RateStep {
             rate_per_s,
             length_s,
@@ -234,7 +234,7 @@ mod tests {
         })
     }
 
-    fn ramp(from_per_s: f64, to_per_s: f64, over_s: f64) -> Shape {
+    fn ramp(from_per_s: f64, to_per_s: f64, over_s: f64) -> RateCurve {
         shape(&Arrivals::Ramp {
             from_per_s,
             to_per_s,
@@ -243,7 +243,7 @@ mod tests {
         })
     }
 
-    fn sine(mean_per_s: f64, amplitude_per_s: f64, period_s: f64) -> Shape {
+    fn sine(mean_per_s: f64, amplitude_per_s: f64, period_s: f64) -> RateCurve {
         shape(&Arrivals::Sine {
             mean_per_s,
             amplitude_per_s,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     /// How many whole numbers the cumulative rate passes before a time.
-    fn before(shape: &Shape, time_ns: i64) -> u128 {
+    fn before(shape: &RateCurve, time_ns: i64) -> u128 {
         (0..MOST_COUNTED)
             .take_while(|count| {
                 shape
@@ -340,8 +340,8 @@ mod tests {
             for step in 0..=1_000 {
                 let mean = f64::from(step) / 1_000.0 * TAU;
                 let phase = phase(swing, mean);
-                let found = phase + swing * (1.0 - libm::cos(phase));
-                assert!((found - mean).abs() < 1e-13, "{swing} {mean}: {found}");
+                let value = phase + swing * (1.0 - libm::cos(phase));
+                assert!((value - mean).abs() < 1e-13, "{swing} {mean}: {value}");
             }
         }
     }

@@ -13,13 +13,13 @@ pub const LONGEST: usize = 5_000_000;
 
 /// Times of arrivals, read once and shared.
 #[derive(Clone, Debug)]
-pub struct Replayed {
+pub struct ReplayTrace {
     times_ns: Arc<[i64]>,
     /// How much later each time is in the next round, if there is one.
     round_ns: Option<i64>,
 }
 
-impl Replayed {
+impl ReplayTrace {
     /// The time of an arrival, counted from 0; nothing after the last.
     pub fn time_ns(&self, count: u64) -> Option<i64> {
         let length = self.times_ns.len() as u64;
@@ -34,7 +34,7 @@ impl Replayed {
 }
 
 /// Reads a file of times.
-pub fn read(path: &str, again: bool) -> Result<Replayed, LoadError> {
+pub fn read(path: &str, again: bool) -> Result<ReplayTrace, LoadError> {
     let refuse = |problem: String| LoadError::parameter("arrivals", format!("{path}: {problem}"));
     let bytes = std::fs::read(Path::new(path)).map_err(|error| refuse(error.to_string()))?;
     let (times, rest) = bytes.as_chunks::<TIME_BYTES>();
@@ -57,7 +57,7 @@ pub fn read(path: &str, again: bool) -> Result<Replayed, LoadError> {
     }
     // The mean gap lies between the last and the first of the next round, so that the mean rate stays.
     let gaps = i64::try_from(times_ns.len() - 1).unwrap_or(i64::MAX).max(1);
-    Ok(Replayed {
+    Ok(ReplayTrace {
         times_ns,
         round_ns: again.then_some(last.saturating_add(last / gaps)),
     })
@@ -77,22 +77,22 @@ mod tests {
         file
     }
 
-    fn replayed(times_ns: &[i64], again: bool) -> Result<Replayed, LoadError> {
+    fn replayed(times_ns: &[i64], again: bool) -> Result<ReplayTrace, LoadError> {
         read(&file(times_ns).path().to_string_lossy(), again)
     }
 
     #[test]
     fn times_come_as_recorded_and_then_no_more() {
         let replayed = replayed(&[0, 5, 5, 30], false).expect("good times");
-        let found: Vec<_> = (0..6).map(|count| replayed.time_ns(count)).collect();
-        assert_eq!(found, [Some(0), Some(5), Some(5), Some(30), None, None]);
+        let times: Vec<_> = (0..6).map(|count| replayed.time_ns(count)).collect();
+        assert_eq!(times, [Some(0), Some(5), Some(5), Some(30), None, None]);
     }
 
     #[test]
     fn a_round_begins_again_after_the_mean_gap() {
         let replayed = replayed(&[0, 5, 5, 30], true).expect("good times");
-        let found: Vec<_> = (3..9).map(|count| replayed.time_ns(count)).collect();
-        assert_eq!(found, [30, 40, 45, 45, 70, 80].map(Some));
+        let times: Vec<_> = (3..9).map(|count| replayed.time_ns(count)).collect();
+        assert_eq!(times, [30, 40, 45, 45, 70, 80].map(Some));
         assert_eq!(replayed.time_ns(4_000_000_000), Some(40_000_000_000));
     }
 

@@ -18,7 +18,7 @@ pub enum Measure {
 
 /// Transactions that ramp-up and window still wait for.
 #[derive(Debug)]
-struct Missing {
+struct TransactionsLeft {
     ramp: u64,
     window: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub struct Schedule {
     length_ns: Option<i64>,
     window_ns: AtomicI64,
     end_ns: AtomicI64,
-    missing: Option<Mutex<Missing>>,
+    missing: Option<Mutex<TransactionsLeft>>,
 }
 
 impl Schedule {
@@ -74,7 +74,8 @@ impl Schedule {
             length_ns,
             window_ns: UNKNOWN_NS.into(),
             end_ns: UNKNOWN_NS.into(),
-            missing: (ramp > 0 || window.is_some()).then(|| Mutex::new(Missing { ramp, window })),
+            missing: (ramp > 0 || window.is_some())
+                .then(|| Mutex::new(TransactionsLeft { ramp, window })),
         };
         schedule.begin_window(window_ns);
         schedule
@@ -102,11 +103,11 @@ impl Schedule {
         let missing = self.missing.as_ref()?;
         let missing = lock(missing);
         match *missing {
-            Missing {
+            TransactionsLeft {
                 ramp: 0,
                 window: None,
             } => None,
-            Missing { ramp, window } => Some(ramp + window.unwrap_or_default()),
+            TransactionsLeft { ramp, window } => Some(ramp + window.unwrap_or_default()),
         }
     }
 
@@ -122,7 +123,7 @@ impl Schedule {
         let now = monotonic_ns();
         let moment = self.moment(now);
         match (moment, &mut *missing) {
-            (Moment::RampUp(_), Missing { ramp, .. }) if *ramp > 0 => {
+            (Moment::RampUp(_), TransactionsLeft { ramp, .. }) if *ramp > 0 => {
                 *ramp -= 1;
                 if *ramp == 0 {
                     self.begin_window(now + 1);
@@ -130,7 +131,7 @@ impl Schedule {
             }
             (
                 Moment::Measured(_),
-                Missing {
+                TransactionsLeft {
                     window: Some(window),
                     ..
                 },

@@ -7,14 +7,14 @@ use std::time::Duration;
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Arrivals, Drive};
 
-use super::arrivals::{Queue, spaced_s};
+use super::arrivals::{ArrivalQueue, spaced_s};
 use super::recorder::{Outcome, Recorder, Run};
 use super::schedule::Schedule;
 use crate::driver::{Connection, Driver, DriverError, ErrorKind};
 use crate::random::Random;
 use crate::shared::lock;
 use crate::stop::Stop;
-use crate::workload::{Counted, Counts, Ended, User as _, Workload};
+use crate::workload::{CountingConnection, Counts, TransactionEnd, User as _, Workload};
 
 /// How often a connected user looks whether the start is set; the start itself lies later than that.
 pub const START_POLL: Duration = Duration::from_millis(20);
@@ -32,7 +32,7 @@ const RECONNECT_LONGEST: Duration = Duration::from_secs(1);
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 /// What users, collector and controller share.
-pub struct Shared<D: Driver, W: Workload> {
+pub struct DriveState<D: Driver, W: Workload> {
     /// Opens connections.
     pub driver: D,
     /// What users do.
@@ -42,7 +42,7 @@ pub struct Shared<D: Driver, W: Workload> {
     /// Where measurements go.
     pub recorder: Recorder,
     /// When transactions should begin, in an open loop.
-    pub queue: Option<Queue>,
+    pub queue: Option<ArrivalQueue>,
     /// Ends the drive.
     pub stop: Stop,
     /// Users that are connected.
@@ -57,13 +57,13 @@ pub struct Shared<D: Driver, W: Workload> {
     parameters: Drive,
 }
 
-impl<D: Driver, W: Workload> Shared<D, W> {
+impl<D: Driver, W: Workload> DriveState<D, W> {
     /// What a drive's threads share.
     pub fn new(
         driver: D,
         workload: W,
         parameters: &Drive,
-        queue: Option<Queue>,
+        queue: Option<ArrivalQueue>,
         threads: usize,
     ) -> Self {
         Self {
@@ -89,8 +89,8 @@ impl<D: Driver, W: Workload> Shared<D, W> {
 }
 
 /// One user.
-struct User<D: Driver, W: Workload> {
-    shared: Arc<Shared<D, W>>,
+struct UserTask<D: Driver, W: Workload> {
+    shared: Arc<DriveState<D, W>>,
     worker: usize,
     state: W::User,
     thinking: Random,
@@ -98,7 +98,11 @@ struct User<D: Driver, W: Workload> {
 }
 
 /// Lives a user's life. Its counts reach `drawn` even when it is abandoned.
-pub async fn live<D: Driver, W: Workload>(shared: Arc<Shared<D, W>>, user: usize, worker: usize) {
+pub async fn live<D: Driver, W: Workload>(
+    shared: Arc<DriveState<D, W>>,
+    user: usize,
+    worker: usize,
+) {
     let connection = match shared.driver.connect(&shared.statements).await {
         Ok(connection) => connection,
         Err(error) => {
@@ -110,7 +114,7 @@ pub async fn live<D: Driver, W: Workload>(shared: Arc<Shared<D, W>>, user: usize
     let number = u32::try_from(user).unwrap_or(u32::MAX);
     let state = shared.workload.user(number, shared.driver.dialect());
     let thinking = Random::derive(shared.parameters.seed, "thinking", &[number.into()]);
-    let mut user = User {
+    let mut user = UserTask {
         shared,
         worker,
         state,
@@ -126,7 +130,7 @@ pub async fn live<D: Driver, W: Workload>(shared: Arc<Shared<D, W>>, user: usize
 }
 
 /// What a user does next.
-enum Turn {
+enum UserAction {
     /// Begins when it likes.
     Free,
     /// Begins at this time, or as soon as it can.
@@ -135,7 +139,7 @@ enum Turn {
     Over,
 }
 
-impl<D: Driver, W: Workload> User<D, W> {
+impl<D: Driver, W: Workload> UserTask<D, W> {
     /// Waits until the set start, the same instant for all; `false` if the drive stops before.
     async fn wait_for_start(&self) -> bool {
         loop {
@@ -154,9 +158,9 @@ impl<D: Driver, W: Workload> User<D, W> {
         while !self.shared.stop.stopping() {
             let kind = self.state.next();
             let (due_ns, (before_s, after_s)) = match self.turn() {
-                Turn::Free => (None, self.waits_s()),
-                Turn::Due(due_ns) => (Some(due_ns), (0.0, 0.0)),
-                Turn::Over => break,
+                UserAction::Free => (None, self.waits_s()),
+                UserAction::Due(due_ns) => (Some(due_ns), (0.0, 0.0)),
+                UserAction::Over => break,
             };
             self.wait_s(before_s).await;
             if let Some(due_ns) = due_ns {
@@ -174,16 +178,16 @@ impl<D: Driver, W: Workload> User<D, W> {
     }
 
     /// When the next transaction should begin: in an open loop the user takes it from the queue.
-    fn turn(&self) -> Turn {
+    fn turn(&self) -> UserAction {
         let (Some(queue), Some(schedule)) = (&self.shared.queue, self.shared.recorder.schedule())
         else {
-            return Turn::Free;
+            return UserAction::Free;
         };
         // Nobody is given up after the window: it would be neither in its figures nor among those who wait.
         let now_ns = monotonic_ns().min(schedule.end_ns());
         match queue.take_ns(now_ns - schedule.ramp_ns) {
-            Some(due_ns) => Turn::Due(schedule.ramp_ns.saturating_add(due_ns)),
-            None => Turn::Over,
+            Some(due_ns) => UserAction::Due(schedule.ramp_ns.saturating_add(due_ns)),
+            None => UserAction::Over,
         }
     }
 
@@ -237,17 +241,17 @@ impl<D: Driver, W: Workload> User<D, W> {
         };
         let mut attempt = 0;
         while let Some(connection) = &mut self.connection {
-            let mut counted = Counted::new(connection);
+            let mut counted = CountingConnection::new(connection);
             let ended = self.state.transaction(&mut counted).await;
             run.statements += counted.sent();
             match ended {
-                Ok(Ended::Committed) => run.outcome = Outcome::Committed,
-                Ok(Ended::RolledBack) => run.outcome = Outcome::RolledBack,
+                Ok(TransactionEnd::Committed) => run.outcome = Outcome::Committed,
+                Ok(TransactionEnd::RolledBack) => run.outcome = Outcome::RolledBack,
                 Err(error) => {
                     let again = self.recover(kind, &error).await;
                     // Once the window is over, nobody counts what a repetition would bring.
-                    let wanted = again && !self.shared.stop.stopping();
-                    if wanted && attempt < self.shared.parameters.retries {
+                    let may_retry = again && !self.shared.stop.stopping();
+                    if may_retry && attempt < self.shared.parameters.retries {
                         let factor = self.state.spread();
                         self.pause(back_off(RETRY_FIRST, RETRY_LONGEST, attempt).mul_f64(factor))
                             .await;
@@ -326,7 +330,7 @@ impl<D: Driver, W: Workload> User<D, W> {
     }
 }
 
-impl<D: Driver, W: Workload> Drop for User<D, W> {
+impl<D: Driver, W: Workload> Drop for UserTask<D, W> {
     fn drop(&mut self) {
         let mut all = lock(&self.shared.drawn);
         for (name, count) in self.state.drawn() {

@@ -5,12 +5,12 @@ use super::Value;
 /// Rows of one table, cell after cell.
 #[derive(Debug, Default)]
 pub struct Batch {
-    cells: Vec<Packed>,
+    cells: Vec<PackedValue>,
     text: String,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Packed {
+enum PackedValue {
     Null,
     Integer(i64),
     Decimal(super::Decimal),
@@ -22,13 +22,13 @@ impl Batch {
     pub fn push(&mut self, row: &[Value<'_>]) {
         for value in row {
             let packed = match *value {
-                Value::Null => Packed::Null,
-                Value::Integer(integer) => Packed::Integer(integer),
-                Value::Decimal(decimal) => Packed::Decimal(decimal),
+                Value::Null => PackedValue::Null,
+                Value::Integer(integer) => PackedValue::Integer(integer),
+                Value::Decimal(decimal) => PackedValue::Decimal(decimal),
                 Value::Text(text) => {
                     let start = self.text.len();
                     self.text.push_str(text);
-                    Packed::Text {
+                    PackedValue::Text {
                         start,
                         end: self.text.len(),
                     }
@@ -51,12 +51,12 @@ impl Batch {
         self.text.clear();
     }
 
-    fn unpack(&self, cell: Packed) -> Value<'_> {
+    fn unpack(&self, cell: PackedValue) -> Value<'_> {
         match cell {
-            Packed::Null => Value::Null,
-            Packed::Integer(integer) => Value::Integer(integer),
-            Packed::Decimal(decimal) => Value::Decimal(decimal),
-            Packed::Text { start, end } => Value::Text(&self.text[start..end]),
+            PackedValue::Null => Value::Null,
+            PackedValue::Integer(integer) => Value::Integer(integer),
+            PackedValue::Decimal(decimal) => Value::Decimal(decimal),
+            PackedValue::Text { start, end } => Value::Text(&self.text[start..end]),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
+use std::str::FromStr;
 use std::time::Duration;
 
 use fairtrial_protocol::load::Rows;
@@ -12,7 +13,7 @@ use super::dialect::Dialect;
 use super::pipeline::{self, Pipeline};
 use super::remote;
 use super::table::Table;
-use super::{Access, DriverError, Row, Shape, StatementId, Value};
+use super::{AccessMode, DriverError, Row, StatementId, StatementShape, Value};
 use crate::error::LoadError;
 use crate::reactor::{self, Load};
 use crate::stop::Stop;
@@ -23,7 +24,7 @@ pub trait Connection {
     const ERROR_ENDS_PIPELINE: bool = true;
 
     /// Begins a transaction.
-    async fn begin(&mut self, access: Access) -> Result<(), DriverError>;
+    async fn begin(&mut self, access: AccessMode) -> Result<(), DriverError>;
     /// Commits it.
     async fn commit(&mut self) -> Result<(), DriverError>;
     /// Rolls it back; without a transaction it does nothing.
@@ -62,9 +63,15 @@ pub trait Connection {
         ))
     }
     /// Prepares a statement, for its shape or for what the system says against it.
-    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError>;
+    async fn shape(&mut self, sql: &str) -> Result<StatementShape, DriverError>;
     /// Runs a statement as text, values as text too; statements without rows give none.
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError>;
+    /// The first cell of a query's answer; `None` if it is not a number.
+    async fn number<N: FromStr>(&mut self, sql: &str) -> Result<Option<N>, DriverError> {
+        let rows = self.text(sql).await?.rows;
+        let cell = rows.first().and_then(|row| row.first()?.as_ref());
+        Ok(cell.and_then(|text| text.parse().ok()))
+    }
     /// Inserts rows by the system's fastest path.
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError>;
 }
@@ -107,8 +114,8 @@ pub trait Driver: Clone + Send + Sync + 'static {
     async fn end_load(&self, connection: Self::Connection) -> Result<(), DriverError>;
 
     /// How many connections load at once, of those asked for.
-    fn load_threads(&self, asked: usize) -> usize {
-        asked
+    fn load_threads(&self, most: usize) -> usize {
+        most
     }
 
     /// How many threads serve this many virtual users.

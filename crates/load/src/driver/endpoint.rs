@@ -9,7 +9,7 @@ use rustls::ClientConfig;
 use super::Driver;
 use super::mysql::Mysql;
 use super::postgres::Postgres;
-use super::remote::Server;
+use super::remote::RemoteServer;
 use super::sqlite::Sqlite;
 use crate::error::LoadError;
 use crate::reactor::{Address, tls_config};
@@ -48,7 +48,7 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
         } => {
             let socket = socket.as_ref().map(|path| Address::Socket(path.into()));
             let address = address(socket, host.as_deref(), port.unwrap_or(Mysql::DEFAULT_PORT))?;
-            job.run(Mysql(Server {
+            job.run(Mysql(RemoteServer {
                 address,
                 user: user.clone(),
                 password: password.clone(),
@@ -77,7 +77,7 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
                 .as_ref()
                 .map(|directory| Postgres::socket(directory, port));
             let address = address(socket, host.as_deref(), port)?;
-            job.run(Postgres(Server {
+            job.run(Postgres(RemoteServer {
                 address,
                 user: user.clone(),
                 password: password.clone(),

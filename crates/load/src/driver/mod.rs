@@ -19,5 +19,5 @@ mod value;
 
 pub use connection::{Connection, Driver};
 pub use error::{DriverError, ErrorKind, OPEN_FILES, SETTING_REFUSED};
-pub use statement::{Access, Shape, StatementId};
+pub use statement::{AccessMode, StatementId, StatementShape};
 pub use value::{Cell, Decimal, Row, Value};

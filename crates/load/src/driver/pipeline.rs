@@ -6,7 +6,7 @@
 
 use fairtrial_protocol::load::Endpoint;
 
-use super::{Access, StatementId, Value};
+use super::{AccessMode, StatementId, Value};
 use crate::error::LoadError;
 
 /// So much goes out before answers are read. The server has read everything before, so a socket's buffers take it
@@ -18,14 +18,14 @@ const OVERHEAD: usize = 32;
 
 /// A prepared statement and its values.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct BoundStatement<'a> {
     /// The statement.
     pub statement: StatementId,
     /// Its values.
     pub values: &'a [Value<'a>],
 }
 
-impl Request<'_> {
+impl BoundStatement<'_> {
     /// Bytes it may take on its way, and not fewer.
     fn length(&self) -> usize {
         let length = |value: &Value<'_>| match value {
@@ -40,9 +40,9 @@ impl Request<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Pipeline<'a> {
     /// Begins a transaction before the statements.
-    pub begin: Option<Access>,
+    pub begin: Option<AccessMode>,
     /// The statements, in their order.
-    pub requests: &'a [Request<'a>],
+    pub requests: &'a [BoundStatement<'a>],
     /// Whether they are part of a transaction, begun here or before; else each is for itself.
     pub in_transaction: bool,
     /// Commits it after them.
@@ -68,7 +68,7 @@ pub fn check(endpoint: &Endpoint) -> Result<(), LoadError> {
 }
 
 /// How many of these go out at once: one at least, if there is one.
-pub fn fitting(requests: &[Request<'_>]) -> usize {
+pub fn fitting(requests: &[BoundStatement<'_>]) -> usize {
     let mut length = 0;
     let fits = requests.iter().take_while(|request| {
         length += request.length();
@@ -85,7 +85,7 @@ mod tests {
     fn what_goes_out_at_once_is_bounded_and_a_long_statement_goes_alone() {
         let (small, long) = ([Value::Integer(1)], "x".repeat(LENGTH_LIMIT));
         let long = [Value::Text(&long)];
-        let request = |values| Request {
+        let request = |values| BoundStatement {
             statement: StatementId(0),
             values,
         };
@@ -95,7 +95,7 @@ mod tests {
         let many = vec![request(&small[..]); 1_000];
         let count = fitting(&many);
         assert!(count > 100 && count < 1_000, "{count}");
-        let length: usize = many[..count].iter().map(Request::length).sum();
+        let length: usize = many[..count].iter().map(BoundStatement::length).sum();
         assert!(length <= LENGTH_LIMIT);
     }
 }

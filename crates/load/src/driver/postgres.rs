@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
-use super::remote::{self, Account, Server, lost, refused};
+use super::remote::{self, Account, RemoteServer, lost, refused};
 use super::{Connection as _, Driver, DriverError};
 use crate::reactor::Address;
 
@@ -37,7 +37,7 @@ const MAINTENANCE: &str = "postgres";
 
 /// Opens connections to one server.
 #[derive(Clone, Debug)]
-pub struct Postgres(pub Server);
+pub struct Postgres(pub RemoteServer);
 
 impl Postgres {
     /// The registered port.

@@ -21,7 +21,7 @@ const USERS_PER_LOOP: usize = 256;
 
 /// A server, and who logs in to it.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct RemoteServer {
     /// Where it listens.
     pub address: Address,
     /// Who logs in.
@@ -34,7 +34,7 @@ pub struct Server {
     pub tls: Option<Arc<ClientConfig>>,
 }
 
-impl Server {
+impl RemoteServer {
     /// It in words, without secrets.
     pub fn describe(&self) -> String {
         format!("{}@{}/{}", self.user, self.address, self.database)
@@ -156,13 +156,13 @@ pub mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("socket");
         let listener = UnixListener::bind(&path).expect("a socket");
-        let (told, gone) = channel();
+        let (leaving, gone) = channel();
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let mut client = client.expect("a connection");
                 client.write_all(words).expect("it is heard");
                 drop(client);
-                told.send(()).expect("someone waits");
+                leaving.send(()).expect("someone waits");
             }
         });
         let gone = Rc::new(gone);

@@ -18,7 +18,8 @@ use super::dialect::Dialect;
 use super::remote::no_descriptor_left;
 use super::table::Table;
 use super::{
-    Access, Cell, Connection, Driver, DriverError, ErrorKind, Row, Shape, StatementId, Value,
+    AccessMode, Cell, Connection, Driver, DriverError, ErrorKind, Row, StatementId, StatementShape,
+    Value,
 };
 use crate::reactor::Load;
 use crate::stop::Stop;
@@ -118,9 +119,9 @@ impl Driver for Sqlite {
         &self,
         connection: &mut SqliteConnection,
     ) -> Result<BTreeMap<String, String>, DriverError> {
-        let asked = self.pragmas.keys().map(String::as_str);
+        let pragmas = self.pragmas.keys().map(String::as_str);
         let mut effective = BTreeMap::new();
-        for name in asked.chain(ALWAYS_READ) {
+        for name in pragmas.chain(ALWAYS_READ) {
             effective.insert(
                 name.to_ascii_lowercase(),
                 read_pragma(&connection.connection, name)?,
@@ -233,12 +234,12 @@ impl SqliteConnection {
 }
 
 impl Connection for SqliteConnection {
-    async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
+    async fn begin(&mut self, access: AccessMode) -> Result<(), DriverError> {
         // A writer that begins by reading can find its snapshot overtaken and must start again; IMMEDIATE waits its
         // turn in front of the work instead.
         let sql = match access {
-            Access::ReadOnly => "BEGIN",
-            Access::ReadWrite => "BEGIN IMMEDIATE",
+            AccessMode::ReadOnly => "BEGIN",
+            AccessMode::ReadWrite => "BEGIN IMMEDIATE",
         };
         self.connection.execute_batch(sql).map_err(classify)
     }
@@ -301,9 +302,9 @@ impl Connection for SqliteConnection {
         Ok(count)
     }
 
-    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+    async fn shape(&mut self, sql: &str) -> Result<StatementShape, DriverError> {
         let prepared = self.connection.prepare(sql).map_err(classify)?;
-        Ok(Shape {
+        Ok(StatementShape {
             parameters: prepared.parameter_count(),
             integers: Vec::new(),
             columns: prepared.column_count(),

@@ -6,7 +6,7 @@ pub struct StatementId(pub usize);
 
 /// Whether a transaction will write; SQLite takes its write lock at the start of one that will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum AccessMode {
     /// Reads only.
     ReadOnly,
     /// Reads and writes.
@@ -15,7 +15,7 @@ pub enum Access {
 
 /// What a prepared statement takes and gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct StatementShape {
     /// Values.
     pub parameters: usize,
     /// Those of them, by their places, that must be whole numbers: where the system decides so when it prepares.

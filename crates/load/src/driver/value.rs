@@ -90,6 +90,14 @@ pub enum Cell {
 }
 
 impl Cell {
+    /// An exact decimal, of which the server always sends the column's full number of digits.
+    pub fn decimal(text: &[u8]) -> Result<Self, DriverError> {
+        Decimal::read(text).map(Self::Decimal).ok_or_else(|| {
+            let text = String::from_utf8_lossy(text);
+            DriverError::unexpected(format!("{text} is not a decimal"))
+        })
+    }
+
     /// The cell as a value to bind.
     pub fn value(&self) -> Value<'_> {
         match self {
@@ -124,9 +132,9 @@ impl Row {
     }
 }
 
-fn unexpected(expected: &str, column: usize, found: Option<&Cell>) -> DriverError {
+fn unexpected(expected: &str, column: usize, cell: Option<&Cell>) -> DriverError {
     DriverError::unexpected(format!(
-        "column {column} should hold {expected}, but holds {found:?}"
+        "column {column} should hold {expected}, but holds {cell:?}"
     ))
 }
 

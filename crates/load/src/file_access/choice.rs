@@ -134,11 +134,11 @@ mod tests {
     fn zipf_gives_rank_k_its_power_of_k() {
         let theta = 0.8;
         let whole: f64 = (1..=1000).map(|rank| f64::from(rank).powf(-theta)).sum();
-        let found = shares(FileDistribution::Zipf { theta });
+        let shares = shares(FileDistribution::Zipf { theta });
         for rank in [1_u32, 2, 3, 10, 100] {
             let expected = f64::from(rank).powf(-theta) / whole;
             let error = (expected * (1.0 - expected) / f64::from(DRAWS)).sqrt();
-            let share = found[&u64::from(rank - 1)];
+            let share = shares[&u64::from(rank - 1)];
             assert!(
                 (share - expected).abs() < 4.5 * error,
                 "{rank}: {share} for {expected}"
@@ -148,19 +148,19 @@ mod tests {
 
     #[test]
     fn pareto_gives_a_fifth_of_the_blocks_four_fifths_of_the_accesses() {
-        let found = shares(FileDistribution::Pareto { h: 0.2 });
-        let hot: f64 = found.range(..BLOCKS / 5).map(|(_, share)| share).sum();
+        let shares = shares(FileDistribution::Pareto { h: 0.2 });
+        let hot: f64 = shares.range(..BLOCKS / 5).map(|(_, share)| share).sum();
         assert!((hot - 0.8).abs() < 0.006, "{hot}");
     }
 
     #[test]
     fn normal_has_the_deviation_asked_for_around_the_middle() {
-        let found = shares(FileDistribution::Normal {
+        let shares = shares(FileDistribution::Normal {
             deviation_percent: 10.0,
         });
         #[allow(clippy::cast_precision_loss)] // small ranks
         let moment = |power: i32, around: f64| -> f64 {
-            found
+            shares
                 .iter()
                 .map(|(rank, share)| (*rank as f64 + 0.5 - around).powi(power) * share)
                 .sum()
@@ -176,10 +176,10 @@ mod tests {
 
     #[test]
     fn a_wide_bell_stays_inside_the_file_and_is_nearly_flat() {
-        let found = shares(FileDistribution::Normal {
+        let shares = shares(FileDistribution::Normal {
             deviation_percent: 1000.0,
         });
-        assert_eq!(found.len(), 1000, "every block is met");
+        assert_eq!(shares.len(), 1000, "every block is met");
     }
 
     #[test]

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::file::FileLoad;
-use fairtrial_protocol::load::{Loaded, Progress};
+use fairtrial_protocol::load::Loaded;
 use sha2::{Digest as _, Sha256};
 
 use super::permutation::mixed;
 use crate::error::LoadError;
 use crate::population::content::hexadecimal;
+use crate::population::pace::Pace;
 use crate::progress;
 
 /// The smallest block that storage reads or writes: a stamp is never cut.
@@ -84,16 +85,21 @@ pub fn load(parameters: &FileLoad, out: &mut dyn Write) -> Result<Loaded, LoadEr
             format!("files must be whole pages of {PAGE_BYTES} bytes, and at least one"),
         ));
     }
-    let mut told = Told::new(u64::from(parameters.files) * parameters.bytes);
+    let total = u64::from(parameters.files) * parameters.bytes;
+    #[allow(clippy::cast_precision_loss)] // for people to read
+    let mut progress = LoadProgress {
+        pace: Pace::begin(total as f64, 0.0, 0),
+        said_ns: monotonic_ns(),
+    };
     let mut whole = Sha256::new();
     for job in 0..parameters.files {
-        whole.update(write(parameters, job, &mut told, out)?);
+        whole.update(write(parameters, job, &mut progress, out)?);
     }
     let content = whole.finalize();
     Ok(Loaded {
         rows: [
             ("files".to_owned(), parameters.files.into()),
-            ("bytes".to_owned(), told.total),
+            ("bytes".to_owned(), total),
         ]
         .into(),
         content_sha256: hexadecimal(&content),
@@ -104,7 +110,7 @@ pub fn load(parameters: &FileLoad, out: &mut dyn Write) -> Result<Loaded, LoadEr
 fn write(
     parameters: &FileLoad,
     job: u32,
-    told: &mut Told,
+    progress: &mut LoadProgress,
     out: &mut dyn Write,
 ) -> Result<[u8; 32], LoadError> {
     let path = path(Path::new(&parameters.directory), job);
@@ -124,49 +130,27 @@ fn write(
         file.write_all(chunk).map_err(failed)?;
         hash.update(&*chunk);
         offset += chunk.len() as u64;
-        told.add(chunk.len() as u64, out)?;
+        progress.add(chunk.len() as u64, out)?;
     }
     Ok(hash.finalize().into())
 }
 
-/// What was told of a load.
-struct Told {
-    total: u64,
-    done: u64,
-    began_ns: i64,
-    last_ns: i64,
+/// How far the load is, and when that was last said.
+struct LoadProgress {
+    pace: Pace,
+    said_ns: i64,
 }
 
-impl Told {
-    fn new(total: u64) -> Self {
-        let now_ns = monotonic_ns();
-        Self {
-            total,
-            done: 0,
-            began_ns: now_ns,
-            last_ns: now_ns,
-        }
-    }
-
+impl LoadProgress {
     #[allow(clippy::cast_precision_loss)] // for people to read
     fn add(&mut self, bytes: u64, out: &mut dyn Write) -> Result<(), LoadError> {
-        self.done += bytes;
+        self.pace.add(bytes as f64, bytes);
         let now_ns = monotonic_ns();
-        if u128::from((now_ns - self.last_ns).unsigned_abs()) < TELL_EVERY.as_nanos() {
+        if u128::from((now_ns - self.said_ns).unsigned_abs()) < TELL_EVERY.as_nanos() {
             return Ok(());
         }
-        self.last_ns = now_ns;
-        let per_s = self.done as f64 / ((now_ns - self.began_ns) as f64 / 1e9);
-        progress::say(
-            out,
-            &Progress::Loading {
-                done: self.done as f64,
-                total: self.total as f64,
-                rows: self.done,
-                rows_per_s: per_s,
-                left_s: Some((self.total - self.done) as f64 / per_s),
-            },
-        )
+        self.said_ns = now_ns;
+        progress::say(out, &self.pace.progress())
     }
 }
 

@@ -60,7 +60,7 @@ fn devices(text: &str) -> BTreeMap<String, Sectors> {
 fn medium(proc: &Path, sys: &Path, path: &Path) -> Result<Medium, LoadError> {
     let failed = |source| file_error(path, source);
     let whole = fs::canonicalize(path).map_err(failed)?;
-    let found = statx(CWD, &whole, AtFlags::empty(), StatxFlags::BASIC_STATS)
+    let status = statx(CWD, &whole, AtFlags::empty(), StatxFlags::BASIC_STATS)
         .map_err(|error| failed(error.into()))?;
     let mounts = text(&proc.join("self/mountinfo"))?;
     let mut medium = mounts
@@ -70,7 +70,7 @@ fn medium(proc: &Path, sys: &Path, path: &Path) -> Result<Medium, LoadError> {
         .max_by_key(|mount| mount.point.components().count()) // of equals the last, which lies above
         .map(|mount| mount.medium(sys))
         .unwrap_or_default();
-    medium.is_dax = found.stx_attributes.bits() & ATTRIBUTE_DAX != 0;
+    medium.is_dax = status.stx_attributes.bits() & ATTRIBUTE_DAX != 0;
     Ok(medium)
 }
 
@@ -114,8 +114,8 @@ impl<'a> Mount<'a> {
 /// Whether a device's traffic is counted; a partition's queue is its disk's.
 fn counted(device: &Path) -> Option<bool> {
     let of = |directory: &Path| fs::read_to_string(directory.join("queue/iostats")).ok();
-    let said = of(device).or_else(|| of(device.parent()?))?;
-    Some(said.trim() != "0")
+    let flag = of(device).or_else(|| of(device.parent()?))?;
+    Some(flag.trim() != "0")
 }
 
 fn text(path: &Path) -> Result<String, LoadError> {
@@ -179,28 +179,28 @@ mod tests {
 
     #[test]
     fn a_path_is_on_the_deepest_mount_above_it() {
-        let found = look("0\n");
-        assert_eq!(found.medium.file_system, "xfs");
-        assert_eq!(found.medium.device, "pmem0");
-        assert_eq!(found.medium.options, "rw,noatime,rw,dax=always");
-        assert_eq!(found.medium.is_counted, Some(false));
+        let counters = look("0\n");
+        assert_eq!(counters.medium.file_system, "xfs");
+        assert_eq!(counters.medium.device, "pmem0");
+        assert_eq!(counters.medium.options, "rw,noatime,rw,dax=always");
+        assert_eq!(counters.medium.is_counted, Some(false));
         assert_eq!(look("1\n").medium.is_counted, Some(true));
     }
 
     #[test]
     fn counters_are_read_under_their_kernel_names() {
-        let found = look("0\n");
-        assert_eq!(found.vmstat["pgpgin"], 4000);
-        assert_eq!(found.vmstat["workingset_refault_file"], 12);
+        let counters = look("0\n");
+        assert_eq!(counters.vmstat["pgpgin"], 4000);
+        assert_eq!(counters.vmstat["workingset_refault_file"], 12);
         assert_eq!(
-            found.devices["vda"],
+            counters.devices["vda"],
             Sectors {
                 read: 100,
                 written: 200
             }
         );
         assert_eq!(
-            found.devices["pmem0"],
+            counters.devices["pmem0"],
             Sectors {
                 read: 80,
                 written: 48
@@ -216,9 +216,9 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_read_and_a_missing_path_is_named() {
-        let found = read(Path::new("/")).expect("any Linux");
-        assert!(found.vmstat.contains_key("pgpgin"));
-        assert!(!found.medium.file_system.is_empty());
+        let counters = read(Path::new("/")).expect("any Linux");
+        assert!(counters.vmstat.contains_key("pgpgin"));
+        assert!(!counters.medium.file_system.is_empty());
         let error = read(Path::new("/does/not/exist")).expect_err("missing");
         assert!(error.to_string().contains("/does/not/exist"), "{error}");
     }

@@ -14,9 +14,9 @@ use fairtrial_protocol::file::{FileDrive, FileEngine};
 use rustix::fs::Advice;
 
 use self::access::Engine;
-use self::mapped::Mapped;
+use self::mapped::Mapping;
 use self::plain::Plain;
-use self::ring::Ring;
+use self::ring::RingEngine;
 
 /// Opens a job's file with an engine.
 pub fn open(path: &Path, parameters: &FileDrive) -> io::Result<Box<dyn Engine>> {
@@ -34,12 +34,12 @@ pub fn open(path: &Path, parameters: &FileDrive) -> io::Result<Box<dyn Engine>> 
     let block = parameters.block_bytes as usize;
     Ok(match parameters.engine {
         FileEngine::Pread => Box::new(Plain::new(without_readahead(file)?, block)),
-        FileEngine::IoUring => Box::new(Ring::new(
+        FileEngine::IoUring => Box::new(RingEngine::new(
             without_readahead(file)?,
             block,
             parameters.depth,
         )?),
-        FileEngine::Mmap => Box::new(Mapped::new(&file, parameters.bytes, block)?),
+        FileEngine::Mmap => Box::new(Mapping::new(&file, parameters.bytes, block)?),
     })
 }
 

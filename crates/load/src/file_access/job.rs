@@ -20,7 +20,7 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 
 /// A job at work.
-pub struct Job {
+pub struct FileJob {
     number: u32,
     path: PathBuf,
     engine: Box<dyn Engine>,
@@ -32,14 +32,14 @@ pub struct Job {
 }
 
 /// Whether another access begins.
-pub struct Until<'a> {
+pub struct StopCondition<'a> {
     /// Accesses; without it, until the window is over.
     pub accesses: Option<u64>,
     /// Somebody wants everything to end.
     pub stop: &'a AtomicBool,
 }
 
-impl Job {
+impl FileJob {
     /// Opens the job's file.
     pub fn open(number: u32, parameters: &FileDrive) -> Result<Self, LoadError> {
         let path = content::path(Path::new(&parameters.directory), number);
@@ -72,7 +72,11 @@ impl Job {
     }
 
     /// Accesses blocks; recorded ones until the recorder says that the window is over, too.
-    pub fn run(&mut self, until: &Until<'_>, recorder: Option<&Recorder>) -> Result<(), LoadError> {
+    pub fn run(
+        &mut self,
+        until: &StopCondition<'_>,
+        recorder: Option<&Recorder>,
+    ) -> Result<(), LoadError> {
         let mut free: Vec<usize> = (0..self.slots.len()).rev().collect();
         let mut left = until.accesses.unwrap_or(u64::MAX);
         let mut over = false;
@@ -125,11 +129,11 @@ impl Job {
             return Ok(());
         }
         let mistaken = content::mistaken(self.engine.buffer(slot), self.number, access.offset);
-        mistaken.map_or(Ok(()), |found| {
+        mistaken.map_or(Ok(()), |owner| {
             Err(LoadError::WrongBlock {
                 path: self.path.clone(),
                 offset: access.offset,
-                found,
+                owner,
             })
         })
     }

@@ -5,10 +5,10 @@
 //! measured: what warming up cost is in no figure.
 
 mod choice;
+mod collector;
 pub mod content;
 pub mod counters;
 mod engine;
-mod following;
 mod job;
 mod permutation;
 
@@ -22,12 +22,12 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::file::{FileCounters, FileDrive, FileEngine};
 use fairtrial_protocol::load::Driven;
 
-use self::following::Following;
-use self::job::{Job, KINDS, Until};
+use self::collector::FileCollector;
+use self::job::{FileJob, KINDS, StopCondition};
 use crate::drive::recorder::Recorder;
 use crate::drive::schedule::{Measure, Schedule, nanoseconds};
-use crate::error::{LoadError, require, require_count};
-use crate::stop::end_asked;
+use crate::error::{LoadError, require, require_count, require_interval};
+use crate::stop::end_signal;
 
 /// More jobs than this are more threads than help any machine.
 const JOBS_LIMIT: u32 = 4096;
@@ -35,14 +35,11 @@ const JOBS_LIMIT: u32 = 4096;
 /// Entries that a ring may have.
 const DEPTH_LIMIT: u32 = 4096;
 
-/// Narrower intervals cost more than they show.
-const NARROWEST_INTERVAL_MS: u32 = 10;
-
 /// A window that ends by a number of accesses: a year, which nothing takes.
 const ENDLESS_NS: i64 = 31_536_000_000_000_000;
 
 /// What jobs and the thread that follows them share.
-struct Shared {
+struct FileDriveState {
     recorder: Recorder,
     /// Everybody has warmed up; then: the counters are read and the window has begun.
     gate: Barrier,
@@ -56,24 +53,24 @@ struct Shared {
 pub fn drive(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven, LoadError> {
     validate(parameters)?;
     let jobs = (0..parameters.jobs)
-        .map(|number| Job::open(number, parameters))
+        .map(|number| FileJob::open(number, parameters))
         .collect::<Result<Vec<_>, _>>()?;
-    let stop = end_asked()?;
-    let shared = Shared {
+    let stop = end_signal()?;
+    let shared = FileDriveState {
         recorder: Recorder::new(jobs.len(), &KINDS),
         gate: Barrier::new(jobs.len() + 1),
         stop,
         failed: false.into(),
         running: jobs.len().into(),
     };
-    let following = Following::open(parameters, progress)?;
+    let collector = FileCollector::open(parameters, progress)?;
     thread::scope(|scope| {
         let shared = &shared;
         let workers: Vec<_> = jobs
             .into_iter()
             .map(|job| scope.spawn(move || live(job, parameters, shared)))
             .collect();
-        let followed = follow(following, parameters, shared);
+        let followed = follow(collector, parameters, shared);
         for worker in workers {
             worker
                 .join()
@@ -84,8 +81,12 @@ pub fn drive(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven,
 }
 
 /// A job's life. It passes both gates whatever happens, because others wait there.
-fn live(mut job: Job, parameters: &FileDrive, shared: &Shared) -> Result<(), LoadError> {
-    let until = |accesses| Until {
+fn live(
+    mut job: FileJob,
+    parameters: &FileDrive,
+    shared: &FileDriveState,
+) -> Result<(), LoadError> {
+    let until = |accesses| StopCondition {
         accesses,
         stop: &shared.stop,
     };
@@ -108,10 +109,10 @@ fn live(mut job: Job, parameters: &FileDrive, shared: &Shared) -> Result<(), Loa
 
 /// Opens the gates with the window and its counters between them, and follows the jobs to their end.
 fn follow<'a>(
-    mut following: Following<'a>,
+    mut collector: FileCollector<'a>,
     parameters: &FileDrive,
-    shared: &Shared,
-) -> Result<Following<'a>, LoadError> {
+    shared: &FileDriveState,
+) -> Result<FileCollector<'a>, LoadError> {
     let first = content::path(Path::new(&parameters.directory), 0);
     shared.gate.wait();
     let before = counters::read(&first);
@@ -125,18 +126,18 @@ fn follow<'a>(
     if before.is_err() {
         shared.stop.store(true, Ordering::Release);
     }
-    following.begin();
+    collector.begin();
     shared.gate.wait();
-    let followed = following.follow(&shared.recorder, schedule, &shared.running);
+    let followed = collector.follow(&shared.recorder, schedule, &shared.running);
     if followed.is_err() {
         shared.stop.store(true, Ordering::Release);
     }
     while shared.running.load(Ordering::Acquire) > 0 {
-        thread::sleep(following::LOOK);
+        thread::sleep(collector::LOOK);
     }
     followed?;
-    following.write_counters(&[before?, counters::read(&first)?] as &[FileCounters; 2])?;
-    Ok(following)
+    collector.write_counters(&[before?, counters::read(&first)?] as &[FileCounters; 2])?;
+    Ok(collector)
 }
 
 fn validate(parameters: &FileDrive) -> Result<(), LoadError> {
@@ -169,11 +170,7 @@ fn validate(parameters: &FileDrive) -> Result<(), LoadError> {
         (0.0..=1.0).contains(&parameters.write_share),
         "must be between 0 and 1",
     )?;
-    require(
-        "interval_ms",
-        parameters.interval_ms >= NARROWEST_INTERVAL_MS,
-        "must be at least 10",
-    )?;
+    require_interval(parameters.interval_ms)?;
     require(
         "duration_s",
         parameters.duration_s.is_none_or(time),

@@ -66,8 +66,8 @@ fn prepared(out: &mut Vec<u8>, text: &[u8], statements: &mut u32) {
     *statements = statements.wrapping_add(1);
     let columns = columns(text);
     let number = (*statements << 8) | (u32::from(columns) & COLUMNS_MASK);
-    let asked = text.split(|byte| *byte == b'?').count() - 1;
-    let parameters = u16::try_from(asked).unwrap_or(u16::MAX);
+    let marks = text.split(|byte| *byte == b'?').count() - 1;
+    let parameters = u16::try_from(marks).unwrap_or(u16::MAX);
     let mut payload = vec![0];
     payload.extend(number.to_le_bytes());
     payload.extend(u16::from(columns).to_le_bytes());

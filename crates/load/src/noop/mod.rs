@@ -17,7 +17,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::error::LoadError;
-use session::Session;
+use session::NoopConnection;
 
 /// Events taken at once; more stay with the kernel until the next turn.
 const EVENTS: usize = 256;
@@ -65,7 +65,7 @@ fn run(listener: &UnixListener, end: impl AsFd) -> io::Result<()> {
     ] {
         epoll::add(&poll, descriptor, EventData::new_u64(token), EventFlags::IN)?;
     }
-    let mut sessions: HashMap<u64, Session> = HashMap::new();
+    let mut sessions: HashMap<u64, NoopConnection> = HashMap::new();
     let mut events = Vec::with_capacity(EVENTS);
     loop {
         events.clear();
@@ -91,7 +91,7 @@ fn run(listener: &UnixListener, end: impl AsFd) -> io::Result<()> {
 fn accept(
     listener: &UnixListener,
     poll: impl AsFd,
-    sessions: &mut HashMap<u64, Session>,
+    sessions: &mut HashMap<u64, NoopConnection>,
 ) -> io::Result<()> {
     let socket = match listener.accept() {
         Ok((socket, _)) => socket,
@@ -102,6 +102,6 @@ fn accept(
     socket.set_nonblocking(true)?;
     let token = u64::from(socket.as_raw_fd().unsigned_abs());
     epoll::add(poll, &socket, EventData::new_u64(token), EventFlags::IN)?;
-    sessions.extend(Session::begin(socket).map(|session| (token, session)));
+    sessions.extend(NoopConnection::begin(socket).map(|session| (token, session)));
     Ok(())
 }

@@ -15,14 +15,14 @@ const PACKET_LIMIT: usize = 1 << 20;
 const CHUNK: usize = 16 * 1024;
 
 /// A client's connection.
-pub struct Session {
+pub struct NoopConnection {
     socket: UnixStream,
     received: Vec<u8>,
     is_logged_in: bool,
     statements: u32,
 }
 
-impl Session {
+impl NoopConnection {
     /// Greets; `None` if the client has gone.
     pub fn begin(mut socket: UnixStream) -> Option<Self> {
         socket.write_all(&answers::greeting()).ok()?;

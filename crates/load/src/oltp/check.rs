@@ -22,10 +22,10 @@ const VIOLATIONS_LIMIT: usize = 1_000;
 struct Rule {
     name: &'static str,
     statement: &'static str,
-    query: fn(table: &str, asked: &Asked) -> String,
+    query: fn(table: &str, scale: &TableScale) -> String,
 }
 
-struct Asked {
+struct TableScale {
     profile: Profile,
     table_size: i64,
 }
@@ -39,10 +39,10 @@ const RULES: [Rule; 3] = [
     Rule {
         name: "keys",
         statement: "keys go from 1 to the number of rows loaded, further after insert",
-        query: |table, asked| {
-            let above = match asked.profile {
+        query: |table, scale| {
+            let above = match scale.profile {
                 Profile::Insert => String::new(),
-                _ => format!(" OR id > {}", asked.table_size),
+                _ => format!(" OR id > {}", scale.table_size),
             };
             format!("SELECT id FROM {table} WHERE id < 1{above}")
         },
@@ -62,13 +62,13 @@ const RULES: [Rule; 3] = [
     },
 ];
 
-fn rows(table: &str, asked: &Asked) -> String {
-    let wrong = match asked.profile {
+fn rows(table: &str, scale: &TableScale) -> String {
+    let wrong = match scale.profile {
         Profile::Insert => "<",
         Profile::Delete => ">",
         _ => "<>",
     };
-    let size = asked.table_size;
+    let size = scale.table_size;
     format!("SELECT COUNT(*) AS row_count FROM {table} HAVING COUNT(*) {wrong} {size}")
 }
 
@@ -79,18 +79,18 @@ pub fn check(parameters: &OltpCheck) -> Result<Checked, LoadError> {
         let problem = "bulk_insert leaves nothing to check";
         return Err(LoadError::parameter("profile", problem));
     }
-    endpoint::with(&parameters.endpoint, Checking { parameters })
+    endpoint::with(&parameters.endpoint, OltpCheckJob { parameters })
 }
 
-struct Checking<'a> {
+struct OltpCheckJob<'a> {
     parameters: &'a OltpCheck,
 }
 
-impl Job for Checking<'_> {
+impl Job for OltpCheckJob<'_> {
     type Output = Result<Checked, LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
-        let asked = Asked {
+        let scale = TableScale {
             profile: self.parameters.profile,
             table_size: self.parameters.table_size.into(),
         };
@@ -106,7 +106,7 @@ impl Job for Checking<'_> {
                 };
                 for number in 1..=self.parameters.tables {
                     let table = schema::name(number);
-                    look(&mut connection, rule, (&table, &asked), &mut condition).await?;
+                    look(&mut connection, rule, (&table, &scale), &mut condition).await?;
                 }
                 conditions.push(condition);
             }
@@ -125,10 +125,10 @@ impl Job for Checking<'_> {
 async fn look<C: Connection>(
     connection: &mut C,
     rule: &Rule,
-    (table, asked): (&str, &Asked),
+    (table, scale): (&str, &TableScale),
     condition: &mut Condition,
 ) -> Result<(), DriverError> {
-    let query = (rule.query)(table, asked);
+    let query = (rule.query)(table, scale);
     let answer = connection
         .text(&format!("{query} LIMIT {VIOLATIONS_LIMIT}"))
         .await?;

@@ -15,11 +15,11 @@ const ITERATIONS_LIMIT: u32 = 1_000;
 pub struct Keys {
     low: i64,
     high: i64,
-    shape: Shape,
+    shape: KeyDistribution,
 }
 
 #[derive(Clone, Debug)]
-enum Shape {
+enum KeyDistribution {
     Uniform,
     Gaussian {
         iterations: u32,
@@ -71,22 +71,22 @@ impl Keys {
     pub fn new(distribution: &Distribution, low: i64, high: i64) -> Self {
         debug_assert!(low <= high);
         let shape = match *distribution {
-            Distribution::Uniform {} => Shape::Uniform,
-            Distribution::Gaussian { iterations } => Shape::Gaussian { iterations },
+            Distribution::Uniform {} => KeyDistribution::Uniform,
+            Distribution::Gaussian { iterations } => KeyDistribution::Gaussian { iterations },
             Distribution::Special {
                 iterations,
                 hot_percent,
                 hot_draws_percent,
-            } => Shape::Special {
+            } => KeyDistribution::Special {
                 iterations,
                 hot_draws: f64::from(hot_draws_percent) / 100.0,
                 hot: f64::from(hot_percent) / 100.0,
             },
-            Distribution::Pareto { h } => Shape::Pareto {
+            Distribution::Pareto { h } => KeyDistribution::Pareto {
                 power: libm::log(h) / libm::log(1.0 - h),
             },
             Distribution::Zipfian { exponent } => {
-                Shape::Zipfian(Zipfian::new(width(low, high), exponent))
+                KeyDistribution::Zipfian(Zipfian::new(width(low, high), exponent))
             }
         };
         Self { low, high, shape }
@@ -96,15 +96,15 @@ impl Keys {
     pub fn draw(&self, random: &mut Random) -> i64 {
         let keys = width(self.low, self.high);
         let offset = match &self.shape {
-            Shape::Uniform => return random.uniform(self.low, self.high),
-            Shape::Gaussian { iterations } => mean(random, *iterations) * keys,
-            Shape::Special {
+            KeyDistribution::Uniform => return random.uniform(self.low, self.high),
+            KeyDistribution::Gaussian { iterations } => mean(random, *iterations) * keys,
+            KeyDistribution::Special {
                 iterations,
                 hot_draws,
                 hot,
             } => special(random, keys - 1.0, *iterations, (*hot_draws, *hot)),
-            Shape::Pareto { power } => libm::pow(random.fraction(), *power) * keys,
-            Shape::Zipfian(zipfian) => zipfian.rank(random) - 1.0,
+            KeyDistribution::Pareto { power } => libm::pow(random.fraction(), *power) * keys,
+            KeyDistribution::Zipfian(zipfian) => zipfian.rank(random) - 1.0,
         };
         #[allow(clippy::cast_possible_truncation)]
         // a key's offset is below 2^32, and cut like sysbench's

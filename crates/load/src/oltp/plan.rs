@@ -3,11 +3,11 @@
 use fairtrial_protocol::oltp::{Distribution, Mix, Profile, Protocol};
 
 use super::keys::Keys;
-use super::statements::{Act, Statement};
+use super::statements::{Act, TableStatement};
 use crate::driver::StatementId;
 
 /// A drive's parameters, made ready for drawing.
-pub struct Plan {
+pub struct OltpPlan {
     /// What a transaction does.
     pub profile: Profile,
     /// Groups of acts, each on a table of its own.
@@ -33,27 +33,27 @@ pub struct Plan {
     /// Seed of the run.
     pub seed: u64,
     /// Prepared kinds, each once per table.
-    pub prepared: Vec<Statement>,
+    pub prepared: Vec<TableStatement>,
     /// The largest key of each table when the drive began.
     pub last_keys: Vec<i64>,
 }
 
-impl Plan {
+impl OltpPlan {
     /// A prepared statement's number.
-    pub fn statement(&self, statement: Statement, table: u32) -> StatementId {
+    pub fn statement(&self, statement: TableStatement, table: u32) -> StatementId {
         let place = self.prepared.iter().position(|known| *known == statement);
         StatementId(place.unwrap_or_default() * self.tables as usize + table as usize - 1)
     }
 
-    /// Whether a table whose largest key is `found` may have the size that is asked for.
-    pub fn fits(&self, found: i64) -> bool {
-        let asked = i64::from(self.table_size);
+    /// Whether a table whose largest key is `last_key` may have the size that is asked for.
+    pub fn fits(&self, last_key: i64) -> bool {
+        let size = i64::from(self.table_size);
         match self.profile {
             // An earlier drive of the same profile has left more rows, or fewer.
-            Profile::Insert => found >= asked,
-            Profile::Delete => (1..=asked).contains(&found),
+            Profile::Insert => last_key >= size,
+            Profile::Delete => (1..=size).contains(&last_key),
             Profile::BulkInsert => true,
-            _ => found == asked,
+            _ => last_key == size,
         }
     }
 }

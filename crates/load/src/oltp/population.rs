@@ -26,7 +26,7 @@ pub const TABLES_LIMIT: u32 = 10_000;
 pub const ROWS_LIMIT: u32 = i32::MAX as u32;
 
 /// The tables of a scale and a seed.
-pub struct Rows {
+pub struct OltpTables {
     tables: Vec<&'static Table>,
     layout: Layout,
     table_size: u32,
@@ -37,7 +37,7 @@ pub struct Rows {
 
 /// One unit's rows.
 #[derive(Default)]
-pub struct Unit {
+pub struct OltpUnit {
     batch: Batch,
     c: String,
     pad: String,
@@ -57,7 +57,7 @@ pub fn validate(tables: u32, table_size: u32) -> Result<(), LoadError> {
     Ok(())
 }
 
-impl Rows {
+impl OltpTables {
     /// The population that these parameters ask for.
     pub fn new(parameters: &OltpLoad) -> Result<Self, LoadError> {
         validate(parameters.tables, parameters.table_size)?;
@@ -97,8 +97,8 @@ impl Rows {
     }
 }
 
-impl Population for Rows {
-    type Rows = Unit;
+impl Population for OltpTables {
+    type Rows = OltpUnit;
 
     fn identity(&self) -> String {
         self.identity.clone()
@@ -148,7 +148,7 @@ impl Population for Rows {
         vec![(self.tables[table], format!("id BETWEEN {first} AND {last}"))]
     }
 
-    fn fill(&self, unit: usize, rows: &mut Unit) {
+    fn fill(&self, unit: usize, rows: &mut OltpUnit) {
         let (table, first, last) = self.span(unit);
         let mut random = Random::derive(self.seed, "sbtest", &[table as u64, unit as u64]);
         rows.batch.clear();
@@ -167,7 +167,7 @@ impl Population for Rows {
         }
     }
 
-    fn batch<'a>(&self, rows: &'a Unit, _position: usize) -> &'a Batch {
+    fn batch<'a>(&self, rows: &'a OltpUnit, _position: usize) -> &'a Batch {
         &rows.batch
     }
 }

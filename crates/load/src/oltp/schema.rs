@@ -2,7 +2,7 @@
 
 use fairtrial_protocol::oltp::Layout;
 
-use crate::driver::Access;
+use crate::driver::AccessMode;
 use crate::driver::dialect::{Dialect, Type};
 use crate::driver::table::{Column, Table};
 
@@ -90,9 +90,9 @@ pub fn new_row(dialect: Dialect) -> (&'static str, &'static str) {
 }
 
 /// How a transaction that only reads begins: plainly, as sysbench begins it, where beginning plainly takes no lock.
-pub fn reading(dialect: Dialect) -> Access {
+pub fn reading(dialect: Dialect) -> AccessMode {
     match dialect {
-        Dialect::Mysql | Dialect::Postgres => Access::ReadWrite,
-        Dialect::Sqlite => Access::ReadOnly,
+        Dialect::Mysql | Dialect::Postgres => AccessMode::ReadWrite,
+        Dialect::Sqlite => AccessMode::ReadOnly,
     }
 }

@@ -6,7 +6,7 @@ use super::schema;
 
 /// A statement that is the same for every table but for its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Statement {
+pub enum TableStatement {
     /// A row by its key.
     PointSelect,
     /// Rows of a range.
@@ -31,7 +31,7 @@ pub enum Statement {
     RandomRanges,
 }
 
-impl Statement {
+impl TableStatement {
     /// All, in the order of their numbers.
     pub const ALL: [Self; 11] = [
         Self::PointSelect,
@@ -107,17 +107,17 @@ impl Statement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     /// One statement.
-    Once(Statement),
+    Once(TableStatement),
     /// A deletion and an insertion of the same key.
     Replace,
 }
 
 impl Act {
     /// Its statements.
-    pub fn statements(self) -> Vec<Statement> {
+    pub fn statements(self) -> Vec<TableStatement> {
         match self {
             Self::Once(statement) => vec![statement],
-            Self::Replace => vec![Statement::Delete, Statement::Insert],
+            Self::Replace => vec![TableStatement::Delete, TableStatement::Insert],
         }
     }
 }
@@ -127,27 +127,29 @@ impl Act {
 pub fn groups(profile: Profile, mix: &Mix) -> Vec<(Act, u32)> {
     let once = |statement, count| (Act::Once(statement), count);
     let reads = [
-        once(Statement::PointSelect, mix.point_selects),
-        once(Statement::SimpleRange, mix.simple_ranges),
-        once(Statement::SumRange, mix.sum_ranges),
-        once(Statement::OrderRange, mix.order_ranges),
-        once(Statement::DistinctRange, mix.distinct_ranges),
+        once(TableStatement::PointSelect, mix.point_selects),
+        once(TableStatement::SimpleRange, mix.simple_ranges),
+        once(TableStatement::SumRange, mix.sum_ranges),
+        once(TableStatement::OrderRange, mix.order_ranges),
+        once(TableStatement::DistinctRange, mix.distinct_ranges),
     ];
     let writes = [
-        once(Statement::IndexUpdate, mix.index_updates),
-        once(Statement::NonIndexUpdate, mix.non_index_updates),
+        once(TableStatement::IndexUpdate, mix.index_updates),
+        once(TableStatement::NonIndexUpdate, mix.non_index_updates),
         (Act::Replace, mix.delete_inserts),
     ];
     let mut groups = match profile {
-        Profile::PointSelect => vec![once(Statement::PointSelect, 1)],
+        Profile::PointSelect => vec![once(TableStatement::PointSelect, 1)],
         Profile::ReadOnly => reads.into(),
         Profile::WriteOnly => writes.into(),
         Profile::ReadWrite => reads.into_iter().chain(writes).collect(),
-        Profile::UpdateIndex => vec![once(Statement::IndexUpdate, mix.index_updates)],
-        Profile::UpdateNonIndex => vec![once(Statement::NonIndexUpdate, mix.non_index_updates)],
-        Profile::Delete => vec![once(Statement::Delete, 1)],
-        Profile::SelectRandomPoints => vec![once(Statement::RandomPoints, 1)],
-        Profile::SelectRandomRanges => vec![once(Statement::RandomRanges, 1)],
+        Profile::UpdateIndex => vec![once(TableStatement::IndexUpdate, mix.index_updates)],
+        Profile::UpdateNonIndex => {
+            vec![once(TableStatement::NonIndexUpdate, mix.non_index_updates)]
+        }
+        Profile::Delete => vec![once(TableStatement::Delete, 1)],
+        Profile::SelectRandomPoints => vec![once(TableStatement::RandomPoints, 1)],
+        Profile::SelectRandomRanges => vec![once(TableStatement::RandomRanges, 1)],
         Profile::Insert | Profile::BulkInsert => Vec::new(),
     };
     groups.retain(|(_, count)| *count > 0);

@@ -10,34 +10,34 @@ use fairtrial_protocol::oltp::{Profile, Protocol};
 use self::statement::{bulk, write_values};
 use super::content::{C_GROUPS, PAD_GROUPS, groups};
 use super::keys::Keys;
-use super::plan::Plan;
+use super::plan::OltpPlan;
 use super::schema;
-use super::statements::{Act, Statement};
+use super::statements::{Act, TableStatement};
 use crate::driver::connection::send;
 use crate::driver::dialect::Dialect;
-use crate::driver::pipeline::{Pipeline, Request};
-use crate::driver::{Access, Connection, DriverError, Value};
+use crate::driver::pipeline::{BoundStatement, Pipeline};
+use crate::driver::{AccessMode, Connection, DriverError, Value};
 use crate::random::Random;
-use crate::workload::{Counts, Ended, User};
+use crate::workload::{Counts, TransactionEnd, User};
 
 /// A statement of a transaction, its values drawn.
 #[derive(Clone, Debug)]
-struct Step {
-    statement: Statement,
+struct StatementCall {
+    statement: TableStatement,
     table: u32,
     values: Range<usize>,
 }
 
 /// A value: a number, or a piece of the user's text.
 #[derive(Clone, Debug)]
-enum Drawn {
+enum DrawnValue {
     Integer(i64),
     Text(Range<usize>),
 }
 
 /// One virtual user.
 pub struct OltpUser {
-    plan: Arc<Plan>,
+    plan: Arc<OltpPlan>,
     dialect: Dialect,
     /// Values of the indexed column that are this user's part of the table.
     part: Keys,
@@ -47,15 +47,15 @@ pub struct OltpUser {
     bulk_rows: u64,
     inputs: Random,
     waits: Random,
-    steps: Vec<Step>,
-    values: Vec<Drawn>,
+    steps: Vec<StatementCall>,
+    values: Vec<DrawnValue>,
     text: String,
     /// A statement of the profiles that write their own.
     sql: String,
-    drawn: Tally,
+    drawn: UserCounts,
 }
 
-impl Drawn {
+impl DrawnValue {
     /// The value, a piece of `text` if it is one.
     fn value<'a>(&self, text: &'a str) -> Value<'a> {
         match self {
@@ -67,9 +67,9 @@ impl Drawn {
 
 /// Counts of one user.
 #[derive(Debug, Default)]
-struct Tally {
+struct UserCounts {
     transactions: u64,
-    sent: [u64; Statement::ALL.len()],
+    sent: [u64; TableStatement::ALL.len()],
     rows_read: u64,
     rows_changed: u64,
     bulk_rows: u64,
@@ -78,7 +78,7 @@ struct Tally {
 
 impl OltpUser {
     /// The user with this number, counted from 0.
-    pub fn new(plan: Arc<Plan>, number: u32, dialect: Dialect) -> Self {
+    pub fn new(plan: Arc<OltpPlan>, number: u32, dialect: Dialect) -> Self {
         let size = i64::from(plan.table_size);
         let users = i64::from(plan.users);
         let user = i64::from(number);
@@ -96,7 +96,7 @@ impl OltpUser {
             values: Vec::new(),
             text: String::new(),
             sql: String::new(),
-            drawn: Tally::default(),
+            drawn: UserCounts::default(),
             plan,
             dialect,
         }
@@ -115,31 +115,33 @@ impl OltpUser {
         }
     }
 
-    fn draw(&mut self, statement: Statement, table: u32) {
+    fn draw(&mut self, statement: TableStatement, table: u32) {
         let first = self.values.len();
         let mix = self.plan.mix;
         match statement {
-            Statement::PointSelect | Statement::IndexUpdate | Statement::Delete => self.draw_key(),
-            Statement::SimpleRange
-            | Statement::SumRange
-            | Statement::OrderRange
-            | Statement::DistinctRange => {
+            TableStatement::PointSelect | TableStatement::IndexUpdate | TableStatement::Delete => {
+                self.draw_key();
+            }
+            TableStatement::SimpleRange
+            | TableStatement::SumRange
+            | TableStatement::OrderRange
+            | TableStatement::DistinctRange => {
                 let key = self.plan.keys.draw(&mut self.inputs);
                 self.number(key);
                 self.number(key + i64::from(mix.range_size) - 1);
             }
-            Statement::NonIndexUpdate => {
+            TableStatement::NonIndexUpdate => {
                 self.draw_text(C_GROUPS);
                 self.draw_key();
             }
-            Statement::Insert => {}
-            Statement::RandomPoints => {
+            TableStatement::Insert => {}
+            TableStatement::RandomPoints => {
                 for _ in 0..mix.random_points {
                     let value = self.part.draw(&mut self.inputs);
                     self.number(value);
                 }
             }
-            Statement::RandomRanges => {
+            TableStatement::RandomRanges => {
                 for _ in 0..mix.random_ranges {
                     let value = self.part.draw(&mut self.inputs);
                     self.number(value);
@@ -155,13 +157,13 @@ impl OltpUser {
         let first = self.values.len();
         let key = self.plan.keys.draw(&mut self.inputs);
         self.number(key);
-        self.step(Statement::Delete, table, first);
+        self.step(TableStatement::Delete, table, first);
         let first = self.values.len();
         self.number(key);
         self.draw_key();
         self.draw_text(C_GROUPS);
         self.draw_text(PAD_GROUPS);
-        self.step(Statement::Insert, table, first);
+        self.step(TableStatement::Insert, table, first);
     }
 
     /// A row whose key the system gives. sysbench sends it as text in either protocol, and so does this.
@@ -190,18 +192,18 @@ impl OltpUser {
     }
 
     fn number(&mut self, number: i64) {
-        self.values.push(Drawn::Integer(number));
+        self.values.push(DrawnValue::Integer(number));
     }
 
     fn draw_text(&mut self, count: usize) {
         let start = self.text.len();
         groups(&mut self.inputs, count, &mut self.text);
-        self.values.push(Drawn::Text(start..self.text.len()));
+        self.values.push(DrawnValue::Text(start..self.text.len()));
     }
 
-    fn step(&mut self, statement: Statement, table: u32, first: usize) {
+    fn step(&mut self, statement: TableStatement, table: u32, first: usize) {
         let values = first..self.values.len();
-        self.steps.push(Step {
+        self.steps.push(StatementCall {
             statement,
             table,
             values,
@@ -241,15 +243,15 @@ impl OltpUser {
     async fn send_together<C: Connection>(
         &mut self,
         connection: &mut C,
-        begin: Option<Access>,
+        begin: Option<AccessMode>,
     ) -> Result<(), DriverError> {
         let values = self.values.iter().map(|drawn| drawn.value(&self.text));
         let values: Vec<Value<'_>> = values.collect();
-        let request = |step: &Step| Request {
+        let request = |step: &StatementCall| BoundStatement {
             statement: self.plan.statement(step.statement, step.table),
             values: &values[step.values.clone()],
         };
-        let requests: Vec<Request<'_>> = self.steps.iter().map(request).collect();
+        let requests: Vec<BoundStatement<'_>> = self.steps.iter().map(request).collect();
         let together = Pipeline {
             begin,
             requests: &requests,
@@ -265,8 +267,8 @@ impl OltpUser {
     }
 }
 
-impl Tally {
-    fn touched(&mut self, statement: Statement, rows: u64) {
+impl UserCounts {
+    fn touched(&mut self, statement: TableStatement, rows: u64) {
         if statement.reads() {
             self.rows_read += rows;
         } else {
@@ -308,18 +310,18 @@ impl User for OltpUser {
     async fn transaction<C: Connection>(
         &mut self,
         connection: &mut C,
-    ) -> Result<Ended, DriverError> {
+    ) -> Result<TransactionEnd, DriverError> {
         if self.steps.is_empty() {
             connection.text(&self.sql).await?;
-            return Ok(Ended::Committed);
+            return Ok(TransactionEnd::Committed);
         }
         let begin = self.plan.in_transaction.then(|| match self.plan.profile {
             Profile::ReadOnly => schema::reading(self.dialect),
-            _ => Access::ReadWrite,
+            _ => AccessMode::ReadWrite,
         });
         if self.plan.pipelining {
             self.send_together(connection, begin).await?;
-            return Ok(Ended::Committed);
+            return Ok(TransactionEnd::Committed);
         }
         if let Some(access) = begin {
             connection.begin(access).await?;
@@ -330,7 +332,7 @@ impl User for OltpUser {
         if self.plan.in_transaction {
             connection.commit().await?;
         }
-        Ok(Ended::Committed)
+        Ok(TransactionEnd::Committed)
     }
 
     fn spread(&mut self) -> f64 {
@@ -343,13 +345,13 @@ impl User for OltpUser {
             ("rows_read", self.drawn.rows_read),
             ("rows_changed", self.drawn.rows_changed),
         ]);
-        for (statement, sent) in Statement::ALL.iter().zip(self.drawn.sent) {
+        for (statement, sent) in TableStatement::ALL.iter().zip(self.drawn.sent) {
             if sent > 0 {
                 counts.insert(statement.name(), sent);
             }
         }
         if self.drawn.own_inserts > 0 {
-            counts.insert(Statement::Insert.name(), self.drawn.own_inserts);
+            counts.insert(TableStatement::Insert.name(), self.drawn.own_inserts);
         }
         if self.drawn.bulk_rows > 0 {
             counts.insert("bulk_rows", self.drawn.bulk_rows);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use fairtrial_protocol::oltp::{Mix, OltpDrive, Profile, Protocol};
 
 use super::keys::{self, Keys};
-use super::plan::Plan;
+use super::plan::OltpPlan;
 use super::population::validate;
 use super::schema;
-use super::statements::{Statement, groups, in_transaction};
+use super::statements::{TableStatement, groups, in_transaction};
 use super::user::OltpUser;
 use crate::driver::dialect::Dialect;
 use crate::driver::pipeline;
@@ -21,7 +21,7 @@ const STATEMENTS_LIMIT: u32 = 10_000;
 
 /// What all users of a drive share.
 pub struct Oltp {
-    plan: Arc<Plan>,
+    plan: Arc<OltpPlan>,
     types: [&'static str; 1],
 }
 
@@ -34,7 +34,7 @@ impl Oltp {
         check_mix(parameters)?;
         check_pipelining(parameters)?;
         let groups = groups(profile, &mix);
-        let mut prepared: Vec<Statement> = Vec::new();
+        let mut prepared: Vec<TableStatement> = Vec::new();
         if parameters.protocol == Protocol::Prepared {
             prepared = groups
                 .iter()
@@ -42,7 +42,7 @@ impl Oltp {
                 .collect();
         }
         let last = parameters.table_size.into();
-        let plan = Plan {
+        let plan = OltpPlan {
             profile,
             groups,
             mix,
@@ -168,7 +168,7 @@ impl Workload for Oltp {
 
     fn statements(&self, dialect: Dialect) -> Vec<String> {
         let plan = &self.plan;
-        let of = |statement: &Statement| {
+        let of = |statement: &TableStatement| {
             let statement = *statement;
             (1..=plan.tables)
                 .map(move |table| dialect.render(&statement.template(table, &plan.mix)))
@@ -185,24 +185,19 @@ impl Workload for Oltp {
         let mut last_keys = Vec::with_capacity(self.plan.tables as usize);
         for table in 1..=self.plan.tables {
             let name = schema::name(table);
-            let answer = connection
-                .text(&format!("SELECT MAX(id) FROM {name}"))
-                .await;
-            let rows = answer
+            let last_key = connection
+                .number(&format!("SELECT MAX(id) FROM {name}"))
+                .await
                 .map_err(|source| missing(source, &name, self.plan.tables))?
-                .rows;
-            let found = rows
-                .first()
-                .and_then(|row| row.first()?.as_ref()?.parse().ok())
                 .unwrap_or_default();
-            if !self.plan.fits(found) {
+            if !self.plan.fits(last_key) {
                 return Err(Unfit::Tables(LoadError::Scale {
-                    asked: self.plan.table_size.into(),
-                    found,
+                    expected: self.plan.table_size.into(),
+                    count: last_key,
                     unit: format!("rows in {name}"),
                 }));
             }
-            last_keys.push(found);
+            last_keys.push(last_key);
         }
         if let Some(plan) = Arc::get_mut(&mut self.plan) {
             plan.last_keys = last_keys;

@@ -68,14 +68,14 @@ pub fn of_endpoint<P: Population>(
     endpoint: &Endpoint,
     population: &P,
 ) -> Result<String, LoadError> {
-    endpoint::with(endpoint, Reading { population })
+    endpoint::with(endpoint, ContentJob { population })
 }
 
-struct Reading<'a, P> {
+struct ContentJob<'a, P> {
     population: &'a P,
 }
 
-impl<P: Population> Job for Reading<'_, P> {
+impl<P: Population> Job for ContentJob<'_, P> {
     type Output = Result<String, LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {

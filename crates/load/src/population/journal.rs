@@ -117,12 +117,12 @@ fn read<P: Population>(population: &P, content: &str) -> Option<Vec<Digest>> {
 }
 
 fn bytes(text: &str) -> Option<[u8; 32]> {
-    let mut found = [0; 32];
-    (text.len() == 2 * found.len()).then_some(())?;
-    for (index, byte) in found.iter_mut().enumerate() {
+    let mut bytes = [0; 32];
+    (text.len() == 2 * bytes.len()).then_some(())?;
+    for (index, byte) in bytes.iter_mut().enumerate() {
         *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
     }
-    Some(found)
+    Some(bytes)
 }
 
 #[cfg(test)]

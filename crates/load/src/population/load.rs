@@ -15,7 +15,7 @@ use super::content::{self, Digest};
 use super::journal::{self, Done};
 use super::pace::Pace;
 use crate::driver::endpoint::{self, Job};
-use crate::driver::{Access, Connection, Driver, DriverError};
+use crate::driver::{AccessMode, Connection, Driver, DriverError};
 use crate::error::LoadError;
 use crate::progress;
 
@@ -32,7 +32,7 @@ pub fn load<P: Population>(
     }
     endpoint::with(
         endpoint,
-        Loading {
+        LoadJob {
             population,
             threads: threads as usize,
             progress,
@@ -40,14 +40,14 @@ pub fn load<P: Population>(
     )
 }
 
-struct Loading<'a, P> {
+struct LoadJob<'a, P> {
     population: &'a P,
     threads: usize,
     progress: &'a mut dyn Write,
 }
 
 /// What threads share: the units that are missing and which of them is next.
-struct Plan<'a, P> {
+struct UnitQueue<'a, P> {
     population: &'a P,
     missing: Vec<usize>,
     next: AtomicUsize,
@@ -56,7 +56,7 @@ struct Plan<'a, P> {
 /// A unit is in: its position and its digests; or why a thread gave up.
 type Report = Result<(usize, Vec<Digest>), DriverError>;
 
-impl<P: Population> Job for Loading<'_, P> {
+impl<P: Population> Job for LoadJob<'_, P> {
     type Output = Result<Loaded, LoadError>;
 
     fn run<D: Driver>(self, driver: D) -> Self::Output {
@@ -65,17 +65,17 @@ impl<P: Population> Job for Loading<'_, P> {
             move |source| LoadError::Statement { doing, source }
         };
         let population = self.population;
-        let found = if population.resumes() {
+        let journal = if population.resumes() {
             blocking(&driver, journal::find(&driver, population))?
         } else {
             None
         };
-        if found.is_none() {
+        if journal.is_none() {
             let created = blocking(&driver, create(&driver, population))?;
             created.map_err(failed("creating the tables"))?;
         }
-        let done = found.unwrap_or_default();
-        let plan = Plan {
+        let done = journal.unwrap_or_default();
+        let plan = UnitQueue {
             population,
             missing: (0..population.units())
                 .filter(|unit| !done.contains_key(unit))
@@ -138,7 +138,7 @@ async fn finish<D: Driver, P: Population>(driver: &D, population: &P) -> Result<
 /// Fills all units that are not done on `threads` connections; the digests come back in the units' order.
 fn fill<D: Driver, P: Population>(
     driver: &D,
-    plan: &Plan<'_, P>,
+    plan: &UnitQueue<'_, P>,
     (threads, done): (usize, Done),
     out: &mut dyn Write,
 ) -> Result<Result<Vec<Vec<Digest>>, DriverError>, LoadError> {
@@ -168,7 +168,7 @@ fn fill<D: Driver, P: Population>(
         for (position, unit) in done {
             digests[position] = unit;
         }
-        let mut told = pace.done();
+        let mut reported = pace.done();
         for report in reports {
             match report {
                 Ok((position, unit)) => {
@@ -181,8 +181,8 @@ fn fill<D: Driver, P: Population>(
                     return Ok(Err(error));
                 }
             }
-            if pace.done() - told >= plan.population.tell_every() {
-                told = pace.done();
+            if pace.done() - reported >= plan.population.tell_every() {
+                reported = pace.done();
                 progress::say(out, &pace.progress())?;
             }
         }
@@ -197,7 +197,7 @@ fn rows_of(digests: &[Digest]) -> u64 {
 
 async fn work<D: Driver, P: Population>(
     driver: &D,
-    plan: &Plan<'_, P>,
+    plan: &UnitQueue<'_, P>,
     report: &mpsc::Sender<Report>,
 ) -> Result<(), DriverError> {
     let mut connection = driver.load_connection().await?;
@@ -216,7 +216,7 @@ async fn work<D: Driver, P: Population>(
             .iter()
             .map(|(table, batch)| content::of_batch(table, batch))
             .collect();
-        connection.begin(Access::ReadWrite).await?;
+        connection.begin(AccessMode::ReadWrite).await?;
         match connection.text(&journal::enter(unit, &digests)).await {
             Ok(_) => {
                 for (table, batch) in batches {

@@ -25,14 +25,14 @@ pub struct Load {
 }
 
 /// Keeps a loop's account.
-pub struct Account {
+pub struct LoopAccount {
     load: Load,
     began_ns: i64,
     busy_before_ns: i64,
     left_ns: i64,
 }
 
-impl Account {
+impl LoopAccount {
     /// Begins, on the loop's thread.
     pub fn new(interface: Interface) -> Self {
         let load = Load {
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn time_is_either_idle_or_busy() {
-        let account = Account::new(Interface::Epoll);
+        let account = LoopAccount::new(Interface::Epoll);
         thread::sleep(Duration::from_millis(30));
         let resting = account.load();
         while on_processor_ns() < account.busy_before_ns + 30_000_000 {}
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_longest_turn_and_the_latest_timer_are_kept() {
-        let mut account = Account::new(Interface::Epoll);
+        let mut account = LoopAccount::new(Interface::Epoll);
         for (before_ns, now_ns) in [(100, 150), (170, 200), (290, 300)] {
             account.waited(before_ns, now_ns);
         }

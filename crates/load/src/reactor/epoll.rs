@@ -35,7 +35,7 @@ const ENDED: epoll::EventFlags = epoll::EventFlags::RDHUP
 pub struct Epoll {
     queue: OwnedFd,
     timer: OwnedFd,
-    slots: Vec<Slot>,
+    slots: Vec<EpollSocket>,
     free: Vec<usize>,
     events: Vec<epoll::Event>,
 }
@@ -43,7 +43,7 @@ pub struct Epoll {
 /// One socket. At most one task waits for it, in one direction.
 #[derive(Default)]
 #[allow(clippy::struct_excessive_bools)] // the kernel's flags, which hold side by side
-struct Slot {
+struct EpollSocket {
     waker: Option<Waker>,
     is_waited_for: bool,
     is_late: bool,
@@ -76,7 +76,7 @@ impl Epoll {
     /// Takes a socket in; returns its slot.
     pub fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(EpollSocket::default());
             self.slots.len() - 1
         });
         epoll::add(&self.queue, socket, data(slot), READING)?;
@@ -87,7 +87,7 @@ impl Epoll {
     pub fn remove(&mut self, slot: usize, socket: BorrowedFd<'_>) {
         // Fails only for a socket that the kernel has forgotten already.
         let _ = epoll::delete(&self.queue, socket);
-        self.slots[slot] = Slot::default();
+        self.slots[slot] = EpollSocket::default();
         self.free.push(slot);
     }
 
@@ -181,7 +181,7 @@ impl Epoll {
     }
 }
 
-impl Slot {
+impl EpollSocket {
     fn wake(&self) {
         if self.is_waited_for
             && let Some(waker) = &self.waker

@@ -27,9 +27,9 @@ use fairtrial_protocol::clock::monotonic_ns;
 pub use clock::Load;
 pub use fairtrial_protocol::load::Interface;
 pub use socket::{Address, Socket};
-pub use stream::{Stream, tls_config};
+pub use stream::{ByteStream, tls_config};
 
-use self::clock::Account;
+use self::clock::LoopAccount;
 use self::poller::Poller;
 use self::tasks::Tasks;
 use self::timers::Timers;
@@ -43,20 +43,20 @@ const STOP_LATENCY_NS: i64 = 20_000_000;
 const SWEEP_NS: i64 = 100_000_000;
 
 thread_local! {
-    static HERE: RefCell<Option<Rc<Shared>>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<Rc<LoopState>>> = const { RefCell::new(None) };
 }
 
 /// What sockets and timers of one thread share with its loop.
-struct Shared {
+struct LoopState {
     poller: RefCell<Poller>,
     interface: Interface,
     timers: RefCell<Timers>,
-    account: RefCell<Account>,
+    account: RefCell<LoopAccount>,
     /// When the loop last looked: exact enough for deadlines of seconds, and read for every statement.
     looked_ns: Cell<i64>,
 }
 
-impl Shared {
+impl LoopState {
     /// Of the loop that runs on this thread.
     fn here() -> Rc<Self> {
         HERE.with_borrow(|here| {
@@ -74,9 +74,9 @@ impl Shared {
 }
 
 /// Puts the thread's former loop back, whatever ends this one.
-struct Entered(Option<Rc<Shared>>);
+struct FormerLoop(Option<Rc<LoopState>>);
 
-impl Drop for Entered {
+impl Drop for FormerLoop {
     fn drop(&mut self) {
         let former = self.0.take();
         HERE.with_borrow_mut(|here| *here = former);
@@ -85,9 +85,9 @@ impl Drop for Entered {
 
 /// A loop that runs on this thread, until it is dropped.
 struct Loop {
-    shared: Rc<Shared>,
+    shared: Rc<LoopState>,
     swept_ns: i64,
-    _entered: Entered,
+    _entered: FormerLoop,
 }
 
 impl Loop {
@@ -97,9 +97,9 @@ impl Loop {
             Interface::Blocking => interface, // its poller serves what is not a receive
             Interface::Epoll | Interface::IoUring => poller.interface(),
         };
-        let shared = Rc::new(Shared {
+        let shared = Rc::new(LoopState {
             interface,
-            account: RefCell::new(Account::new(interface)),
+            account: RefCell::new(LoopAccount::new(interface)),
             poller: RefCell::new(poller),
             timers: RefCell::default(),
             looked_ns: monotonic_ns().into(),
@@ -108,7 +108,7 @@ impl Loop {
         Ok(Self {
             shared,
             swept_ns: monotonic_ns(),
-            _entered: Entered(former),
+            _entered: FormerLoop(former),
         })
     }
 
@@ -207,7 +207,7 @@ pub async fn pause(duration: Duration, stop: &Stop) {
 
 /// Waits; a stop ends it early.
 async fn sleep(duration: Duration) {
-    let shared = Shared::here();
+    let shared = LoopState::here();
     let after_ns = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     let deadline_ns = monotonic_ns().saturating_add(after_ns);
     Sleep {
@@ -219,7 +219,7 @@ async fn sleep(duration: Duration) {
 }
 
 struct Sleep {
-    shared: Rc<Shared>,
+    shared: Rc<LoopState>,
     deadline_ns: i64,
     timer: Option<u64>,
 }

@@ -34,7 +34,7 @@ const SEND: u64 = 1 << 63;
 /// The sockets of one loop.
 pub struct Ring {
     queues: Queues,
-    slots: Vec<Slot>,
+    slots: Vec<RingSocket>,
     free: Vec<usize>,
     /// Slots whose buffers the kernel may use.
     lent: usize,
@@ -42,9 +42,9 @@ pub struct Ring {
 
 /// One socket. At most one task waits for it.
 #[derive(Default)]
-struct Slot {
+struct RingSocket {
     file: Option<Rc<OwnedFd>>,
-    state: State,
+    state: ReceiveState,
     waker: Option<Waker>,
     is_late: bool,
     deadline_ns: i64,
@@ -60,7 +60,7 @@ struct Slot {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum ReceiveState {
     #[default]
     Idle,
     /// The kernel has the buffers.
@@ -93,7 +93,7 @@ impl Ring {
     /// Takes a socket in; returns its slot.
     pub fn add(&mut self, file: &Rc<OwnedFd>) -> usize {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+            self.slots.push(RingSocket::default());
             self.slots.len() - 1
         });
         self.slots[slot].file = Some(Rc::clone(file));
@@ -104,13 +104,13 @@ impl Ring {
     pub fn remove(&mut self, slot: usize) {
         let state = &mut self.slots[slot];
         let Some(file) = &state.file else { return };
-        if matches!(state.state, State::Idle | State::Ended(_)) {
+        if matches!(state.state, ReceiveState::Idle | ReceiveState::Ended(_)) {
             // A good-bye: nobody is left to hear that it failed.
             let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
             if !state.outgoing.is_empty() {
                 let _ = rustix::net::send(file, &state.outgoing, flags);
             }
-            *state = Slot::default();
+            *state = RingSocket::default();
             self.free.push(slot);
         } else {
             end(file);
@@ -122,7 +122,7 @@ impl Ring {
     /// before these.
     pub fn pend(&mut self, slot: usize, bytes: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let state = &mut self.slots[slot];
-        if state.state != State::Idle {
+        if state.state != ReceiveState::Idle {
             return Err(abandoned());
         }
         if state.outgoing.len() + bytes.len() > PENDING_BYTES {
@@ -142,19 +142,19 @@ impl Ring {
     ) -> Poll<io::Result<usize>> {
         let state = &mut self.slots[slot];
         match state.state {
-            State::Idle => {
+            ReceiveState::Idle => {
                 state.incoming = std::mem::take(buffer);
-                state.wait(State::Receiving, waker, deadline_ns);
+                state.wait(ReceiveState::Receiving, waker, deadline_ns);
                 self.lent += 1;
                 match self.exchange(slot) {
                     Ok(()) => Poll::Pending,
                     Err(error) => Poll::Ready(Err(error)),
                 }
             }
-            State::Receiving => state.wait_on(waker),
-            State::Polling => Poll::Ready(Err(abandoned())),
-            State::Ended(result) => {
-                state.state = State::Idle;
+            ReceiveState::Receiving => state.wait_on(waker),
+            ReceiveState::Polling => Poll::Ready(Err(abandoned())),
+            ReceiveState::Ended(result) => {
+                state.state = ReceiveState::Idle;
                 *buffer = std::mem::take(&mut state.incoming);
                 Poll::Ready(outcome(result))
             }
@@ -200,7 +200,7 @@ impl Ring {
     ) -> Poll<io::Result<()>> {
         let state = &mut self.slots[slot];
         match state.state {
-            State::Idle => {
+            ReceiveState::Idle => {
                 let Some(file) = &state.file else {
                     return Poll::Ready(Err(abandoned()));
                 };
@@ -214,16 +214,16 @@ impl Ring {
                 )
                 .build()
                 .user_data(slot as u64);
-                state.wait(State::Polling, waker, deadline_ns);
+                state.wait(ReceiveState::Polling, waker, deadline_ns);
                 match self.push(&[poll]) {
                     Ok(()) => Poll::Pending,
                     Err(error) => Poll::Ready(Err(error)),
                 }
             }
-            State::Polling => state.wait_on(waker),
-            State::Receiving => Poll::Ready(Err(abandoned())),
-            State::Ended(result) => {
-                state.state = State::Idle;
+            ReceiveState::Polling => state.wait_on(waker),
+            ReceiveState::Receiving => Poll::Ready(Err(abandoned())),
+            ReceiveState::Ended(result) => {
+                state.state = ReceiveState::Idle;
                 Poll::Ready(outcome(result).map(drop))
             }
         }
@@ -274,13 +274,13 @@ impl Ring {
                 result => result,
             };
             let state = &mut self.slots[slot];
-            if state.state == State::Receiving {
+            if state.state == ReceiveState::Receiving {
                 self.lent -= 1;
                 state.received(result, completion.flags());
             }
-            state.state = State::Ended(result);
+            state.state = ReceiveState::Ended(result);
             if state.is_dropped {
-                *state = Slot::default();
+                *state = RingSocket::default();
                 self.free.push(slot);
             } else {
                 state.wake();
@@ -292,7 +292,7 @@ impl Ring {
     /// Wakes whoever has waited past its deadline, to be told so.
     pub fn expire(&mut self, now_ns: i64) {
         for slot in &mut self.slots {
-            let waits = matches!(slot.state, State::Receiving | State::Polling);
+            let waits = matches!(slot.state, ReceiveState::Receiving | ReceiveState::Polling);
             if waits && slot.deadline_ns < now_ns {
                 slot.is_late = true;
                 slot.wake();
@@ -301,8 +301,8 @@ impl Ring {
     }
 }
 
-impl Slot {
-    fn wait(&mut self, state: State, waker: &Waker, deadline_ns: i64) {
+impl RingSocket {
+    fn wait(&mut self, state: ReceiveState, waker: &Waker, deadline_ns: i64) {
         self.state = state;
         self.deadline_ns = deadline_ns;
         self.is_late = false;
@@ -348,7 +348,7 @@ impl Drop for Ring {
     /// Waits until the kernel has let go of all buffers: ended sockets have nothing more to wait for.
     fn drop(&mut self) {
         for slot in &self.slots {
-            if let (State::Receiving, Some(file)) = (slot.state, &slot.file) {
+            if let (ReceiveState::Receiving, Some(file)) = (slot.state, &slot.file) {
                 end(file);
             }
         }

@@ -20,7 +20,7 @@ use rustix::net::{
 
 use super::direction::Direction;
 use super::poller::Poller;
-use super::{STOP_LATENCY_NS, Shared, sleep, turn};
+use super::{LoopState, STOP_LATENCY_NS, sleep, turn};
 
 /// A receive takes at least this much at once where that much has come.
 const RECEIVE_BYTES: usize = 4096;
@@ -58,7 +58,7 @@ impl fmt::Display for Address {
 pub struct Socket {
     file: Rc<OwnedFd>,
     slot: usize,
-    shared: Rc<Shared>,
+    shared: Rc<LoopState>,
     limit_ns: i64,
     /// Why nothing can be sent any more.
     closed: Option<io::Error>,
@@ -125,7 +125,7 @@ impl Socket {
 
     /// Joins the loop. Not before it connects: until then the kernel says that it has ended.
     fn watched(file: OwnedFd, limit_ns: i64) -> io::Result<Self> {
-        let shared = Shared::here();
+        let shared = LoopState::here();
         if shared.interface == Interface::Blocking {
             rustix::io::ioctl_fionbio(&file, false)?;
             for side in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {

@@ -16,22 +16,22 @@ use rustls::{
 use super::{Address, Socket};
 
 /// Plain or encrypted.
-pub enum Stream {
+pub enum ByteStream {
     /// As it is.
     Plain(Socket),
     /// Encrypted.
-    Tls(Box<Tls>),
+    Tls(Box<TlsStream>),
 }
 
 /// A TLS session over a socket.
-pub struct Tls {
+pub struct TlsStream {
     socket: Socket,
     session: ClientConnection,
     sealed: Vec<u8>,
     received: Vec<u8>,
 }
 
-impl Stream {
+impl ByteStream {
     /// Connects; each wait ends after `limit`.
     pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
         Socket::connect(address, limit).await.map(Self::Plain)
@@ -45,7 +45,7 @@ impl Stream {
         };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
-        let mut tls = Box::new(Tls {
+        let mut tls = Box::new(TlsStream {
             socket,
             session,
             sealed: Vec::new(),
@@ -101,7 +101,7 @@ impl Stream {
     }
 }
 
-impl Tls {
+impl TlsStream {
     async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             // The session takes a bounded amount before it must be sent.
@@ -155,7 +155,7 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for ByteStream {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Plain(_) => "Plain",
@@ -172,7 +172,7 @@ pub fn tls_config(authorities: Option<&str>) -> io::Result<Arc<ClientConfig>> {
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
     let Some(path) = authorities else {
-        let anyone = Arc::new(Anyone(provider));
+        let anyone = Arc::new(AnyCertificate(provider));
         let builder = builder.dangerous().with_custom_certificate_verifier(anyone);
         return Ok(Arc::new(builder.with_no_client_auth()));
     };
@@ -192,9 +192,9 @@ pub fn tls_config(authorities: Option<&str>) -> io::Result<Arc<ClientConfig>> {
 
 /// Takes any certificate: encryption is to be measured, and nobody is to be believed.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -12,26 +12,26 @@ use crate::shared::lock;
 pub struct Tasks<F> {
     every: Vec<Option<Task<F>>>,
     left: usize,
-    ready: Arc<Ready>,
+    ready: Arc<ReadyQueue>,
     turn: Vec<usize>,
 }
 
 struct Task<F> {
     future: Pin<Box<F>>,
     waker: Waker,
-    woken: Arc<Woken>,
+    woken: Arc<TaskWaker>,
 }
 
 #[derive(Default)]
-struct Ready(Mutex<Vec<usize>>);
+struct ReadyQueue(Mutex<Vec<usize>>);
 
-struct Woken {
+struct TaskWaker {
     task: usize,
     is_queued: AtomicBool,
-    ready: Arc<Ready>,
+    ready: Arc<ReadyQueue>,
 }
 
-impl Wake for Woken {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -47,12 +47,12 @@ impl Wake for Woken {
 impl<F: Future<Output = ()>> Tasks<F> {
     /// All of them ready to begin.
     pub fn new(futures: Vec<F>) -> Self {
-        let ready = Arc::<Ready>::default();
+        let ready = Arc::<ReadyQueue>::default();
         let every: Vec<_> = futures
             .into_iter()
             .enumerate()
             .map(|(task, future)| {
-                let woken = Arc::new(Woken {
+                let woken = Arc::new(TaskWaker {
                     task,
                     is_queued: false.into(),
                     ready: Arc::clone(&ready),

@@ -175,13 +175,13 @@ fn a_port_where_nobody_listens_refuses() {
 fn a_stop_ends_a_pause_and_an_abandoned_loop_ends_whatever_its_tasks_wait_for() {
     for interface in INTERFACES {
         let stop = Arc::new(Stop::default());
-        let told = Rc::new(Cell::new(false));
+        let finished = Rc::new(Cell::new(false));
         let (has_ended, ended) = std::sync::mpsc::channel();
         let task = {
-            let (stop, told) = (Arc::clone(&stop), Rc::clone(&told));
+            let (stop, finished) = (Arc::clone(&stop), Rc::clone(&finished));
             async move {
                 pause(LONG, &stop).await;
-                told.set(true);
+                finished.set(true);
                 has_ended.send(()).expect("someone waits");
                 std::future::pending::<()>().await;
             }
@@ -196,7 +196,7 @@ fn a_stop_ends_a_pause_and_an_abandoned_loop_ends_whatever_its_tasks_wait_for() 
             }
         });
         run_by(vec![task], &stop, interface).expect("a loop");
-        assert!(told.get());
+        assert!(finished.get());
         saying.join().expect("it spoke");
     }
 }
@@ -274,13 +274,13 @@ fn a_server_that_is_gone_is_told_whatever_was_sent_to_it() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("socket");
         let listener = UnixListener::bind(&path).expect("a socket");
-        let told = async {
+        let reader = async {
             let mut socket = Socket::connect(&Address::Socket(path), LONG).await?;
             drop(listener.accept()?);
             socket.send(b"is anybody there").await?;
             socket.receive(&mut Vec::new()).await
         };
-        let error = block_on_by(told, interface).expect("a loop");
+        let error = block_on_by(reader, interface).expect("a loop");
         assert_eq!(error.expect_err("gone").kind(), ErrorKind::BrokenPipe);
     }
 }
@@ -294,7 +294,7 @@ fn what_a_server_said_before_it_closed_is_received_before_its_end_is_told() {
             let path = directory.path().join("socket");
             let listener = UnixListener::bind(&path).expect("a socket");
             let mut said = Vec::new();
-            let told = async {
+            let reader = async {
                 let mut socket = Socket::connect(&Address::Socket(path), LONG).await?;
                 let (mut server, _) = listener.accept()?;
                 if leaves_unread {
@@ -307,8 +307,8 @@ fn what_a_server_said_before_it_closed_is_received_before_its_end_is_told() {
                     socket.receive(&mut said).await?;
                 }
             };
-            let told: io::Result<()> = block_on_by(told, interface).expect("a loop");
-            let kind = told.expect_err("gone").kind();
+            let reader: io::Result<()> = block_on_by(reader, interface).expect("a loop");
+            let kind = reader.expect_err("gone").kind();
             assert!(is_end(kind), "{interface:?}: {kind}");
             assert_eq!(said, b"I am leaving", "{interface:?}");
         }

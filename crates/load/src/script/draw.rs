@@ -16,7 +16,7 @@ const SPAN_LIMIT: u64 = 1 << 53;
 
 /// A source of values.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum ValueSource {
     /// Whole numbers.
     Integers(Keys),
     /// Decimals with this many digits behind the point.
@@ -36,12 +36,12 @@ pub enum Source {
 
 /// A value of the present transaction or row. It keeps its text's memory from one to the next.
 #[derive(Clone, Debug)]
-pub struct Slot {
+pub struct ValueBuffer {
     cell: Cell,
     spare: String,
 }
 
-impl Default for Slot {
+impl Default for ValueBuffer {
     fn default() -> Self {
         Self {
             cell: Cell::Null,
@@ -50,7 +50,7 @@ impl Default for Slot {
     }
 }
 
-impl Slot {
+impl ValueBuffer {
     /// The value, to be bound.
     pub fn value(&self) -> Value<'_> {
         self.cell.value()
@@ -74,7 +74,7 @@ impl Slot {
     }
 }
 
-impl Source {
+impl ValueSource {
     /// The source that a script asks for.
     pub fn new(draw: &Draw) -> Result<Self, LoadError> {
         Ok(match draw {
@@ -138,7 +138,7 @@ impl Source {
     }
 
     /// Draws the next value. `number` is what a sequence adds to its first.
-    pub fn draw(&self, random: &mut Random, number: i64, slot: &mut Slot) {
+    pub fn draw(&self, random: &mut Random, number: i64, slot: &mut ValueBuffer) {
         match self {
             Self::Integers(keys) => slot.set(Cell::Integer(keys.draw(random))),
             Self::Decimals(keys, scale) => slot.set(Cell::Decimal(Decimal {

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use fairtrial_protocol::script::{Scope, ScriptDrive, ScriptTransaction};
 
-use super::draw::{Source, sums};
+use super::draw::{ValueSource, sums};
 use super::{lasting, refused};
-use crate::driver::{Access, StatementId, pipeline};
+use crate::driver::{AccessMode, StatementId, pipeline};
 use crate::error::LoadError;
 
 /// What all users of a drive share.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ScriptPlan {
     /// The types of transactions, as many as `sums`.
-    pub transactions: Vec<Planned>,
+    pub transactions: Vec<TransactionPlan>,
     /// Weights up to each type's own.
     pub sums: Vec<f64>,
     /// How far sequences had come when this drive began: probes of a search use one database after the other.
@@ -30,21 +30,21 @@ pub struct Plan {
 
 /// One type of transaction.
 #[derive(Debug)]
-pub struct Planned {
+pub struct TransactionPlan {
     /// Its name in results.
     pub name: &'static str,
     /// What counts those that were drawn to end with a rollback.
     pub rollbacks: &'static str,
     /// How it begins; `None` if each statement is for itself.
-    pub access: Option<Access>,
+    pub access: Option<AccessMode>,
     /// Share of them that end with a rollback.
     pub rollback_share: f64,
     /// Where values come from: as many slots.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ValueSource>,
     /// Slots in all: drawn first, then taken from rows.
     pub slots: usize,
     /// What it does.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StatementPlan>,
     /// The same in the pieces it is sent in; one whose statements go one by one, if nothing is pipelined.
     pub pieces: Vec<Piece>,
 }
@@ -60,7 +60,7 @@ pub struct Piece {
 
 /// One statement.
 #[derive(Debug)]
-pub struct Step {
+pub struct StatementPlan {
     /// Its place among all statements.
     pub id: StatementId,
     /// Its text.
@@ -75,7 +75,7 @@ pub struct Step {
     pub gives_rows: bool,
 }
 
-impl Plan {
+impl ScriptPlan {
     /// The plan of a drive, whose sequences go on from `numbers`.
     pub fn new(parameters: &ScriptDrive, numbers: &Arc<AtomicI64>) -> Result<Self, LoadError> {
         let weights = parameters.transactions.iter().map(|each| each.weight);
@@ -85,7 +85,7 @@ impl Plan {
             for transaction in &mut transactions {
                 transaction.pieces = pieces(transaction);
             }
-            if !transactions.iter().any(Planned::is_pipelined) {
+            if !transactions.iter().any(TransactionPlan::is_pipelined) {
                 return Err(LoadError::parameter(
                     "pipelining",
                     "no transaction has two statements that can be sent together",
@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-impl Planned {
+impl TransactionPlan {
     /// Whether anything of it goes out with something else.
     fn is_pipelined(&self) -> bool {
         let mut pieces = self.pieces.iter().filter(|piece| piece.is_pipelined);
@@ -119,7 +119,7 @@ const PIPELINED: [&str; 7] = [
 
 /// What can be sent together. A statement that later ones take values from goes alone; where each is for itself, so
 /// does none after one whose rows are counted, which must not run if they differ.
-fn pieces(transaction: &Planned) -> Vec<Piece> {
+fn pieces(transaction: &TransactionPlan) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut is_open = false;
     for (place, step) in transaction.steps.iter().enumerate() {
@@ -142,7 +142,7 @@ fn pieces(transaction: &Planned) -> Vec<Piece> {
 }
 
 /// The types of transactions; one at least.
-pub fn planned(transactions: &[ScriptTransaction]) -> Result<Vec<Planned>, LoadError> {
+pub fn planned(transactions: &[ScriptTransaction]) -> Result<Vec<TransactionPlan>, LoadError> {
     if transactions.is_empty() {
         return Err(refused("no transaction".into()));
     }
@@ -153,11 +153,11 @@ pub fn planned(transactions: &[ScriptTransaction]) -> Result<Vec<Planned>, LoadE
         .collect()
 }
 
-fn plan(transaction: &ScriptTransaction, next: &mut usize) -> Result<Planned, LoadError> {
+fn plan(transaction: &ScriptTransaction, next: &mut usize) -> Result<TransactionPlan, LoadError> {
     let name = &transaction.name;
     let access = match transaction.scope {
-        Scope::ReadWrite => Some(Access::ReadWrite),
-        Scope::ReadOnly => Some(Access::ReadOnly),
+        Scope::ReadWrite => Some(AccessMode::ReadWrite),
+        Scope::ReadOnly => Some(AccessMode::ReadOnly),
         Scope::None => None,
     };
     let share = transaction.rollback_share;
@@ -173,7 +173,7 @@ fn plan(transaction: &ScriptTransaction, next: &mut usize) -> Result<Planned, Lo
     let mut sources = Vec::with_capacity(transaction.parameters.len());
     for parameter in &transaction.parameters {
         names.push(&parameter.name);
-        sources.push(Source::new(&parameter.draw)?);
+        sources.push(ValueSource::new(&parameter.draw)?);
     }
     let mut steps = Vec::with_capacity(transaction.statements.len());
     for statement in &transaction.statements {
@@ -188,7 +188,7 @@ fn plan(transaction: &ScriptTransaction, next: &mut usize) -> Result<Planned, Lo
             .collect::<Result<_, _>>()?;
         let first = names.len();
         names.extend(statement.take.iter().map(String::as_str));
-        steps.push(Step {
+        steps.push(StatementPlan {
             id: StatementId(*next),
             sql: statement.sql.clone(),
             values,
@@ -198,7 +198,7 @@ fn plan(transaction: &ScriptTransaction, next: &mut usize) -> Result<Planned, Lo
         });
         *next += 1;
     }
-    Ok(Planned {
+    Ok(TransactionPlan {
         name: lasting(name),
         rollbacks: lasting(&format!("{name}.rollback")),
         access,

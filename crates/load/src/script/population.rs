@@ -2,7 +2,7 @@
 
 use fairtrial_protocol::script::{ScriptFill, ScriptLoad, ScriptParameter};
 
-use super::draw::{Slot, Source};
+use super::draw::{ValueBuffer, ValueSource};
 use super::{lasting, refused};
 use crate::driver::Value;
 use crate::driver::batch::Batch;
@@ -22,7 +22,7 @@ const TELL_EVERY: f64 = 50_000.0;
 const ROWS_LIMIT: u64 = 100_000_000_000;
 
 /// The tables of a script and a seed.
-pub struct Rows {
+pub struct ScriptTables {
     create: Vec<String>,
     finish: Vec<String>,
     fills: Vec<Fill>,
@@ -32,19 +32,19 @@ pub struct Rows {
 struct Fill {
     table: &'static Table,
     rows: u64,
-    sources: Vec<Source>,
+    sources: Vec<ValueSource>,
     /// The first of its units, among all tables'.
     first_unit: usize,
 }
 
-impl Rows {
+impl ScriptTables {
     /// The rows that these parameters ask for.
     pub fn new(parameters: &ScriptLoad) -> Result<Self, LoadError> {
         let mut fills = Vec::with_capacity(parameters.fill.len());
         let mut first_unit = 0;
-        for asked in &parameters.fill {
-            fills.push(fill(asked, first_unit)?);
-            first_unit += units(asked.rows);
+        for parameters in &parameters.fill {
+            fills.push(fill(parameters, first_unit)?);
+            first_unit += units(parameters.rows);
         }
         Ok(Self {
             create: parameters.create.clone(),
@@ -67,33 +67,33 @@ fn units(rows: u64) -> usize {
     usize::try_from(rows.div_ceil(ROWS_PER_UNIT)).unwrap_or(usize::MAX)
 }
 
-fn fill(asked: &ScriptFill, first_unit: usize) -> Result<Fill, LoadError> {
-    if !(1..=ROWS_LIMIT).contains(&asked.rows) || asked.columns.is_empty() {
-        let ScriptFill { table, rows, .. } = asked;
+fn fill(parameters: &ScriptFill, first_unit: usize) -> Result<Fill, LoadError> {
+    if !(1..=ROWS_LIMIT).contains(&parameters.rows) || parameters.columns.is_empty() {
+        let ScriptFill { table, rows, .. } = parameters;
         return Err(refused(format!(
             "{rows} rows of {table}, or without columns"
         )));
     }
     // Text on all systems, since rows travel as text to those that have decimals.
-    let source = |column: &ScriptParameter| Ok(Source::new(&column.draw)?.without_decimals());
-    let sources = asked.columns.iter().map(source);
+    let source = |column: &ScriptParameter| Ok(ValueSource::new(&column.draw)?.without_decimals());
+    let sources = parameters.columns.iter().map(source);
     // Types serve statements that create tables, and scripts bring their own.
     let column = |name: &str| Column {
         name: lasting(name),
         kind: Type::Variable(0),
         nullable: true,
     };
-    let columns: Vec<Column> = asked
+    let columns: Vec<Column> = parameters
         .columns
         .iter()
         .map(|each| column(&each.name))
         .collect();
     Ok(Fill {
-        rows: asked.rows,
+        rows: parameters.rows,
         sources: sources.collect::<Result<_, LoadError>>()?,
         first_unit,
         table: Box::leak(Box::new(Table {
-            name: lasting(&asked.table),
+            name: lasting(&parameters.table),
             columns: columns.leak(),
             primary_key: &[],
             indexes: &[],
@@ -103,13 +103,13 @@ fn fill(asked: &ScriptFill, first_unit: usize) -> Result<Fill, LoadError> {
 
 /// One unit's rows.
 #[derive(Default)]
-pub struct Unit {
+pub struct ScriptUnit {
     batch: Batch,
-    slots: Vec<Slot>,
+    slots: Vec<ValueBuffer>,
 }
 
-impl Population for Rows {
-    type Rows = Unit;
+impl Population for ScriptTables {
+    type Rows = ScriptUnit;
 
     fn identity(&self) -> String {
         format!("script, seed {}", self.seed)
@@ -151,22 +151,23 @@ impl Population for Rows {
         vec![(self.span(unit).0.table, "1 = 1".into())]
     }
 
-    fn fill(&self, unit: usize, rows: &mut Unit) {
+    fn fill(&self, unit: usize, rows: &mut ScriptUnit) {
         let (fill, first, end) = self.span(unit);
         let mut random = Random::derive(self.seed, fill.table.name, &[first]);
         rows.batch.clear();
-        rows.slots.resize_with(fill.sources.len(), Slot::default);
+        rows.slots
+            .resize_with(fill.sources.len(), ValueBuffer::default);
         for row in first..end {
             let number = i64::try_from(row).unwrap_or(i64::MAX);
             for (source, slot) in fill.sources.iter().zip(&mut rows.slots) {
                 source.draw(&mut random, number, slot);
             }
-            let values: Vec<Value<'_>> = rows.slots.iter().map(Slot::value).collect();
+            let values: Vec<Value<'_>> = rows.slots.iter().map(ValueBuffer::value).collect();
             rows.batch.push(&values);
         }
     }
 
-    fn batch<'a>(&self, rows: &'a Unit, _position: usize) -> &'a Batch {
+    fn batch<'a>(&self, rows: &'a ScriptUnit, _position: usize) -> &'a Batch {
         &rows.batch
     }
 }

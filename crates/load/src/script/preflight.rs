@@ -3,10 +3,10 @@
 use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::script::{Preflighted, Refused, ScriptPreflight};
 
-use super::draw::Source;
-use super::plan::{Planned, Step, planned};
+use super::draw::ValueSource;
+use super::plan::{StatementPlan, TransactionPlan, planned};
 use crate::driver::endpoint::{self, Job};
-use crate::driver::{Connection, Driver, DriverError, ErrorKind, Shape};
+use crate::driver::{Connection, Driver, DriverError, ErrorKind, StatementShape};
 use crate::error::LoadError;
 use crate::workload::Unfit;
 
@@ -14,29 +14,29 @@ use crate::workload::Unfit;
 pub fn preflight(parameters: &ScriptPreflight) -> Result<Preflighted, LoadError> {
     let transactions = planned(&parameters.transactions)?;
     let endpoint: &Endpoint = &parameters.endpoint;
-    endpoint::with(endpoint, Asking { transactions })
+    endpoint::with(endpoint, PreflightJob { transactions })
 }
 
-struct Asking {
-    transactions: Vec<Planned>,
+struct PreflightJob {
+    transactions: Vec<TransactionPlan>,
 }
 
-impl Job for Asking {
+impl Job for PreflightJob {
     type Output = Result<Preflighted, LoadError>;
 
     fn run<D: Driver>(mut self, driver: D) -> Self::Output {
-        let asked = driver.block_on(async {
+        let outcome = driver.block_on(async {
             let mut connection = driver.connect(&[]).await?;
             self.refused(&mut connection).await
         });
-        let refused = asked
+        let refused = outcome
             .map_err(LoadError::start("a reactor"))?
             .map_err(|source| driver.refused(source))?;
         Ok(Preflighted { refused })
     }
 }
 
-impl Asking {
+impl PreflightJob {
     async fn refused<C: Connection>(
         &mut self,
         connection: &mut C,
@@ -63,18 +63,18 @@ impl Asking {
 /// Looks at one statement, whose values are drawn from `sources` or taken from rows.
 pub async fn look<C: Connection>(
     connection: &mut C,
-    sources: &[Source],
-    step: &mut Step,
+    sources: &[ValueSource],
+    step: &mut StatementPlan,
 ) -> Result<(), DriverError> {
-    let Shape {
+    let StatementShape {
         parameters,
         integers,
         columns,
     } = connection.shape(&step.sql).await?;
     if parameters != step.values.len() {
-        let given = step.values.len();
+        let values = step.values.len();
         return Err(DriverError::unexpected(format!(
-            "the system finds {parameters} parameters where the script has {given}"
+            "the system finds {parameters} parameters where the script has {values}"
         )));
     }
     let drawn = |place: &usize| sources.get(step.values[*place]);

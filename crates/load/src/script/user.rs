@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::draw::{Slot, weighted};
-use super::plan::{Plan, Planned, Step};
+use super::draw::{ValueBuffer, weighted};
+use super::plan::{ScriptPlan, StatementPlan, TransactionPlan};
 use crate::driver::connection::send;
-use crate::driver::pipeline::{Pipeline, Request};
-use crate::driver::{Access, Connection, DriverError, Row, Value};
+use crate::driver::pipeline::{BoundStatement, Pipeline};
+use crate::driver::{AccessMode, Connection, DriverError, Row, Value};
 use crate::random::Random;
-use crate::workload::{Counts, Ended, User};
+use crate::workload::{Counts, TransactionEnd, User};
 
 /// Code of a statement that gave or touched another number of rows than the script expects.
 const ROWS_DIFFER: &str = "rows_differ";
 
 /// One virtual user.
 pub struct ScriptUser {
-    plan: Arc<Plan>,
+    plan: Arc<ScriptPlan>,
     number: u32,
     inputs: Random,
     waits: Random,
@@ -25,7 +25,7 @@ pub struct ScriptUser {
     /// Whether it ends with a rollback.
     is_rolled_back: bool,
     /// Its values: drawn ones, then those taken from rows.
-    slots: Vec<Slot>,
+    slots: Vec<ValueBuffer>,
     /// Transactions drawn so far, which keeps sequences apart.
     turns: i64,
     /// By type: how many began, and how many of them were drawn to be rolled back.
@@ -36,7 +36,7 @@ pub struct ScriptUser {
 
 impl ScriptUser {
     /// The user with this number, counted from 0.
-    pub fn new(plan: Arc<Plan>, number: u32) -> Self {
+    pub fn new(plan: Arc<ScriptPlan>, number: u32) -> Self {
         let most = plan.transactions.iter().map(|each| each.slots).max();
         Self {
             number,
@@ -44,7 +44,7 @@ impl ScriptUser {
             waits: Random::derive(plan.seed, "waits", &[number.into()]),
             kind: 0,
             is_rolled_back: false,
-            slots: vec![Slot::default(); most.unwrap_or_default()],
+            slots: vec![ValueBuffer::default(); most.unwrap_or_default()],
             turns: 0,
             begun: vec![(0, 0); plan.transactions.len()],
             rows_read: 0,
@@ -62,7 +62,7 @@ impl ScriptUser {
     async fn send<C: Connection>(
         &mut self,
         connection: &mut C,
-        step: &Step,
+        step: &StatementPlan,
     ) -> Result<(), DriverError> {
         let values = self.values(step);
         let mut first = None;
@@ -88,13 +88,13 @@ impl ScriptUser {
         Ok(())
     }
 
-    fn values(&self, step: &Step) -> Vec<Value<'_>> {
+    fn values(&self, step: &StatementPlan) -> Vec<Value<'_>> {
         let slots = step.values.iter();
         slots.map(|slot| self.slots[*slot].value()).collect()
     }
 
     /// Counts the rows of a statement, and says if they are not as many as there should be.
-    fn touched(&mut self, step: &Step, rows: u64) -> Result<(), DriverError> {
+    fn touched(&mut self, step: &StatementPlan, rows: u64) -> Result<(), DriverError> {
         if step.gives_rows {
             self.rows_read += rows;
         } else {
@@ -111,15 +111,18 @@ impl ScriptUser {
     async fn send_together<C: Connection>(
         &mut self,
         connection: &mut C,
-        steps: &[Step],
-        (begin, in_transaction, commit): (Option<Access>, bool, bool),
+        steps: &[StatementPlan],
+        (begin, in_transaction, commit): (Option<AccessMode>, bool, bool),
     ) -> Result<(), DriverError> {
         let values: Vec<Vec<Value<'_>>> = steps.iter().map(|step| self.values(step)).collect();
-        let requests = steps.iter().zip(&values).map(|(step, values)| Request {
-            statement: step.id,
-            values,
-        });
-        let requests: Vec<Request<'_>> = requests.collect();
+        let requests = steps
+            .iter()
+            .zip(&values)
+            .map(|(step, values)| BoundStatement {
+                statement: step.id,
+                values,
+            });
+        let requests: Vec<BoundStatement<'_>> = requests.collect();
         let together = Pipeline {
             begin,
             requests: &requests,
@@ -142,8 +145,8 @@ impl ScriptUser {
     async fn run<C: Connection>(
         &mut self,
         connection: &mut C,
-        planned: &Planned,
-    ) -> Result<Ended, DriverError> {
+        planned: &TransactionPlan,
+    ) -> Result<TransactionEnd, DriverError> {
         let in_transaction = planned.access.is_some();
         let mut begin = planned.access;
         let mut is_committed = !in_transaction;
@@ -167,18 +170,18 @@ impl ScriptUser {
             }
         }
         if is_committed {
-            return Ok(Ended::Committed);
+            return Ok(TransactionEnd::Committed);
         }
         if self.is_rolled_back {
             connection.rollback().await?;
-            return Ok(Ended::RolledBack);
+            return Ok(TransactionEnd::RolledBack);
         }
         connection.commit().await?;
-        Ok(Ended::Committed)
+        Ok(TransactionEnd::Committed)
     }
 }
 
-fn differ(step: &Step, what: &str) -> DriverError {
+fn differ(step: &StatementPlan, what: &str) -> DriverError {
     DriverError {
         code: ROWS_DIFFER.into(),
         ..DriverError::unexpected(format!("{what}: {}", step.sql))
@@ -213,7 +216,7 @@ impl User for ScriptUser {
     async fn transaction<C: Connection>(
         &mut self,
         connection: &mut C,
-    ) -> Result<Ended, DriverError> {
+    ) -> Result<TransactionEnd, DriverError> {
         let plan = Arc::clone(&self.plan);
         self.run(connection, &plan.transactions[self.kind]).await
     }

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicI64;
 
 use fairtrial_protocol::script::ScriptDrive;
 
-use super::draw::Source;
-use super::plan::Plan;
+use super::draw::ValueSource;
+use super::plan::ScriptPlan;
 use super::preflight;
 use super::user::ScriptUser;
 use crate::driver::Connection;
@@ -16,14 +16,14 @@ use crate::workload::{Counts, Unfit, Workload};
 
 /// What all users of a drive share.
 pub struct Script {
-    plan: Arc<Plan>,
+    plan: Arc<ScriptPlan>,
     types: Vec<&'static str>,
 }
 
 impl Script {
     /// The workload of these parameters, whose sequences go on from `numbers`.
     pub fn new(parameters: &ScriptDrive, numbers: &Arc<AtomicI64>) -> Result<Self, LoadError> {
-        let plan = Plan::new(parameters, numbers)?;
+        let plan = ScriptPlan::new(parameters, numbers)?;
         Ok(Self {
             types: plan.transactions.iter().map(|each| each.name).collect(),
             plan: Arc::new(plan),
@@ -55,7 +55,7 @@ impl Workload for Script {
         for transaction in &mut plan.transactions {
             if dialect == Dialect::Sqlite {
                 let sources = std::mem::take(&mut transaction.sources).into_iter();
-                transaction.sources = sources.map(Source::without_decimals).collect();
+                transaction.sources = sources.map(ValueSource::without_decimals).collect();
             }
             for (number, step) in (1..).zip(&mut transaction.steps) {
                 let looked = preflight::look(connection, &transaction.sources, step).await;

@@ -4,7 +4,7 @@
 
 /// One condition.
 #[derive(Debug)]
-pub struct Condition {
+pub struct ConditionQuery {
     /// Its clause.
     pub clause: &'static str,
     /// In words.
@@ -12,7 +12,7 @@ pub struct Condition {
     violators: &'static str,
 }
 
-impl Condition {
+impl ConditionQuery {
     /// The query for violating rows of a warehouse.
     pub fn query(&self, warehouse: u32) -> String {
         let delivered_at_load = super::FIRST_UNDELIVERED - 1;
@@ -48,15 +48,15 @@ pub fn shown(column: &str, text: &str) -> String {
 }
 
 /// All twelve, in their order.
-pub const ALL: [Condition; 12] = [
-    Condition {
+pub const ALL: [ConditionQuery; 12] = [
+    ConditionQuery {
         clause: "3.3.2.1",
         statement: "W_YTD is the sum of its districts' D_YTD",
         violators: "SELECT w_id, w_ytd, sum_d_ytd FROM warehouse LEFT JOIN \
             (SELECT d_w_id, SUM(d_ytd) AS sum_d_ytd FROM district WHERE d_w_id = {w} GROUP BY d_w_id) AS sums \
             ON d_w_id = w_id WHERE w_id = {w} AND (sum_d_ytd IS NULL OR w_ytd <> sum_d_ytd)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.2",
         statement: "D_NEXT_O_ID - 1 is the largest O_ID and, where orders are undelivered, the largest NO_O_ID",
         violators: "SELECT d_w_id, d_id, d_next_o_id, max_o_id, max_no_o_id FROM district \
@@ -66,14 +66,14 @@ pub const ALL: [Condition; 12] = [
             GROUP BY no_d_id) AS n ON no_d_id = d_id \
             WHERE d_w_id = {w} AND (max_o_id IS NULL OR d_next_o_id - 1 <> max_o_id OR max_no_o_id <> max_o_id)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.3",
         statement: "undelivered orders of a district are numbered without gap",
         violators: "SELECT no_w_id, no_d_id, MIN(no_o_id) AS min_no_o_id, MAX(no_o_id) AS max_no_o_id, \
             COUNT(*) AS new_orders FROM new_order WHERE no_w_id = {w} GROUP BY no_w_id, no_d_id \
             HAVING MAX(no_o_id) - MIN(no_o_id) + 1 <> COUNT(*)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.4",
         statement: "the sum of O_OL_CNT of a district is the number of its order lines",
         violators: "SELECT d_w_id, d_id, sum_o_ol_cnt, order_lines FROM district \
@@ -83,7 +83,7 @@ pub const ALL: [Condition; 12] = [
             GROUP BY ol_d_id) AS l ON ol_d_id = d_id \
             WHERE d_w_id = {w} AND COALESCE(sum_o_ol_cnt, 0) <> COALESCE(order_lines, 0)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.5",
         statement: "O_CARRIER_ID is null exactly where the order is in NEW-ORDER",
         violators: "SELECT o_w_id, o_d_id, o_id, o_carrier_id, no_o_id FROM orders \
@@ -93,7 +93,7 @@ pub const ALL: [Condition; 12] = [
             LEFT JOIN orders ON o_w_id = no_w_id AND o_d_id = no_d_id AND o_id = no_o_id \
             WHERE no_w_id = {w} AND o_id IS NULL",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.6",
         statement: "O_OL_CNT is the number of the order's lines",
         violators: "SELECT o_w_id, o_d_id, o_id, o_ol_cnt, order_lines FROM orders \
@@ -101,28 +101,28 @@ pub const ALL: [Condition; 12] = [
             GROUP BY ol_d_id, ol_o_id) AS l ON ol_d_id = o_d_id AND ol_o_id = o_id \
             WHERE o_w_id = {w} AND o_ol_cnt <> COALESCE(order_lines, 0)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.7",
         statement: "OL_DELIVERY_D is null exactly where the order's O_CARRIER_ID is null",
         violators: "SELECT ol_w_id, ol_d_id, ol_o_id, ol_number, ol_delivery_d, o_carrier_id FROM order_line \
             LEFT JOIN orders ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id \
             WHERE ol_w_id = {w} AND (o_id IS NULL OR (ol_delivery_d IS NULL) <> (o_carrier_id IS NULL))",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.8",
         statement: "W_YTD is the sum of the warehouse's H_AMOUNT",
         violators: "SELECT w_id, w_ytd, sum_h_amount FROM warehouse LEFT JOIN \
             (SELECT h_w_id, SUM(h_amount) AS sum_h_amount FROM history WHERE h_w_id = {w} GROUP BY h_w_id) AS h \
             ON h_w_id = w_id WHERE w_id = {w} AND w_ytd <> COALESCE(sum_h_amount, 0)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.9",
         statement: "D_YTD is the sum of the district's H_AMOUNT",
         violators: "SELECT d_w_id, d_id, d_ytd, sum_h_amount FROM district LEFT JOIN \
             (SELECT h_d_id, SUM(h_amount) AS sum_h_amount FROM history WHERE h_w_id = {w} GROUP BY h_d_id) AS h \
             ON h_d_id = d_id WHERE d_w_id = {w} AND d_ytd <> COALESCE(sum_h_amount, 0)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.10",
         statement: "C_BALANCE is what was delivered to the customer less what the customer paid",
         violators: "SELECT c_w_id, c_d_id, c_id, c_balance, delivered, paid FROM customer \
@@ -134,7 +134,7 @@ pub const ALL: [Condition; 12] = [
             GROUP BY h_c_d_id, h_c_id) AS h ON h_c_d_id = c_d_id AND h_c_id = c_id \
             WHERE c_w_id = {w} AND c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.11",
         statement: "orders less undelivered ones are 2100 in each district when loaded, and one more with each \
             delivery since (the sum of C_DELIVERY_CNT)",
@@ -148,7 +148,7 @@ pub const ALL: [Condition; 12] = [
             WHERE d_w_id = {w} AND COALESCE(orders, 0) - COALESCE(new_orders, 0) \
             <> {delivered_at_load} + COALESCE(deliveries, 0)",
     },
-    Condition {
+    ConditionQuery {
         clause: "3.3.2.12",
         statement: "C_BALANCE plus C_YTD_PAYMENT is what was delivered to the customer",
         violators: "SELECT c_w_id, c_d_id, c_id, c_balance, c_ytd_payment, delivered FROM customer \

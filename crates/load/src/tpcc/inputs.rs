@@ -82,14 +82,14 @@ impl Kind {
 
 /// How a customer is named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Customer {
+pub enum CustomerKey {
     /// By number.
     Number(i64),
     /// By last name; the one in the middle of those that share it is meant.
     LastName(String),
 }
 
-impl Customer {
+impl CustomerKey {
     /// Adds whether its number was odd: of two numbers whose bits are joined by *or*, as `NURand` does, three in four
     /// are, where a uniform choice gives one in two.
     fn count(&self, mut add: impl FnMut(&'static str, usize)) {
@@ -112,7 +112,7 @@ fn odd(number: i64) -> usize {
 
 /// A line of a new order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OrderLine {
     /// Item; one beyond the last in an order that is to be rolled back.
     pub item: i64,
     /// Supplying warehouse.
@@ -129,19 +129,19 @@ pub enum Inputs {
         warehouse: i64,
         district: i64,
         customer: i64,
-        lines: Vec<Line>,
+        lines: Vec<OrderLine>,
     },
     Payment {
         warehouse: i64,
         district: i64,
         customer_place: (i64, i64),
-        customer: Customer,
+        customer: CustomerKey,
         cents: i64,
     },
     OrderStatus {
         warehouse: i64,
         district: i64,
-        customer: Customer,
+        customer: CustomerKey,
     },
     Delivery {
         warehouse: i64,
@@ -222,14 +222,14 @@ impl Inputs {
                 );
                 add(
                     "payment_by_last_name",
-                    usize::from(matches!(customer, Customer::LastName(_))),
+                    usize::from(matches!(customer, CustomerKey::LastName(_))),
                 );
                 customer.count(add);
             }
             Self::OrderStatus { customer, .. } => {
                 add(
                     "order_status_by_last_name",
-                    usize::from(matches!(customer, Customer::LastName(_))),
+                    usize::from(matches!(customer, CustomerKey::LastName(_))),
                 );
                 customer.count(add);
             }
@@ -240,7 +240,7 @@ impl Inputs {
 
 /// What every terminal of a run has in common.
 #[derive(Clone, Copy, Debug)]
-pub struct Site {
+pub struct TerminalConstants {
     /// Scale.
     pub warehouses: i64,
     /// `NURand` constants.
@@ -252,7 +252,7 @@ pub struct Site {
 /// One terminal: a warehouse and a district, a deck of cards and a stream of draws.
 #[derive(Debug)]
 pub struct Terminal {
-    site: Site,
+    site: TerminalConstants,
     home: i64,
     district: i64,
     deck: Vec<Kind>,
@@ -263,7 +263,7 @@ pub struct Terminal {
 impl Terminal {
     /// The terminal of a user, counted from 0: users go round the warehouses first, then round the districts, so
     /// that ten users per warehouse are the specification's ten terminals.
-    pub fn new(site: Site, seed: u64, user: u32) -> Self {
+    pub fn new(site: TerminalConstants, seed: u64, user: u32) -> Self {
         let user_number = i64::from(user);
         Self {
             site,
@@ -342,13 +342,13 @@ impl Terminal {
             let remote = random
                 .percent(1)
                 .then(|| random.uniform_except(1, self.site.warehouses, warehouse));
-            Line {
+            OrderLine {
                 item,
                 supply: remote.flatten().unwrap_or(warehouse),
                 quantity: random.uniform(1, 10),
             }
         };
-        let mut lines: Vec<Line> = (0..count).map(line).collect();
+        let mut lines: Vec<OrderLine> = (0..count).map(line).collect();
         if let Some(last) = lines.last_mut().filter(|_| rollback) {
             last.item = ITEMS + 1;
         }
@@ -379,7 +379,7 @@ impl Terminal {
         }
     }
 
-    fn customer(&mut self) -> Customer {
+    fn customer(&mut self) -> CustomerKey {
         let (random, constants) = (&mut self.inputs, &self.site.constants);
         if random.percent(60) {
             let mut name = String::new();
@@ -387,9 +387,9 @@ impl Terminal {
                 random.nurand(A_LAST_NAME, constants.last_name, 0, 999),
                 &mut name,
             );
-            Customer::LastName(name)
+            CustomerKey::LastName(name)
         } else {
-            Customer::Number(random.nurand(A_CUSTOMER, constants.customer, 1, CUSTOMERS))
+            CustomerKey::Number(random.nurand(A_CUSTOMER, constants.customer, 1, CUSTOMERS))
         }
     }
 }

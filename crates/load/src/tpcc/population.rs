@@ -1,7 +1,7 @@
 //! The nine tables as a population: units of [`super::populate`], counted in warehouses.
 
 use super::populate::Unit;
-use super::populate::rows::Rows;
+use super::populate::rows::WarehouseRows;
 use super::schema::TABLES;
 use crate::driver::batch::Batch;
 use crate::driver::dialect::Dialect;
@@ -34,7 +34,7 @@ impl Warehouses {
 }
 
 impl Population for Warehouses {
-    type Rows = Rows;
+    type Rows = WarehouseRows;
 
     fn identity(&self) -> String {
         format!("tpcc, {} units, seed {}", self.units.len(), self.seed)
@@ -75,11 +75,11 @@ impl Population for Warehouses {
         self.units[unit].selections()
     }
 
-    fn fill(&self, unit: usize, rows: &mut Rows) {
+    fn fill(&self, unit: usize, rows: &mut WarehouseRows) {
         self.units[unit].fill(self.seed, rows);
     }
 
-    fn batch<'a>(&self, rows: &'a Rows, position: usize) -> &'a Batch {
+    fn batch<'a>(&self, rows: &'a WarehouseRows, position: usize) -> &'a Batch {
         rows.batch(position)
     }
 }

@@ -11,7 +11,7 @@ use super::FIRST_UNDELIVERED;
 use crate::driver::{Connection, Decimal, DriverError};
 
 /// Of `conditions::ALL`, in their order: whether the warehouse may violate it.
-pub type Suspected = [bool; 12];
+pub type Suspicions = [bool; 12];
 
 /// A district and the number of an order or a customer in it.
 type Key = (i64, i64);
@@ -35,46 +35,50 @@ const PAID_BY: &str = "SELECT h_c_d_id, h_c_id, SUM(h_amount) FROM history WHERE
 pub async fn suspected<C: Connection>(
     connection: &mut C,
     warehouse: u32,
-) -> Result<Suspected, DriverError> {
-    let mut seen = Seen::default();
+) -> Result<Suspicions, DriverError> {
+    let mut totals = WarehouseTotals::default();
     let mut whole = true;
     for (sql, take) in [
-        (WAREHOUSE, Seen::warehouse as Take),
-        (DISTRICTS, Seen::district),
-        (ORDERS, Seen::order),
-        (NEW_ORDERS, Seen::new_order),
-        (LINES, Seen::lines),
-        (CUSTOMERS, Seen::customer),
-        (PAID_IN, Seen::paid_in),
-        (PAID_BY, Seen::paid_by),
+        (WAREHOUSE, WarehouseTotals::warehouse as Reader),
+        (DISTRICTS, WarehouseTotals::district),
+        (ORDERS, WarehouseTotals::order),
+        (NEW_ORDERS, WarehouseTotals::new_order),
+        (LINES, WarehouseTotals::lines),
+        (CUSTOMERS, WarehouseTotals::customer),
+        (PAID_IN, WarehouseTotals::paid_in),
+        (PAID_BY, WarehouseTotals::paid_by),
     ] {
         let sql = sql.replace("{w}", &warehouse.to_string());
         for row in connection.text(&sql).await?.rows {
-            whole &= take(&mut seen, &row).is_some();
+            whole &= take(&mut totals, &row).is_some();
         }
     }
-    Ok(if whole { seen.suspected() } else { [true; 12] })
+    Ok(if whole {
+        totals.suspected()
+    } else {
+        [true; 12]
+    })
 }
 
-type Row = [Option<String>];
+type Cells = [Option<String>];
 /// Takes a row in; `None` if a cell is not what the schema has there.
-type Take = fn(&mut Seen, &Row) -> Option<()>;
+type Reader = fn(&mut WarehouseTotals, &Cells) -> Option<()>;
 
 /// A warehouse as its tables show it; amounts in cents.
 #[derive(Default)]
-struct Seen {
+struct WarehouseTotals {
     paid_to: Vec<i64>,
-    districts: HashMap<i64, District>,
-    orders: HashMap<Key, Order>,
-    customers: HashMap<Key, Customer>,
+    districts: HashMap<i64, DistrictTotals>,
+    orders: HashMap<Key, OrderTotals>,
+    customers: HashMap<Key, CustomerTotals>,
 }
 
 #[derive(Default)]
-struct District {
-    known: Option<Known>,
+struct DistrictTotals {
+    known: Option<DistrictRow>,
     largest_order: Option<i64>,
     orders: i64,
-    asked_lines: i64,
+    ordered_lines: i64,
     lines: i64,
     /// Least and largest number, and how many.
     new_orders: Option<(i64, i64, i64)>,
@@ -83,13 +87,13 @@ struct District {
 }
 
 /// What the district's own row says.
-struct Known {
+struct DistrictRow {
     next_order: i64,
     paid_to: i64,
 }
 
 #[derive(Default)]
-struct Order {
+struct OrderTotals {
     /// Its customer, whether a carrier has it, and how many lines it asks for.
     known: Option<(i64, bool, i64)>,
     is_new: bool,
@@ -99,21 +103,21 @@ struct Order {
 }
 
 #[derive(Default)]
-struct Customer {
+struct CustomerTotals {
     /// Balance and payments.
     known: Option<(i64, i64)>,
     delivered: i64,
     paid: i64,
 }
 
-impl Seen {
-    fn warehouse(&mut self, row: &Row) -> Option<()> {
+impl WarehouseTotals {
+    fn warehouse(&mut self, row: &Cells) -> Option<()> {
         self.paid_to.push(cents(row, 0)?);
         Some(())
     }
 
-    fn district(&mut self, row: &Row) -> Option<()> {
-        let known = Known {
+    fn district(&mut self, row: &Cells) -> Option<()> {
+        let known = DistrictRow {
             next_order: whole(row, 1)?,
             paid_to: cents(row, 2)?,
         };
@@ -121,27 +125,27 @@ impl Seen {
         Some(())
     }
 
-    fn order(&mut self, row: &Row) -> Option<()> {
+    fn order(&mut self, row: &Cells) -> Option<()> {
         let (district, number, lines) = (whole(row, 0)?, whole(row, 1)?, whole(row, 4)?);
         let order = self.orders.entry((district, number)).or_default();
         order.known = Some((whole(row, 2)?, row.get(3)?.is_some(), lines));
         let district = self.districts.entry(district).or_default();
         district.largest_order = district.largest_order.max(Some(number));
         district.orders += 1;
-        district.asked_lines += lines;
+        district.ordered_lines += lines;
         Some(())
     }
 
-    fn new_order(&mut self, row: &Row) -> Option<()> {
+    fn new_order(&mut self, row: &Cells) -> Option<()> {
         let (district, number) = (whole(row, 0)?, whole(row, 1)?);
         self.orders.entry((district, number)).or_default().is_new = true;
-        let seen = &mut self.districts.entry(district).or_default().new_orders;
-        let (least, largest, count) = seen.unwrap_or((number, number, 0));
-        *seen = Some((least.min(number), largest.max(number), count + 1));
+        let range = &mut self.districts.entry(district).or_default().new_orders;
+        let (least, largest, count) = range.unwrap_or((number, number, 0));
+        *range = Some((least.min(number), largest.max(number), count + 1));
         Some(())
     }
 
-    fn lines(&mut self, row: &Row) -> Option<()> {
+    fn lines(&mut self, row: &Cells) -> Option<()> {
         let (district, number, lines) = (whole(row, 0)?, whole(row, 1)?, whole(row, 2)?);
         let order = self.orders.entry((district, number)).or_default();
         order.lines = lines;
@@ -151,7 +155,7 @@ impl Seen {
         (whole(row, 5)? == lines).then_some(()) // else some have no amount
     }
 
-    fn customer(&mut self, row: &Row) -> Option<()> {
+    fn customer(&mut self, row: &Cells) -> Option<()> {
         let district = whole(row, 0)?;
         let customer = self
             .customers
@@ -162,79 +166,79 @@ impl Seen {
         Some(())
     }
 
-    fn paid_in(&mut self, row: &Row) -> Option<()> {
+    fn paid_in(&mut self, row: &Cells) -> Option<()> {
         self.districts.entry(whole(row, 0)?).or_default().paid = cents(row, 1)?;
         Some(())
     }
 
-    fn paid_by(&mut self, row: &Row) -> Option<()> {
+    fn paid_by(&mut self, row: &Cells) -> Option<()> {
         let key = (whole(row, 0)?, whole(row, 1)?);
         self.customers.entry(key).or_default().paid = cents(row, 2)?;
         Some(())
     }
 
-    fn suspected(mut self) -> Suspected {
+    fn suspected(mut self) -> Suspicions {
         for ((district, _), order) in &self.orders {
             if let Some((customer, _, _)) = order.known {
                 let customer = self.customers.entry((*district, customer)).or_default();
                 customer.delivered += order.delivered;
             }
         }
-        let mut found = [false; 12];
+        let mut suspected = [false; 12];
         let districts = || self.districts.values();
         let known = || districts().filter_map(|each| Some((each, each.known.as_ref()?)));
         let sum_of_districts: i64 = known().map(|(_, known)| known.paid_to).sum();
         let paid: i64 = districts().map(|each| each.paid).sum();
-        found[0] = known().next().is_none() || self.paid_to != [sum_of_districts];
-        found[1] = known().any(|(each, known)| {
+        suspected[0] = known().next().is_none() || self.paid_to != [sum_of_districts];
+        suspected[1] = known().any(|(each, known)| {
             let last = Some(known.next_order - 1);
             let last_new = each.new_orders.map(|(_, largest, _)| largest);
             each.largest_order != last || (last_new.is_some() && last_new != last)
         });
-        found[2] = districts().any(|each| {
+        suspected[2] = districts().any(|each| {
             each.new_orders
                 .is_some_and(|(least, largest, count)| largest - least + 1 != count)
         });
-        found[3] = districts().any(|each| each.asked_lines != each.lines);
+        suspected[3] = districts().any(|each| each.ordered_lines != each.lines);
         for order in self.orders.values() {
             let Some((_, has_carrier, lines)) = order.known else {
-                found[4] |= order.is_new;
-                found[6] |= order.lines > 0;
+                suspected[4] |= order.is_new;
+                suspected[6] |= order.lines > 0;
                 continue;
             };
-            found[4] |= has_carrier == order.is_new;
-            found[5] |= lines != order.lines;
+            suspected[4] |= has_carrier == order.is_new;
+            suspected[5] |= lines != order.lines;
             let delivered = if has_carrier { order.lines } else { 0 };
-            found[6] |= order.delivered_lines != delivered;
+            suspected[6] |= order.delivered_lines != delivered;
         }
-        found[7] = self.paid_to != [paid];
-        found[8] = districts().any(|each| match &each.known {
+        suspected[7] = self.paid_to != [paid];
+        suspected[8] = districts().any(|each| match &each.known {
             Some(known) => known.paid_to != each.paid,
             None => each.paid != 0,
         });
-        found[10] = districts().any(|each| {
+        suspected[10] = districts().any(|each| {
             let old = each.orders - each.new_orders.map_or(0, |(_, _, count)| count);
             old != FIRST_UNDELIVERED - 1 + each.deliveries
         });
         for customer in self.customers.values() {
             let (balance, payments) = customer.known.unwrap_or_default();
-            found[9] |= balance != customer.delivered - customer.paid;
-            found[11] |= balance + payments != customer.delivered;
+            suspected[9] |= balance != customer.delivered - customer.paid;
+            suspected[11] |= balance + payments != customer.delivered;
         }
-        found
+        suspected
     }
 }
 
 /// Beyond it a number is no count and no amount, and sums would not fit.
 const LARGEST: u64 = 1 << 50;
 
-fn whole(row: &Row, column: usize) -> Option<i64> {
+fn whole(row: &Cells, column: usize) -> Option<i64> {
     let number: i64 = row.get(column)?.as_ref()?.parse().ok()?;
     (number.unsigned_abs() <= LARGEST).then_some(number)
 }
 
 /// An amount of money: with two decimals, or in cents where the system has no decimals.
-fn cents(row: &Row, column: usize) -> Option<i64> {
+fn cents(row: &Cells, column: usize) -> Option<i64> {
     let amount = Decimal::read(row.get(column)?.as_ref()?.as_bytes())?;
     let plausible = matches!(amount.scale, 0 | 2) && amount.units.unsigned_abs() <= LARGEST;
     plausible.then_some(amount.units)

@@ -4,17 +4,17 @@ use fairtrial_protocol::clock::Reading;
 use fairtrial_protocol::load::{Endpoint, TpccDrive};
 
 use super::constants::Constants;
-use super::inputs::{Inputs, Kind, Site, Terminal};
+use super::inputs::{Inputs, Kind, Terminal, TerminalConstants};
 use super::{procedures, statements, transactions};
 use crate::calendar;
 use crate::driver::dialect::Dialect;
 use crate::driver::{Connection, DriverError};
 use crate::error::{LoadError, require};
-use crate::workload::{Counts, Ended, Unfit, User, Workload};
+use crate::workload::{Counts, TransactionEnd, Unfit, User, Workload};
 
 /// What all terminals of a drive share.
 pub struct Tpcc {
-    site: Site,
+    site: TerminalConstants,
     seed: u64,
     think_time_scale: f64,
     procedures: bool,
@@ -46,7 +46,7 @@ impl Tpcc {
             "must be a number from 0 to below 1e9",
         )?;
         Ok(Self {
-            site: Site {
+            site: TerminalConstants {
                 warehouses: parameters.warehouses.into(),
                 constants: Constants::draw(parameters.drive.seed, parameters.load_seed),
                 all_warehouses: parameters.all_warehouses,
@@ -85,13 +85,9 @@ impl Workload for Tpcc {
         connection: &mut C,
         dialect: Dialect,
     ) -> Result<(), Unfit> {
-        let found = connection.text("SELECT COUNT(*) FROM warehouse").await?;
-        let found = found
-            .rows
-            .first()
-            .and_then(|row| row.first()?.as_ref()?.parse().ok())
-            .unwrap_or_default();
-        if found == self.site.warehouses {
+        let count = connection.number("SELECT COUNT(*) FROM warehouse").await?;
+        let count = count.unwrap_or_default();
+        if count == self.site.warehouses {
             for statement in procedures::create(dialect).into_iter().flatten() {
                 if self.procedures {
                     connection.text(statement).await?;
@@ -100,8 +96,8 @@ impl Workload for Tpcc {
             return Ok(());
         }
         Err(Unfit::Tables(LoadError::Scale {
-            asked: self.site.warehouses,
-            found,
+            expected: self.site.warehouses,
+            count,
             unit: "warehouses".into(),
         }))
     }
@@ -174,7 +170,7 @@ impl User for TerminalUser {
     async fn transaction<C: Connection>(
         &mut self,
         connection: &mut C,
-    ) -> Result<Ended, DriverError> {
+    ) -> Result<TransactionEnd, DriverError> {
         let Some(inputs) = &self.inputs else {
             return Err(DriverError::unexpected("no transaction was drawn"));
         };
@@ -190,9 +186,9 @@ impl User for TerminalUser {
             *self.drawn.entry(name).or_default() += count;
         }
         Ok(if ended.rolled_back {
-            Ended::RolledBack
+            TransactionEnd::RolledBack
         } else {
-            Ended::Committed
+            TransactionEnd::Committed
         })
     }
 

@@ -5,16 +5,16 @@ use fairtrial_protocol::load::Rows;
 use crate::driver::batch::Batch;
 use crate::driver::pipeline::Pipeline;
 use crate::driver::table::Table;
-use crate::driver::{Access, Connection, DriverError, Row, Shape, StatementId, Value};
+use crate::driver::{AccessMode, Connection, DriverError, Row, StatementId, StatementShape, Value};
 
 /// Passes everything on to a connection and counts: each call but a bulk insert is one statement, and a
 /// pipeline as many as it holds.
-pub struct Counted<'a, C> {
+pub struct CountingConnection<'a, C> {
     connection: &'a mut C,
     sent: u64,
 }
 
-impl<'a, C: Connection> Counted<'a, C> {
+impl<'a, C: Connection> CountingConnection<'a, C> {
     /// Counts from 0.
     pub fn new(connection: &'a mut C) -> Self {
         Self {
@@ -29,10 +29,10 @@ impl<'a, C: Connection> Counted<'a, C> {
     }
 }
 
-impl<C: Connection> Connection for Counted<'_, C> {
+impl<C: Connection> Connection for CountingConnection<'_, C> {
     const ERROR_ENDS_PIPELINE: bool = C::ERROR_ENDS_PIPELINE;
 
-    async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
+    async fn begin(&mut self, access: AccessMode) -> Result<(), DriverError> {
         self.sent += 1;
         self.connection.begin(access).await
     }
@@ -83,7 +83,7 @@ impl<C: Connection> Connection for Counted<'_, C> {
         self.connection.pipeline(pipeline, rows).await
     }
 
-    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+    async fn shape(&mut self, sql: &str) -> Result<StatementShape, DriverError> {
         self.connection.shape(sql).await
     }
 

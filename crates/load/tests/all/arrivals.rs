@@ -20,14 +20,14 @@ fn open(rate_per_s: f64, spacing: Spacing) -> Arrivals {
 }
 
 /// A timed drive of a profile on tables of its own.
-fn asked(profile: Profile, arrivals: Arrivals, seconds: f64) -> (TempDir, OltpDrive) {
+fn request(profile: Profile, arrivals: Arrivals, seconds: f64) -> (TempDir, OltpDrive) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = sqlite(&directory.path().join("oltp.db"));
     load(&loading(endpoint.clone(), profile, SPECIAL));
-    let mut asked = parameters(endpoint, directory.path(), profile, 1);
-    asked.drive.arrivals = arrivals;
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(seconds));
-    (directory, asked)
+    let mut request = parameters(endpoint, directory.path(), profile, 1);
+    request.drive.arrivals = arrivals;
+    (request.drive.transactions, request.drive.duration_s) = (None, Some(seconds));
+    (directory, request)
 }
 
 fn begun(driven: &Driven, profile: Profile) -> u64 {
@@ -37,9 +37,9 @@ fn begun(driven: &Driven, profile: Profile) -> u64 {
 #[test]
 fn a_constant_rate_offers_its_transactions_exactly_and_all_but_the_last_are_done() {
     let rate = open(200.0, Spacing::Constant);
-    let (directory, mut asked) = asked(Profile::PointSelect, rate, 1.0);
-    (asked.drive.virtual_users, asked.drive.ramp_up_s) = (3, 0.5);
-    let driven = drive(&asked);
+    let (directory, mut request) = request(Profile::PointSelect, rate, 1.0);
+    (request.drive.virtual_users, request.drive.ramp_up_s) = (3, 0.5);
+    let driven = drive(&request);
     let arrived = driven.arrivals.expect("an open loop");
     assert_eq!(arrived.offered, 200);
     assert_eq!(
@@ -61,9 +61,9 @@ fn a_constant_rate_offers_its_transactions_exactly_and_all_but_the_last_are_done
 fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_have_begun() {
     let rate = open(1e6, Spacing::Exponential);
     // Fourteen queries: no machine does a million of them a second, as it may of one.
-    let (directory, mut asked) = asked(Profile::ReadOnly, rate, 1.0);
-    (asked.drive.transactions, asked.drive.duration_s) = (Some(20_000), None);
-    let driven = drive(&asked);
+    let (directory, mut request) = request(Profile::ReadOnly, rate, 1.0);
+    (request.drive.transactions, request.drive.duration_s) = (Some(20_000), None);
+    let driven = drive(&request);
     let arrived = driven.arrivals.expect("an open loop");
     let length_ns = driven.window.end_ns - driven.window.start_ns;
     let length_ns = u64::try_from(length_ns).expect("it ends after it begins");
@@ -95,9 +95,9 @@ fn an_overload_loses_nobody_and_latency_counts_from_when_a_transaction_should_ha
 fn a_stall_of_the_system_is_felt_by_all_who_should_have_begun_in_it() {
     let rate = open(100.0, Spacing::Constant);
     // Long, so that a machine that stands still for a while leaves time for what waited.
-    let (directory, mut asked) = asked(Profile::UpdateIndex, rate, 8.0);
-    asked.drive.interval_ms = 20;
-    let Endpoint::Sqlite { path, .. } = asked.drive.endpoint.clone() else {
+    let (directory, mut request) = request(Profile::UpdateIndex, rate, 8.0);
+    request.drive.interval_ms = 20;
+    let Endpoint::Sqlite { path, .. } = request.drive.endpoint.clone() else {
         panic!("an SQLite endpoint")
     };
     let (begins, window) = mpsc::channel();
@@ -113,7 +113,7 @@ fn a_stall_of_the_system_is_felt_by_all_who_should_have_begun_in_it() {
             .execute_batch("ROLLBACK")
             .expect("the lock is given back");
     });
-    let driven = fairtrial_load::drive_oltp(&asked, &mut Announcing(begins)).expect("it ends");
+    let driven = fairtrial_load::drive_oltp(&request, &mut WindowSignal(begins)).expect("it ends");
     stalling.join().expect("no panic");
     let arrived = driven.arrivals.expect("an open loop");
     assert!(arrived.waiting_most >= 40, "{arrived:?}");
@@ -126,9 +126,9 @@ fn a_stall_of_the_system_is_felt_by_all_who_should_have_begun_in_it() {
 }
 
 /// Speaks once the window begins.
-struct Announcing(mpsc::Sender<()>);
+struct WindowSignal(mpsc::Sender<()>);
 
-impl std::io::Write for Announcing {
+impl std::io::Write for WindowSignal {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if String::from_utf8_lossy(bytes).contains("\"measuring\"") {
             self.0.send(()).map_err(std::io::Error::other)?;
@@ -147,10 +147,10 @@ fn thinking_users_begin_no_more_than_their_thoughts_allow_and_a_closed_loop_has_
         think_s: 0.05,
         spacing: Spacing::Constant,
     };
-    let (directory, mut asked) = asked(Profile::PointSelect, thinking, 1.0);
-    asked.drive.virtual_users = 2;
-    (asked.drive.transactions, asked.drive.duration_s) = (Some(20), None);
-    let driven = drive(&asked);
+    let (directory, mut request) = request(Profile::PointSelect, thinking, 1.0);
+    request.drive.virtual_users = 2;
+    (request.drive.transactions, request.drive.duration_s) = (Some(20), None);
+    let driven = drive(&request);
     assert_eq!(completed(&driven), 20);
     // One of the two has had ten of them at least, with nine thoughts in between.
     let length_ns = driven.window.end_ns - driven.window.start_ns;
@@ -161,13 +161,13 @@ fn thinking_users_begin_no_more_than_their_thoughts_allow_and_a_closed_loop_has_
 
 #[test]
 fn a_number_of_transactions_ends_an_open_loop_too() {
-    let (_directory, mut asked) = asked(
+    let (_directory, mut request) = request(
         Profile::PointSelect,
         open(2_000.0, Spacing::Exponential),
         1.0,
     );
-    (asked.drive.transactions, asked.drive.duration_s) = (Some(300), None);
-    let driven = drive(&asked);
+    (request.drive.transactions, request.drive.duration_s) = (Some(300), None);
+    let driven = drive(&request);
     assert_eq!(completed(&driven), 300);
     assert!(driven.arrivals.expect("an open loop").offered >= 299);
 }
@@ -175,12 +175,12 @@ fn a_number_of_transactions_ends_an_open_loop_too() {
 #[test]
 fn rates_of_nothing_and_less_are_refused() {
     for rate_per_s in [0.0, -5.0] {
-        let (_directory, asked) = asked(
+        let (_directory, request) = request(
             Profile::PointSelect,
             open(rate_per_s, Spacing::Constant),
             1.0,
         );
-        let refused = try_drive(&asked).expect_err("refused");
+        let refused = try_drive(&request).expect_err("refused");
         assert!(
             matches!(
                 refused,

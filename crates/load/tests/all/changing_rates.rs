@@ -12,15 +12,15 @@ use tempfile::TempDir;
 const PROFILE: Profile = Profile::PointSelect;
 
 /// A timed drive of three users on tables of its own.
-fn asked(arrivals: Arrivals, seconds: f64) -> (TempDir, OltpDrive) {
+fn request(arrivals: Arrivals, seconds: f64) -> (TempDir, OltpDrive) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = sqlite(&directory.path().join("oltp.db"));
     load(&loading(endpoint.clone(), PROFILE, SPECIAL));
-    let mut asked = parameters(endpoint, directory.path(), PROFILE, 1);
-    asked.drive.arrivals = arrivals;
-    asked.drive.virtual_users = 3;
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(seconds));
-    (directory, asked)
+    let mut request = parameters(endpoint, directory.path(), PROFILE, 1);
+    request.drive.arrivals = arrivals;
+    request.drive.virtual_users = 3;
+    (request.drive.transactions, request.drive.duration_s) = (None, Some(seconds));
+    (directory, request)
 }
 
 fn begun(driven: &Driven) -> u64 {
@@ -29,8 +29,8 @@ fn begun(driven: &Driven) -> u64 {
 
 /// Drives, and checks that nobody is lost; returns the number offered.
 fn offered(arrivals: Arrivals, seconds: f64) -> u64 {
-    let (_directory, asked) = asked(arrivals, seconds);
-    let driven = drive(&asked);
+    let (_directory, request) = request(arrivals, seconds);
+    let driven = drive(&request);
     let arrived = driven.arrivals.expect("an open loop");
     assert_eq!(begun(&driven) + arrived.waiting, arrived.offered);
     arrived.offered
@@ -95,10 +95,10 @@ fn times(directory: &Path, times_ns: impl Iterator<Item = i64>) -> String {
 
 #[test]
 fn a_replay_ends_the_drive_when_its_last_transaction_has_ended() {
-    let (directory, mut asked) = asked(Arrivals::default(), 3_600.0);
+    let (directory, mut request) = request(Arrivals::default(), 3_600.0);
     let path = times(directory.path(), (0..50).map(|count| count * 4_000_000));
-    asked.drive.arrivals = Arrivals::Replay { path, again: false };
-    let driven = drive(&asked);
+    request.drive.arrivals = Arrivals::Replay { path, again: false };
+    let driven = drive(&request);
     let arrived = driven.arrivals.expect("an open loop");
     assert_eq!((arrived.offered, arrived.waiting), (50, 0));
     assert_eq!(completed(&driven), 50);
@@ -111,20 +111,20 @@ fn a_replay_ends_the_drive_when_its_last_transaction_has_ended() {
 
 #[test]
 fn a_replay_that_begins_again_goes_on_at_its_mean_rate() {
-    let (directory, mut asked) = asked(Arrivals::default(), 0.5);
+    let (directory, mut request) = request(Arrivals::default(), 0.5);
     let path = times(directory.path(), (0..50).map(|count| count * 2_000_000));
-    asked.drive.arrivals = Arrivals::Replay { path, again: true };
-    let driven = drive(&asked);
+    request.drive.arrivals = Arrivals::Replay { path, again: true };
+    let driven = drive(&request);
     assert_eq!(driven.arrivals.expect("an open loop").offered, 250);
 }
 
 #[test]
 fn a_pause_in_a_drive_by_count_is_no_stall_and_a_replay_too_short_for_it_ends() {
-    let (directory, mut asked) = asked(Arrivals::default(), 1.0);
+    let (directory, mut request) = request(Arrivals::default(), 1.0);
     let path = times(directory.path(), [0, 400_000_000].into_iter());
-    asked.drive.arrivals = Arrivals::Replay { path, again: false };
-    (asked.drive.transactions, asked.drive.duration_s) = (Some(1_000), None);
-    assert_eq!(completed(&drive(&asked)), 2);
+    request.drive.arrivals = Arrivals::Replay { path, again: false };
+    (request.drive.transactions, request.drive.duration_s) = (Some(1_000), None);
+    assert_eq!(completed(&drive(&request)), 2);
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn an_overload_with_a_timeout_accounts_for_every_transaction() {
         rate_per_s: 1e6,
         spacing: Spacing::Exponential,
     };
-    let (_directory, mut asked) = asked(arrivals, 0.6);
-    asked.drive.queue_timeout_s = Some(0.02);
+    let (_directory, mut request) = request(arrivals, 0.6);
+    request.drive.queue_timeout_s = Some(0.02);
     // Fourteen queries: no machine does a million of them a second, as it may of one.
-    asked.profile = Profile::ReadOnly;
-    let driven = drive(&asked);
+    request.profile = Profile::ReadOnly;
+    let driven = drive(&request);
     let arrived = driven.arrivals.expect("an open loop");
     assert!((588_000..612_000).contains(&arrived.offered), "{arrived:?}");
     let timed_out = arrived.timed_out.expect("counted");
@@ -157,9 +157,9 @@ fn without_overload_a_timeout_changes_nothing() {
         rate_per_s: 100.0,
         spacing: Spacing::Constant,
     };
-    let (_directory, mut asked) = asked(arrivals, 0.5);
-    asked.drive.queue_timeout_s = Some(30.0);
-    let driven = drive(&asked);
+    let (_directory, mut request) = request(arrivals, 0.5);
+    request.drive.queue_timeout_s = Some(30.0);
+    let driven = drive(&request);
     let arrived = driven.arrivals.expect("an open loop");
     assert_eq!((arrived.offered, arrived.timed_out), (50, Some(0)));
 }
@@ -176,10 +176,12 @@ fn timeouts_without_a_queue_or_a_length_are_refused() {
             0.0,
         ),
     ] {
-        let (_directory, mut asked) = asked(arrivals, 1.0);
-        asked.drive.queue_timeout_s = Some(timeout_s);
-        let refused = try_drive(&asked).expect_err("refused");
+        let (_directory, mut request) = request(arrivals, 1.0);
+        request.drive.queue_timeout_s = Some(timeout_s);
+        let refused = try_drive(&request).expect_err("refused");
         let field = "queue_timeout_s";
-        assert!(matches!(refused, LoadError::Parameter { field: found, .. } if found == field));
+        assert!(
+            matches!(refused, LoadError::Parameter { field: refused_field, .. } if refused_field == field)
+        );
     }
 }

@@ -16,11 +16,11 @@ const BLOCKS: u64 = 96;
 const JOBS: u32 = 2;
 
 /// Files, and a directory for results.
-struct Site {
+struct FileSet {
     directory: TempDir,
 }
 
-impl Site {
+impl FileSet {
     fn new() -> Self {
         let site = Self {
             directory: tempfile::tempdir().expect("a directory"),
@@ -48,7 +48,7 @@ impl Site {
         self.directory.path().join(format!("job.{number}"))
     }
 
-    fn asked(&self) -> FileDrive {
+    fn request(&self) -> FileDrive {
         FileDrive {
             directory: self.text(),
             jobs: JOBS,
@@ -69,22 +69,22 @@ impl Site {
     }
 }
 
-fn drive(asked: &FileDrive) -> Result<Driven, LoadError> {
-    drive_files(asked, &mut std::io::sink())
+fn drive(request: &FileDrive) -> Result<Driven, LoadError> {
+    drive_files(request, &mut std::io::sink())
 }
 
 fn committed(driven: &Driven, kind: &str) -> u64 {
     driven.transactions[kind].committed
 }
 
-fn refused(asked: &FileDrive) -> String {
-    drive(asked).expect_err("refused").to_string()
+fn refused(request: &FileDrive) -> String {
+    drive(request).expect_err("refused").to_string()
 }
 
 #[test]
 fn each_job_does_its_accesses_and_warming_up_is_not_among_them() {
-    let site = Site::new();
-    let driven = drive(&site.asked()).expect("driven");
+    let site = FileSet::new();
+    let driven = drive(&site.request()).expect("driven");
     assert_eq!(committed(&driven, "read"), 2 * 700);
     assert_eq!(committed(&driven, "write"), 0);
     assert_eq!(driven.effective["blocks_per_file"], "96");
@@ -97,8 +97,8 @@ fn each_job_does_its_accesses_and_warming_up_is_not_among_them() {
 
 #[test]
 fn the_counters_stand_around_the_window() {
-    let site = Site::new();
-    let driven = drive(&site.asked()).expect("driven");
+    let site = FileSet::new();
+    let driven = drive(&site.request()).expect("driven");
     let text = fs::read(site.out().join("counters.json")).expect("there");
     let [before, after]: [FileCounters; 2] = serde_json::from_slice(&text).expect("two of them");
     assert!(before.time_ns <= driven.window.start_ns);
@@ -133,12 +133,12 @@ fn what_the_kernel_read_for_the_jobs_is_all_that_they_read() {
     if !is_apart("what_the_kernel_read_for_the_jobs_is_all_that_they_read") {
         return;
     }
-    let site = Site::new();
-    let asked = FileDrive {
+    let site = FileSet::new();
+    let request = FileDrive {
         direct: true,
-        ..site.asked()
+        ..site.request()
     };
-    match drive(&asked) {
+    match drive(&request) {
         Ok(driven) => assert_eq!(driven.client.blocks_in * 512, 2 * 700 * 4096),
         Err(error) => {
             assert!(error.to_string().contains("cannot open"), "{error}");
@@ -149,14 +149,14 @@ fn what_the_kernel_read_for_the_jobs_is_all_that_they_read() {
 
 #[test]
 fn equal_seeds_access_equal_blocks_and_others_do_not() {
-    let site = Site::new();
+    let site = FileSet::new();
     let writes = |seed| {
-        let asked = FileDrive {
+        let request = FileDrive {
             seed,
             write_share: 0.5,
-            ..site.asked()
+            ..site.request()
         };
-        committed(&drive(&asked).expect("driven"), "write")
+        committed(&drive(&request).expect("driven"), "write")
     };
     assert_eq!(writes(1), writes(1));
     let several: Vec<_> = (2..8).map(writes).collect();
@@ -168,7 +168,7 @@ fn equal_seeds_access_equal_blocks_and_others_do_not() {
 
 #[test]
 fn every_distribution_and_engine_reads_the_right_blocks() {
-    let site = Site::new();
+    let site = FileSet::new();
     let distributions = [
         FileDistribution::Random {},
         FileDistribution::Zipf { theta: 0.8 },
@@ -183,14 +183,14 @@ fn every_distribution_and_engine_reads_the_right_blocks() {
             (FileEngine::Mmap, 1),
             (FileEngine::IoUring, 16),
         ] {
-            let asked = FileDrive {
+            let request = FileDrive {
                 engine,
                 depth,
                 distribution,
                 write_share: 0.2,
-                ..site.asked()
+                ..site.request()
             };
-            match drive(&asked) {
+            match drive(&request) {
                 Ok(driven) => assert_eq!(
                     committed(&driven, "read") + committed(&driven, "write"),
                     2 * 700,
@@ -207,28 +207,28 @@ fn every_distribution_and_engine_reads_the_right_blocks() {
 
 #[test]
 fn writes_leave_every_block_where_it_belongs() {
-    let site = Site::new();
-    let asked = FileDrive {
+    let site = FileSet::new();
+    let request = FileDrive {
         write_share: 1.0,
-        ..site.asked()
+        ..site.request()
     };
     assert_eq!(
-        committed(&drive(&asked).expect("written"), "write"),
+        committed(&drive(&request).expect("written"), "write"),
         2 * 700
     );
-    let asked = FileDrive {
+    let request = FileDrive {
         seed: 10,
-        ..site.asked()
+        ..site.request()
     };
     assert_eq!(
-        committed(&drive(&asked).expect("read back"), "read"),
+        committed(&drive(&request).expect("read back"), "read"),
         2 * 700
     );
 }
 
 #[test]
 fn a_block_of_another_file_ends_the_drive() {
-    let site = Site::new();
+    let site = FileSet::new();
     let mut held = vec![0; BLOCK as usize];
     fs::File::open(site.job(0))
         .expect("there")
@@ -243,7 +243,7 @@ fn a_block_of_another_file_ends_the_drive() {
             .write_all_at(&held, block * u64::from(BLOCK))
             .expect("written");
     }
-    let error = drive(&site.asked()).expect_err("found out");
+    let error = drive(&site.request()).expect_err("found out");
     assert!(matches!(error, LoadError::WrongBlock { .. }), "{error}");
     let text = error.to_string();
     assert!(
@@ -255,30 +255,30 @@ fn a_block_of_another_file_ends_the_drive() {
 
 #[test]
 fn a_file_that_is_missing_or_too_short_is_named() {
-    let site = Site::new();
+    let site = FileSet::new();
     fs::File::options()
         .write(true)
         .open(site.job(1))
         .and_then(|file| file.set_len(4096))
         .expect("cut");
-    let text = refused(&site.asked());
+    let text = refused(&site.request());
     assert!(
         text.contains("cannot open") && text.contains("job.1"),
         "{text}"
     );
     fs::remove_file(site.job(0)).expect("removed");
-    assert!(refused(&site.asked()).contains("job.0"));
+    assert!(refused(&site.request()).contains("job.0"));
 }
 
 #[test]
 fn a_timed_window_is_as_long_as_asked_and_its_files_agree() {
-    let site = Site::new();
-    let asked = FileDrive {
+    let site = FileSet::new();
+    let request = FileDrive {
         accesses: None,
         duration_s: Some(0.15),
-        ..site.asked()
+        ..site.request()
     };
-    let driven = drive(&asked).expect("driven");
+    let driven = drive(&request).expect("driven");
     assert_eq!(driven.window.end_ns - driven.window.start_ns, 150_000_000);
     let log = fs::read_to_string(site.out().join("latency.hlog")).expect("there");
     let reads = log
@@ -290,9 +290,9 @@ fn a_timed_window_is_as_long_as_asked_and_its_files_agree() {
 
 #[test]
 fn progress_says_when_the_window_begins_and_ends() {
-    let site = Site::new();
+    let site = FileSet::new();
     let mut said = Vec::new();
-    let driven = drive_files(&site.asked(), &mut said).expect("driven");
+    let driven = drive_files(&site.request(), &mut said).expect("driven");
     let lines: Vec<Value> = said
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
@@ -306,43 +306,43 @@ fn progress_says_when_the_window_begins_and_ends() {
 type Spoil = fn(&mut FileDrive);
 
 const WRONG: [(&str, Spoil); 12] = [
-    ("jobs", |asked| asked.jobs = 0),
-    ("block_bytes", |asked| asked.block_bytes = 100),
-    ("bytes", |asked| asked.bytes = 4097),
-    ("depth", |asked| asked.depth = 2),
-    ("depth", |asked| asked.depth = 0),
-    ("direct", |asked| {
-        (asked.direct, asked.engine) = (true, FileEngine::Mmap);
+    ("jobs", |request| request.jobs = 0),
+    ("block_bytes", |request| request.block_bytes = 100),
+    ("bytes", |request| request.bytes = 4097),
+    ("depth", |request| request.depth = 2),
+    ("depth", |request| request.depth = 0),
+    ("direct", |request| {
+        (request.direct, request.engine) = (true, FileEngine::Mmap);
     }),
-    ("write_share", |asked| asked.write_share = 1.5),
-    ("interval_ms", |asked| asked.interval_ms = 1),
-    ("duration_s", |asked| {
-        (asked.duration_s, asked.accesses) = (Some(0.0), None);
+    ("write_share", |request| request.write_share = 1.5),
+    ("interval_ms", |request| request.interval_ms = 1),
+    ("duration_s", |request| {
+        (request.duration_s, request.accesses) = (Some(0.0), None);
     }),
-    ("accesses", |asked| asked.duration_s = Some(1.0)),
-    ("accesses", |asked| asked.accesses = Some(0)),
-    ("distribution", |asked| {
-        asked.distribution = FileDistribution::Zipf { theta: -1.0 };
+    ("accesses", |request| request.duration_s = Some(1.0)),
+    ("accesses", |request| request.accesses = Some(0)),
+    ("distribution", |request| {
+        request.distribution = FileDistribution::Zipf { theta: -1.0 };
     }),
 ];
 
 #[test]
 fn what_contradicts_itself_is_refused_by_its_field() {
-    let site = Site::new();
+    let site = FileSet::new();
     for (field, spoil) in WRONG {
-        let mut asked = site.asked();
-        spoil(&mut asked);
-        let text = refused(&asked);
+        let mut request = site.request();
+        spoil(&mut request);
+        let text = refused(&request);
         assert!(text.starts_with(&format!("{field}: ")), "{field}: {text}");
     }
 }
 
 #[test]
 fn counters_of_a_missing_path_name_it() {
-    let asked = fairtrial_protocol::file::FileCountersOf {
+    let request = fairtrial_protocol::file::FileCountersOf {
         path: "/nowhere/job.0".into(),
     };
-    let error = fairtrial_load::file_counters(&asked).expect_err("missing");
+    let error = fairtrial_load::file_counters(&request).expect_err("missing");
     assert!(error.to_string().contains("/nowhere/job.0"), "{error}");
     assert!(Path::new("/proc/vmstat").exists());
 }

@@ -25,7 +25,7 @@ const KINDS: [LockKind; 9] = [
     LockKind::Spin,
 ];
 
-fn asked(kind: LockKind, out: &Path) -> LockDrive {
+fn request(kind: LockKind, out: &Path) -> LockDrive {
     LockDrive {
         kind,
         threads: 8,
@@ -50,7 +50,7 @@ fn timed(kind: LockKind, out: &Path) -> LockDrive {
     LockDrive {
         duration_s: Some(0.1),
         acquisitions: None,
-        ..asked(kind, out)
+        ..request(kind, out)
     }
 }
 
@@ -58,24 +58,24 @@ fn here() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-fn drive(asked: &LockDrive) -> (Driven, Contention) {
-    let driven = drive_locks(asked, &mut io::sink()).expect("driven");
-    let path = Path::new(&asked.output_directory).join("contention.json");
+fn drive(request: &LockDrive) -> (Driven, Contention) {
+    let driven = drive_locks(request, &mut io::sink()).expect("driven");
+    let path = Path::new(&request.output_directory).join("contention.json");
     let text = fs::read(path).expect("there");
     (driven, serde_json::from_slice(&text).expect("JSON"))
 }
 
 /// Drives anew where a machine that others load kept most threads from it: what is tested is the locks.
 fn drive_until(
-    asked: &LockDrive,
+    request: &LockDrive,
     is_meant: impl Fn(&Driven, &Contention) -> bool,
 ) -> (Driven, Contention) {
     eventually("a drive as it is meant", || {
-        let (driven, contention) = drive(asked);
+        let (driven, contention) = drive(request);
         excluded(&contention);
         let meant = is_meant(&driven, &contention);
         if !meant {
-            eprintln!("again: {:?}: {contention:?}", asked.kind);
+            eprintln!("again: {:?}: {contention:?}", request.kind);
         }
         meant.then_some((driven, contention))
     })
@@ -95,7 +95,7 @@ fn every_kind_excludes_with_more_threads_than_processors_side_by_side_and_apart(
             let (driven, contention) = drive(&LockDrive {
                 padding,
                 locks: 3,
-                ..asked(kind, out.path())
+                ..request(kind, out.path())
             });
             excluded(&contention);
             assert!(contention.acquired > 0, "{contention:?}");
@@ -124,12 +124,12 @@ fn every_kind_excludes_with_more_threads_than_processors_side_by_side_and_apart(
 fn every_kind_ends_in_time_when_threads_outnumber_processors_by_far() {
     let out = here();
     for kind in KINDS {
-        let asked = LockDrive {
+        let request = LockDrive {
             threads: 64,
             ..timed(kind, out.path())
         };
         let began_ns = Cell::new(monotonic_ns());
-        drive_until(&asked, |driven, contention| {
+        drive_until(&request, |driven, contention| {
             assert_eq!(driven.window.end_ns - driven.window.start_ns, 100_000_000);
             let now_ns = monotonic_ns();
             let took_ns = now_ns - began_ns.replace(now_ns);
@@ -151,7 +151,7 @@ fn queues_that_sleep_at_once_and_queues_that_never_do_exclude() {
             let (driven, contention) = drive(&LockDrive {
                 spins: Some(spins),
                 threads: 4,
-                ..asked(kind, out.path())
+                ..request(kind, out.path())
             });
             excluded(&contention);
             assert_eq!(driven.effective["spins"], spins.to_string());
@@ -165,7 +165,7 @@ fn a_thread_alone_finds_no_lock_taken_and_hands_none_over() {
     for kind in KINDS {
         let (_, contention) = drive(&LockDrive {
             threads: 1,
-            ..asked(kind, out.path())
+            ..request(kind, out.path())
         });
         excluded(&contention);
         let [turns] = contention.threads.as_slice() else {
@@ -187,7 +187,7 @@ fn a_thread_alone_finds_no_lock_taken_and_hands_none_over() {
 fn a_lock_in_the_order_of_arrival_goes_round_and_is_found_taken() {
     let out = here();
     for kind in [LockKind::Ticket, LockKind::Mcs, LockKind::Clh] {
-        let asked = LockDrive {
+        let request = LockDrive {
             threads: 4,
             critical_turns: 2_000,
             outside_turns: 10,
@@ -196,7 +196,7 @@ fn a_lock_in_the_order_of_arrival_goes_round_and_is_found_taken() {
             duration_s: Some(0.4),
             ..timed(kind, out.path())
         };
-        drive_until(&asked, |_, contention| {
+        drive_until(&request, |_, contention| {
             let sum = |of: fn(&Turns) -> u64| contention.threads.iter().map(of).sum::<u64>();
             let all = sum(|turns| turns.acquisitions);
             assert_eq!(sum(|turns| turns.sampled), all);
@@ -213,11 +213,11 @@ fn a_lock_in_the_order_of_arrival_goes_round_and_is_found_taken() {
 #[test]
 fn ramp_up_is_in_no_figure_but_in_what_is_guarded() {
     let out = here();
-    let asked = LockDrive {
+    let request = LockDrive {
         ramp_up_s: 0.05,
         ..timed(LockKind::Pthread, out.path())
     };
-    let (driven, contention) = drive_until(&asked, |driven, contention| {
+    let (driven, contention) = drive_until(&request, |driven, contention| {
         let measured = driven.transactions["acquisition"].committed;
         measured > 0 && measured < contention.acquired
     });
@@ -246,7 +246,7 @@ fn locks_apart_have_two_cache_lines_each_and_those_side_by_side_only_what_they_n
         let (driven, contention) = drive(&LockDrive {
             padding,
             threads: 1,
-            ..asked(kind, out.path())
+            ..request(kind, out.path())
         });
         assert_eq!(
             driven.effective["lock_bytes"],
@@ -274,30 +274,34 @@ type Change = fn(&mut LockDrive);
 fn what_cannot_be_meant_is_refused_by_the_name_of_its_field() {
     let out = here();
     let wrong: [(&str, Change); 13] = [
-        ("threads: must be 1 to 512", |asked| asked.threads = 0),
-        ("threads", |asked| asked.threads = 513),
-        ("locks: must be 1 to 65536", |asked| asked.locks = 65_537),
-        ("lines: must be 1 to 64", |asked| asked.lines = 0),
-        ("lines: must be at most 1048576", |asked| {
-            (asked.locks, asked.lines) = (65_536, 17);
+        ("threads: must be 1 to 512", |request| request.threads = 0),
+        ("threads", |request| request.threads = 513),
+        ("locks: must be 1 to 65536", |request| {
+            request.locks = 65_537;
         }),
-        ("critical_turns", |asked| asked.outside_turns = 100_000_001),
-        ("sample_every", |asked| asked.sample_every = 0),
-        ("spins: is for kinds", |asked| asked.spins = Some(8)),
-        ("spins: must be", |asked| {
-            (asked.kind, asked.spins) = (LockKind::Mcs, Some(1_000_001));
+        ("lines: must be 1 to 64", |request| request.lines = 0),
+        ("lines: must be at most 1048576", |request| {
+            (request.locks, request.lines) = (65_536, 17);
         }),
-        ("interval_ms", |asked| asked.interval_ms = 9),
-        ("ramp_up_s", |asked| asked.ramp_up_s = f64::NAN),
-        ("acquisitions: exactly one", |asked| {
-            asked.duration_s = Some(1.0);
+        ("critical_turns", |request| {
+            request.outside_turns = 100_000_001;
         }),
-        ("acquisitions: must be at least sample_every", |asked| {
-            asked.acquisitions = Some(3);
+        ("sample_every", |request| request.sample_every = 0),
+        ("spins: is for kinds", |request| request.spins = Some(8)),
+        ("spins: must be", |request| {
+            (request.kind, request.spins) = (LockKind::Mcs, Some(1_000_001));
+        }),
+        ("interval_ms", |request| request.interval_ms = 9),
+        ("ramp_up_s", |request| request.ramp_up_s = f64::NAN),
+        ("acquisitions: exactly one", |request| {
+            request.duration_s = Some(1.0);
+        }),
+        ("acquisitions: must be at least sample_every", |request| {
+            request.acquisitions = Some(3);
         }),
     ];
     for (said, change) in wrong {
-        let mut mistaken = asked(LockKind::Pthread, out.path());
+        let mut mistaken = request(LockKind::Pthread, out.path());
         change(&mut mistaken);
         let error = drive_locks(&mistaken, &mut io::sink()).expect_err(said);
         assert!(matches!(error, LoadError::Parameter { .. }), "{error}");

@@ -15,13 +15,13 @@ use tempfile::TempDir;
 const CONNECTIONS: usize = 2000;
 
 /// A server in a thread of this process; ends when dropped.
-pub struct Server {
+pub struct NoopThread {
     directory: TempDir,
     end: Option<UnixStream>,
     thread: Option<JoinHandle<Result<(), LoadError>>>,
 }
 
-impl Server {
+impl NoopThread {
     pub fn start() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (end, theirs) = UnixStream::pair().expect("a pair of sockets");
@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for NoopThread {
     fn drop(&mut self) {
         if self.thread.is_some() {
             self.stop().expect("the server ends well");
@@ -59,8 +59,8 @@ impl Drop for Server {
 
 #[test]
 fn the_engines_own_driver_logs_in_and_asks() {
-    let server = Server::start();
-    let asked = Sql {
+    let server = NoopThread::start();
+    let request = Sql {
         endpoint: Endpoint::Mysql {
             socket: Some(server.socket().to_string_lossy().into()),
             host: None,
@@ -73,14 +73,14 @@ fn the_engines_own_driver_logs_in_and_asks() {
         statements: vec!["SELECT a, b FROM t".into(), "UPDATE t SET a = 1".into()],
         connect_timeout_ms: 10_000,
     };
-    let rows = fairtrial_load::sql(&asked).expect("both are answered");
+    let rows = fairtrial_load::sql(&request).expect("both are answered");
     assert_eq!((rows[0].rows.len(), rows[0].columns.len()), (1, 2));
     assert!(rows[1].rows.is_empty());
 }
 
 #[test]
 fn the_mariadb_client_takes_it_for_a_server() {
-    let server = Server::start();
+    let server = NoopThread::start();
     let client = Command::new("mariadb")
         .args([
             "--no-defaults",
@@ -105,7 +105,7 @@ fn two_thousand_clients_are_answered_at_once() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).expect("the soft limit may be raised to the hard one");
-    let server = Server::start();
+    let server = NoopThread::start();
     let mut clients: Vec<UnixStream> = (0..CONNECTIONS).map(|_| log_in(&server.socket())).collect();
     for client in &mut clients {
         client.write_all(b"\x09\0\0\0\x03SELECT 1").expect("sent");
@@ -117,7 +117,7 @@ fn two_thousand_clients_are_answered_at_once() {
 
 #[test]
 fn its_socket_is_gone_when_it_has_ended() {
-    let mut server = Server::start();
+    let mut server = NoopThread::start();
     server.stop().expect("the server ends well");
     assert!(!server.socket().exists());
 }
@@ -141,7 +141,7 @@ fn a_client_that_comes_before_the_server_serves_is_not_refused() {
 
 #[test]
 fn a_socket_that_is_in_use_is_refused_and_left_alone() {
-    let server = Server::start();
+    let server = NoopThread::start();
     let parameters = Noop {
         socket: server.socket().to_string_lossy().into(),
     };
@@ -175,11 +175,11 @@ fn the_engines_ceiling_is_measured_once_and_kept() {
     let work = directory.path().join("work");
     std::fs::create_dir(&work).expect("a directory");
     let kept = directory.path().join("ceiling.json");
-    let asked = Ceiling {
+    let request = Ceiling {
         directory: work.to_string_lossy().into(),
         kept: kept.to_string_lossy().into(),
     };
-    let measured = fairtrial_load::ceiling(&asked).expect("measured");
+    let measured = fairtrial_load::ceiling(&request).expect("measured");
     // More than any server here answers, less than any processor could.
     assert!(
         (1e4..1e8).contains(&measured.operations_per_core_s),
@@ -188,5 +188,5 @@ fn the_engines_ceiling_is_measured_once_and_kept() {
     let mut other = measured;
     other.operations_per_core_s = 1.0;
     std::fs::write(&kept, serde_json::to_vec(&other).expect("JSON")).expect("written");
-    assert_eq!(fairtrial_load::ceiling(&asked).expect("kept"), other);
+    assert_eq!(fairtrial_load::ceiling(&request).expect("kept"), other);
 }

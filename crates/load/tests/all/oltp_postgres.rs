@@ -18,9 +18,9 @@ fn every_profile_runs_prepared_and_as_text_and_leaves_tables_that_pass_their_che
     for profile in PROFILES {
         load(&loading(endpoint.clone(), profile, SPECIAL));
         for (seed, protocol) in [(11, Protocol::Prepared), (12, Protocol::Text)] {
-            let mut asked = parameters(endpoint.clone(), directory.path(), profile, 30);
-            (asked.drive.seed, asked.protocol) = (seed, protocol);
-            let driven = drive(&asked);
+            let mut request = parameters(endpoint.clone(), directory.path(), profile, 30);
+            (request.drive.seed, request.protocol) = (seed, protocol);
+            let driven = drive(&request);
             assert_eq!((completed(&driven), driven.errors.len()), (30, 0));
             if profile == Profile::BulkInsert {
                 continue;

@@ -20,15 +20,15 @@ fn content_is_the_same_as_on_sqlite_and_for_any_number_of_threads<S: System>(ser
     ];
     for (distribution, threads) in each {
         let file = sqlite(&directory.path().join("t.db"));
-        let mut asked = loading(file, Profile::ReadWrite, distribution);
-        asked.table_size = 12_000; // a whole unit and a part of one
-        let embedded = load(&asked);
-        asked.endpoint = endpoint.clone();
+        let mut request = loading(file, Profile::ReadWrite, distribution);
+        request.table_size = 12_000; // a whole unit and a part of one
+        let embedded = load(&request);
+        request.endpoint = endpoint.clone();
         for &threads in threads {
-            asked.threads = threads;
-            assert_eq!(load(&asked), embedded, "{threads} threads");
+            request.threads = threads;
+            assert_eq!(load(&request), embedded, "{threads} threads");
         }
-        let read_back = fairtrial_load::oltp_content_sha256(&asked).expect("it can be read");
+        let read_back = fairtrial_load::oltp_content_sha256(&request).expect("it can be read");
         assert_eq!(read_back, embedded.content_sha256);
     }
     sql(
@@ -45,17 +45,17 @@ fn many_users_meet_conflicts_repeat_them_and_leave_rows_in_pairs<S: System>(serv
     let endpoint = server.at("crowd");
     load(&loading(endpoint.clone(), Profile::ReadWrite, SPECIAL));
     let (place, profile) = (directory.path(), Profile::ReadWrite);
-    let mut asked = parameters(endpoint.clone(), place, profile, S::CROWD);
-    asked.drive.virtual_users = 16;
-    let driven = drive(&asked);
+    let mut request = parameters(endpoint.clone(), place, profile, S::CROWD);
+    request.drive.virtual_users = 16;
+    let driven = drive(&request);
     let failed = driven.transactions["read_write"].failed;
     assert_eq!(completed(&driven) + failed, S::CROWD);
     let is_known = |code: &&str| S::CONFLICTS.contains(code);
     assert!(codes(&driven).keys().all(is_known), "{:?}", driven.errors);
     let count = "SELECT (SELECT COUNT(*) FROM sbtest1) + (SELECT COUNT(*) FROM sbtest2) + (SELECT COUNT(*) FROM sbtest3)";
     assert_eq!(number(&endpoint, count), 3_000, "rows come and go in pairs");
-    asked.skip_transactions = true;
-    let driven = drive(&asked);
+    request.skip_transactions = true;
+    let driven = drive(&request);
     let is_known = |code: &&str| is_known(code) || *code == S::DUPLICATE.0;
     assert!(codes(&driven).keys().all(is_known), "{:?}", driven.errors);
     server.forget("crowd");

@@ -25,20 +25,20 @@ fn total(endpoint: &Endpoint, what: &str, tables: u32) -> i64 {
 }
 
 fn check(endpoint: &Endpoint, profile: Profile) -> Vec<Condition> {
-    let asked = OltpCheck {
+    let request = OltpCheck {
         endpoint: endpoint.clone(),
         profile,
         tables: tables(profile),
         table_size: TABLE_SIZE,
     };
-    fairtrial_load::check_oltp(&asked)
+    fairtrial_load::check_oltp(&request)
         .expect("the tables can be checked")
         .conditions
 }
 
 fn violated(endpoint: &Endpoint, profile: Profile) -> Vec<(String, u64)> {
-    let found = check(endpoint, profile).into_iter();
-    found
+    let conditions = check(endpoint, profile).into_iter();
+    conditions
         .filter(|condition| condition.violations > 0)
         .map(|condition| (condition.clause, condition.violations))
         .collect()
@@ -87,13 +87,13 @@ fn every_profile_does_what_its_name_says_and_leaves_the_tables_whole() {
             assert_eq!(sum_k_after - sum_k, 60);
         }
         let statements = driven.transactions[profile.name()].statements;
-        let asked: u64 = match profile {
+        let request: u64 = match profile {
             Profile::ReadOnly => 60 * 16,
             Profile::ReadWrite => 60 * 20,
             Profile::WriteOnly => 60 * 6,
             _ => transactions,
         };
-        assert_eq!(statements, asked, "{profile:?}");
+        assert_eq!(statements, request, "{profile:?}");
         if profile != Profile::BulkInsert {
             assert_eq!(violated(&endpoint, profile), [], "{profile:?}");
         }
@@ -103,11 +103,11 @@ fn every_profile_does_what_its_name_says_and_leaves_the_tables_whole() {
 #[test]
 fn rows_read_are_those_of_the_ranges_and_keys_asked_for() {
     let (directory, endpoint) = loaded(Profile::ReadOnly);
-    let mut asked = parameters(endpoint, directory.path(), Profile::ReadOnly, 40);
+    let mut request = parameters(endpoint, directory.path(), Profile::ReadOnly, 40);
     let expected = 40 * (10 + 100 + 1 + 100 + 100);
     for protocol in [Protocol::Prepared, Protocol::Text] {
-        asked.protocol = protocol;
-        let drawn = drive(&asked).drawn;
+        request.protocol = protocol;
+        let drawn = drive(&request).drawn;
         assert_eq!(drawn["rows_read"], expected, "{protocol:?}");
         assert_eq!((drawn["point_selects"], drawn["sum_ranges"]), (400, 40));
     }
@@ -117,9 +117,9 @@ fn rows_read_are_those_of_the_ranges_and_keys_asked_for() {
 fn a_seed_determines_what_is_drawn_whatever_the_protocol_and_another_draws_otherwise() {
     let run = |seed, protocol| {
         let (directory, endpoint) = loaded(Profile::ReadWrite);
-        let mut asked = parameters(endpoint.clone(), directory.path(), Profile::ReadWrite, 30);
-        (asked.drive.seed, asked.protocol) = (seed, protocol);
-        drive(&asked);
+        let mut request = parameters(endpoint.clone(), directory.path(), Profile::ReadWrite, 30);
+        (request.drive.seed, request.protocol) = (seed, protocol);
+        drive(&request);
         let mut loading = loading(endpoint, Profile::ReadWrite, SPECIAL);
         loading.threads = 1;
         fairtrial_load::oltp_content_sha256(&loading).expect("the tables can be read")
@@ -137,9 +137,9 @@ fn a_seed_determines_what_is_drawn_whatever_the_protocol_and_another_draws_other
 #[test]
 fn several_users_share_the_tables_and_nothing_is_lost() {
     let (directory, endpoint) = loaded(Profile::ReadWrite);
-    let mut asked = parameters(endpoint.clone(), directory.path(), Profile::ReadWrite, 200);
-    asked.drive.virtual_users = 4;
-    let driven = drive(&asked);
+    let mut request = parameters(endpoint.clone(), directory.path(), Profile::ReadWrite, 200);
+    request.drive.virtual_users = 4;
+    let driven = drive(&request);
     assert_eq!(completed(&driven), 200, "{:?}", driven.errors);
     assert_eq!(violated(&endpoint, Profile::ReadWrite), []);
 }
@@ -147,13 +147,13 @@ fn several_users_share_the_tables_and_nothing_is_lost() {
 #[test]
 fn a_bulk_insert_goes_on_after_the_keys_that_are_there() {
     let (directory, endpoint) = loaded(Profile::BulkInsert);
-    let mut asked = parameters(endpoint.clone(), directory.path(), Profile::BulkInsert, 2);
-    asked.drive.virtual_users = 2;
-    let rows = drive(&asked).drawn["bulk_rows"] + drive(&asked).drawn["bulk_rows"];
-    let found = total(&endpoint, "COUNT(*)", 3);
-    assert_eq!(found, i64::try_from(rows).expect("few"));
+    let mut request = parameters(endpoint.clone(), directory.path(), Profile::BulkInsert, 2);
+    request.drive.virtual_users = 2;
+    let rows = drive(&request).drawn["bulk_rows"] + drive(&request).drawn["bulk_rows"];
+    let count = total(&endpoint, "COUNT(*)", 3);
+    assert_eq!(count, i64::try_from(rows).expect("few"));
     assert_eq!(
-        found,
+        count,
         total(&endpoint, "COALESCE(MAX(id), 0)", 3),
         "without a gap"
     );
@@ -161,33 +161,33 @@ fn a_bulk_insert_goes_on_after_the_keys_that_are_there() {
 
 fn refused(change: impl Fn(&mut OltpDrive), profile: Profile) -> LoadError {
     let (directory, endpoint) = loaded(profile);
-    let mut asked = parameters(endpoint, directory.path(), profile, 1);
-    change(&mut asked);
-    try_drive(&asked).expect_err("refused")
+    let mut request = parameters(endpoint, directory.path(), profile, 1);
+    change(&mut request);
+    try_drive(&request).expect_err("refused")
 }
 
 #[test]
 fn tables_of_another_scale_are_refused_with_what_was_asked_and_what_was_found() {
-    let larger = refused(|asked| asked.table_size = 1_001, Profile::ReadOnly);
+    let larger = refused(|request| request.table_size = 1_001, Profile::ReadOnly);
     assert_eq!(
         larger.to_string(),
         "the tables hold 1000 rows in sbtest1, not 1001"
     );
-    let smaller = refused(|asked| asked.table_size = 999, Profile::ReadOnly);
+    let smaller = refused(|request| request.table_size = 999, Profile::ReadOnly);
     assert!(matches!(
         smaller,
         LoadError::Scale {
-            asked: 999,
-            found: 1_000,
+            expected: 999,
+            count: 1_000,
             ..
         }
     ));
-    let more = refused(|asked| asked.tables = 4, Profile::ReadOnly);
+    let more = refused(|request| request.tables = 4, Profile::ReadOnly);
     assert!(
         more.to_string().contains("sbtest4, one of the 4 tables"),
         "{more}"
     );
-    let fewer = refused(|asked| asked.table_size = 1_001, Profile::Insert);
+    let fewer = refused(|request| request.table_size = 1_001, Profile::Insert);
     assert!(matches!(fewer, LoadError::Scale { .. }));
 }
 
@@ -198,33 +198,39 @@ fn contradictory_parameters_are_refused_before_anything_is_asked() {
         other => panic!("{other}"),
     };
     assert_eq!(
-        field(|asked| asked.tables = 2, Profile::SelectRandomPoints),
+        field(|request| request.tables = 2, Profile::SelectRandomPoints),
         "tables"
     );
     assert_eq!(
-        field(|asked| asked.drive.virtual_users = 4, Profile::BulkInsert),
+        field(
+            |request| request.drive.virtual_users = 4,
+            Profile::BulkInsert
+        ),
         "tables"
     );
     assert_eq!(
-        field(|asked| asked.mix.range_size = 0, Profile::ReadOnly),
+        field(|request| request.mix.range_size = 0, Profile::ReadOnly),
         "mix"
     );
     assert_eq!(
-        field(|asked| asked.mix.index_updates = 0, Profile::UpdateIndex),
+        field(
+            |request| request.mix.index_updates = 0,
+            Profile::UpdateIndex
+        ),
         "mix"
     );
     assert_eq!(
-        field(|asked| asked.table_size = 0, Profile::ReadOnly),
+        field(|request| request.table_size = 0, Profile::ReadOnly),
         "table_size"
     );
     assert_eq!(
         field(
-            |asked| asked.mix.point_selects = u32::MAX,
+            |request| request.mix.point_selects = u32::MAX,
             Profile::ReadOnly
         ),
         "mix"
     );
-    let both = |asked: &mut OltpDrive| asked.drive.duration_s = Some(1.0);
+    let both = |request: &mut OltpDrive| request.drive.duration_s = Some(1.0);
     assert_eq!(field(both, Profile::ReadOnly), "duration_s");
 }
 
@@ -239,8 +245,8 @@ fn corrupted_rows_are_named() {
             "UPDATE sbtest3 SET pad = '12' WHERE id = 8",
         ],
     );
-    let found = check(&endpoint, Profile::ReadWrite);
-    let examples: Vec<&str> = found
+    let conditions = check(&endpoint, Profile::ReadWrite);
+    let examples: Vec<&str> = conditions
         .iter()
         .map(|condition| condition.examples[0].as_str())
         .collect();
@@ -257,21 +263,21 @@ fn corrupted_rows_are_named() {
 fn loading_is_the_same_for_equal_seeds_only() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path: &Path = &directory.path().join("t.db");
-    let mut asked = loading(sqlite(path), Profile::ReadWrite, SPECIAL);
-    asked.table_size = 10_001; // one row into a second unit
-    let first = load(&asked);
+    let mut request = loading(sqlite(path), Profile::ReadWrite, SPECIAL);
+    request.table_size = 10_001; // one row into a second unit
+    let first = load(&request);
     assert_eq!(
         first.rows.values().copied().collect::<Vec<_>>(),
         [10_001; 3]
     );
     assert_eq!(
-        fairtrial_load::oltp_content_sha256(&asked).expect("read"),
+        fairtrial_load::oltp_content_sha256(&request).expect("read"),
         first.content_sha256,
         "it is what the tables hold"
     );
-    assert_eq!(load(&asked), first);
-    asked.seed += 1;
-    assert_ne!(load(&asked).content_sha256, first.content_sha256);
-    asked.layout = Layout::Bulk;
-    assert_eq!(load(&asked).rows["sbtest3"], 0);
+    assert_eq!(load(&request), first);
+    request.seed += 1;
+    assert_ne!(load(&request).content_sha256, first.content_sha256);
+    request.layout = Layout::Bulk;
+    assert_eq!(load(&request).rows["sbtest3"], 0);
 }

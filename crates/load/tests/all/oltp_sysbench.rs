@@ -4,10 +4,9 @@
 use crate::support::mariadb::{Server, shared};
 use crate::support::oltp::PROFILES;
 use crate::support::sysbench::{
-    self, Bench, Counts, EVENTS, Tool, assert_alike, assert_same_cost_otherwise, difference,
+    self, Bench, EVENTS, Tool, assert_alike, assert_same_cost_otherwise, counters, difference,
 };
 use crate::support::{number, sql};
-use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::Profile;
 
 /// Statements of each kind, and rows by what was done to them.
@@ -28,19 +27,6 @@ const COUNTERS: [&str; 15] = [
     "Rows_sent",
     "Sort_rows",
 ];
-
-fn counters(endpoint: &Endpoint) -> Counts {
-    let rows = &sql(endpoint, &["SHOW GLOBAL STATUS"])[0].rows;
-    let named = |row: &Vec<Option<String>>| {
-        let (name, value) = (row[0].clone()?, row[1].clone()?);
-        COUNTERS
-            .contains(&name.as_str())
-            .then_some((name, value.parse().ok()?))
-    };
-    let found: Counts = rows.iter().filter_map(named).collect();
-    assert_eq!(found.len(), COUNTERS.len(), "{found:?}");
-    found
-}
 
 fn server() -> Option<std::sync::MutexGuard<'static, Server>> {
     if !sysbench::is_installed() {
@@ -66,7 +52,7 @@ fn equal_events_are_equal_statements_and_equal_rows_on_each_others_tables() {
             continue; // an event of sysbench is a row there; see below
         }
         let bench = Bench::new(server.endpoint("sbtest"), profile);
-        let counters = || counters(&bench.endpoint);
+        let counters = || counters(&bench.endpoint, &COUNTERS);
         let theirs = bench.cost(Tool::Ours, Tool::Sysbench, &counters);
         let ours = bench.cost(Tool::Sysbench, Tool::Ours, &counters);
         eprintln!("{profile:?}: {ours:?}");
@@ -99,7 +85,7 @@ fn equal_events_are_equal_statements_and_equal_rows_on_each_others_tables() {
 fn text_and_statements_without_a_transaction_are_equal_too() {
     let Some(server) = server() else { return };
     let endpoint = server.endpoint("sbtest");
-    assert_same_cost_otherwise(&endpoint, &|| counters(&endpoint));
+    assert_same_cost_otherwise(&endpoint, &|| counters(&endpoint, &COUNTERS));
 }
 
 #[test]
@@ -114,9 +100,9 @@ fn a_bulk_insert_is_the_statement_that_sysbench_sends_once_its_buffer_is_full() 
     bench.load(Tool::Ours);
     let statements = |events: i64| {
         sql(&bench.endpoint, &["TRUNCATE sbtest1"]);
-        let before = counters(&bench.endpoint);
+        let before = counters(&bench.endpoint, &COUNTERS);
         bench.run(Tool::Sysbench, u64::try_from(events).expect("rows"));
-        let cost = difference(&counters(&bench.endpoint), &before);
+        let cost = difference(&counters(&bench.endpoint, &COUNTERS), &before);
         assert!(cost["Handler_write"] >= events, "{cost:?}");
         cost["Com_insert"]
     };

@@ -27,12 +27,12 @@ const ROWS: [&str; 7] = [
 ];
 
 /// Who asks the server what it has done.
-struct Counting {
+struct ServerCounters {
     endpoint: Endpoint,
     maintenance: Endpoint,
 }
 
-impl Counting {
+impl ServerCounters {
     /// Waits until no client is left: a connection adds its own to some counters at its end.
     fn wait_for_clients(&self) {
         let left = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'sbtest'";
@@ -71,8 +71,8 @@ impl Counting {
     }
 }
 
-fn counting(server: &Server) -> Counting {
-    Counting {
+fn counting(server: &Server) -> ServerCounters {
+    ServerCounters {
         endpoint: server.endpoint("sbtest"),
         maintenance: server.endpoint("postgres"),
     }

@@ -1,7 +1,7 @@
 //! More users than their process may have open files, each with a connection.
 
-use crate::noop::Server;
-use crate::support::apart::{Asked, begin_with_files};
+use crate::noop::NoopThread;
+use crate::support::apart::{AnyDrive, begin_with_files};
 use crate::support::oltp::{SPECIAL, load, loading, parameters};
 use crate::support::sqlite;
 use fairtrial_protocol::load::Endpoint;
@@ -10,9 +10,9 @@ use fairtrial_protocol::oltp::{Distribution, OltpDrive, Profile};
 /// Enough for this binary before it drives.
 const FILES: u32 = 64;
 
-fn assert_told(mut asked: OltpDrive) {
-    asked.drive.virtual_users = 100;
-    let error = begin_with_files(&Asked::Oltp(asked), FILES).error();
+fn assert_told(mut request: OltpDrive) {
+    request.drive.virtual_users = 100;
+    let error = begin_with_files(&AnyDrive::Oltp(request), FILES).error();
     for part in ["open_files_limit", "this process may have 64 open files"] {
         assert!(error.contains(part), "{error}");
     }
@@ -21,7 +21,7 @@ fn assert_told(mut asked: OltpDrive) {
 #[test]
 fn users_of_a_server_are_told_of_the_limit() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let server = Server::start();
+    let server = NoopThread::start();
     let endpoint = Endpoint::Mysql {
         socket: Some(server.socket().to_string_lossy().into()),
         host: None,
@@ -31,11 +31,15 @@ fn users_of_a_server_are_told_of_the_limit() {
         tls: None,
         database: "any".into(),
     };
-    let mut asked = parameters(endpoint, directory.path(), Profile::PointSelect, 1);
+    let mut request = parameters(endpoint, directory.path(), Profile::PointSelect, 1);
     // What its one answer says of any table.
-    (asked.tables, asked.table_size, asked.skip_transactions) = (1, 1, true);
-    asked.distribution = Distribution::Uniform {};
-    assert_told(asked);
+    (
+        request.tables,
+        request.table_size,
+        request.skip_transactions,
+    ) = (1, 1, true);
+    request.distribution = Distribution::Uniform {};
+    assert_told(request);
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! A drive in a process of its own: signals, and two processes that must draw alike.
 
-use crate::support::apart::{self, Asked};
+use crate::support::apart::{self, AnyDrive};
 use crate::support::{completed, effects, parameters, result, sqlite_copy};
 
 #[test]
 fn sigterm_ends_the_window_and_everything_measured_is_written() {
     let copy = sqlite_copy();
-    let mut asked = parameters(copy.endpoint.clone(), copy.directory.path());
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(3_600.0));
-    let mut driving = apart::begin(&Asked::Tpcc(asked));
+    let mut request = parameters(copy.endpoint.clone(), copy.directory.path());
+    (request.drive.transactions, request.drive.duration_s) = (None, Some(3_600.0));
+    let mut driving = apart::begin(&AnyDrive::Tpcc(request));
     driving.wait_for_rate();
     driving.ask_to_end();
     let rest = driving.end();
@@ -40,13 +40,13 @@ fn sigterm_ends_the_window_and_everything_measured_is_written() {
 fn two_processes_with_one_seed_draw_the_same_and_leave_the_same_database() {
     let run = |seed| {
         let copy = sqlite_copy();
-        let mut asked = parameters(copy.endpoint.clone(), copy.directory.path());
+        let mut request = parameters(copy.endpoint.clone(), copy.directory.path());
         (
-            asked.drive.virtual_users,
-            asked.drive.transactions,
-            asked.drive.seed,
+            request.drive.virtual_users,
+            request.drive.transactions,
+            request.drive.seed,
         ) = (1, Some(250), seed);
-        apart::begin(&Asked::Tpcc(asked)).end();
+        apart::begin(&AnyDrive::Tpcc(request)).end();
         (
             result(copy.directory.path()).drawn,
             effects::look(&copy.endpoint),

@@ -81,11 +81,11 @@ fn assert_whole(loaded: &Loaded, endpoint: &Endpoint) {
 
 /// Kills a load twice, lets the third finish, and looks at what is there then.
 fn goes_on_after_kills(endpoint: &Endpoint) {
-    let asked = parameters(endpoint.clone(), SEED);
-    let first = load_and_kill(&asked, 0.3);
-    let second = load_and_kill(&asked, first + 0.2);
+    let request = parameters(endpoint.clone(), SEED);
+    let first = load_and_kill(&request, 0.3);
+    let second = load_and_kill(&request, first + 0.2);
     assert!(second > first, "the second goes on");
-    let (loaded, said) = load(&asked);
+    let (loaded, said) = load(&request);
     let said = said.expect("it says how far it is");
     assert!(said > second, "the third too: {second} done, then {said}");
     assert_whole(&loaded.expect("it loads"), endpoint);
@@ -121,10 +121,10 @@ fn a_load_whose_postgres_crashed_goes_on_once_it_is_back() {
     let Some(mut server) = PostgresServer::start(TRUST, &LOCAL_ONLY) else {
         return;
     };
-    let asked = parameters(server.endpoint("crashed"), SEED);
+    let request = parameters(server.endpoint("crashed"), SEED);
     let loading = {
-        let asked = asked.clone();
-        std::thread::spawn(move || load(&asked).0)
+        let request = request.clone();
+        std::thread::spawn(move || load(&request).0)
     };
     let crashed = server.endpoint("crashed");
     let postgres = server.endpoint("postgres");
@@ -150,7 +150,7 @@ fn a_load_whose_postgres_crashed_goes_on_once_it_is_back() {
         number(&crashed, in_it) >= ENOUGH,
         "what was committed is still there"
     );
-    let (loaded, said) = load(&asked);
+    let (loaded, said) = load(&request);
     assert_whole(&loaded.expect("it loads"), &crashed);
     let said = said.expect("it says how far it is");
     assert!(
@@ -182,10 +182,10 @@ fn a_load_whose_server_was_killed_goes_on_once_it_is_back() {
     let Some(mut server) = Server::start_with(|_| options.map(Into::into).into()) else {
         return;
     };
-    let asked = parameters(server.endpoint("killed"), SEED);
+    let request = parameters(server.endpoint("killed"), SEED);
     let loading = {
-        let asked = asked.clone();
-        std::thread::spawn(move || load(&asked).0)
+        let request = request.clone();
+        std::thread::spawn(move || load(&request).0)
     };
     let journalled =
         "SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'fairtrial_load'";
@@ -207,8 +207,8 @@ fn a_load_whose_server_was_killed_goes_on_once_it_is_back() {
         units + 2 >= ENOUGH,
         "what was committed is still there: {units}"
     );
-    let (loaded, said) = load(&asked);
-    assert_whole(&loaded.expect("it loads"), &asked.endpoint);
+    let (loaded, said) = load(&request);
+    assert_whole(&loaded.expect("it loads"), &request.endpoint);
     let said = said.expect("it says how far it is");
     assert!(
         said > 0.2,

@@ -33,8 +33,8 @@ fn decimals_are_read_and_written_exactly(endpoint: &Endpoint) {
         "the same rows as on SQLite"
     );
     let transactions = vec![order(1.0), exact_pay()];
-    let asked = driving(endpoint.clone(), directory.path(), transactions);
-    let driven = fairtrial_load::drive_script(&asked, &mut Vec::new()).expect("the drive ends");
+    let request = driving(endpoint.clone(), directory.path(), transactions);
+    let driven = fairtrial_load::drive_script(&request, &mut Vec::new()).expect("the drive ends");
     assert!(driven.errors.is_empty(), "{:?}", driven.errors);
     assert!(driven.transactions["pay"].committed > 100);
     let kept = driven.drawn["order"] - driven.drawn["order.rollback"];

@@ -43,15 +43,15 @@ fn rows_are_filled_as_the_script_says_and_the_same_for_equal_seeds() {
 #[test]
 fn a_statement_of_the_setup_that_fails_ends_the_load_whatever_its_error() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = loading(sqlite(&directory.path().join("shop.db")), 1);
+    let mut request = loading(sqlite(&directory.path().join("shop.db")), 1);
     for wrong in [
         "CREATE TABLE computed (id INTEGER)",
         "INSERT INTO computed SELECT id, balance FROM customer",
     ] {
-        asked.finish.push(wrong.into());
-        let error = fairtrial_load::load_script(&asked, &mut Vec::new()).expect_err(wrong);
+        request.finish.push(wrong.into());
+        let error = fairtrial_load::load_script(&request, &mut Vec::new()).expect_err(wrong);
         assert!(matches!(error, LoadError::Statement { .. }), "{error}");
-        asked.finish.pop();
+        request.finish.pop();
     }
 }
 
@@ -59,13 +59,13 @@ fn a_statement_of_the_setup_that_fails_ends_the_load_whatever_its_error() {
 fn transactions_commit_roll_back_and_use_what_they_read() {
     let (directory, endpoint) = loaded();
     let before = number(&endpoint, "SELECT SUM(visits) FROM customer");
-    let mut asked = driving(
+    let mut request = driving(
         endpoint.clone(),
         directory.path(),
         vec![order(3.0), pay(1.0)],
     );
-    asked.drive.virtual_users = 3;
-    let driven = drive(&asked);
+    request.drive.virtual_users = 3;
+    let driven = drive(&request);
     assert!(driven.errors.is_empty(), "{:?}", driven.errors);
     let (orders, pays) = (driven.transactions["order"], driven.transactions["pay"]);
     assert_eq!(orders.committed + orders.rolled_back + pays.committed, 400);
@@ -99,13 +99,13 @@ fn transactions_commit_roll_back_and_use_what_they_read() {
 fn a_seed_determines_everything() {
     let content = |seed| {
         let (directory, endpoint) = loaded();
-        let mut asked = driving(
+        let mut request = driving(
             endpoint.clone(),
             directory.path(),
             vec![order(3.0), pay(1.0)],
         );
-        asked.drive.seed = seed;
-        let drawn = drive(&asked).drawn;
+        request.drive.seed = seed;
+        let drawn = drive(&request).drawn;
         (
             drawn,
             number(&endpoint, "SELECT SUM(id * customer) FROM purchase"),
@@ -122,9 +122,9 @@ fn another_number_of_rows_than_expected_fails_the_transaction_by_a_code_of_its_o
     wrong.statements = vec![statement("SELECT id FROM customer WHERE id < 0", &[])];
     wrong.parameters.clear();
     wrong.statements[0].rows = Some(1);
-    let mut asked = driving(endpoint, directory.path(), vec![order(1.0), wrong]);
-    asked.drive.transactions = Some(40);
-    let driven = drive(&asked);
+    let mut request = driving(endpoint, directory.path(), vec![order(1.0), wrong]);
+    request.drive.transactions = Some(40);
+    let driven = drive(&request);
     assert!(driven.transactions["order"].committed > 0);
     assert!(driven.transactions["pay"].failed > 0);
     assert_eq!(driven.errors.len(), 1);
@@ -146,9 +146,9 @@ fn a_value_of_a_row_that_is_not_there_fails_the_transaction() {
     let mut wrong = order(1.0);
     wrong.statements[0].sql = "SELECT name FROM customer WHERE id = -?".into();
     wrong.statements[0].rows = None;
-    let mut asked = driving(endpoint.clone(), directory.path(), vec![wrong]);
-    (asked.drive.transactions, asked.drive.duration_s) = (None, Some(0.2));
-    let driven = drive(&asked);
+    let mut request = driving(endpoint.clone(), directory.path(), vec![wrong]);
+    (request.drive.transactions, request.drive.duration_s) = (None, Some(0.2));
+    let driven = drive(&request);
     assert_eq!(driven.transactions["order"].committed, 0);
     assert!(
         driven.errors[0]
@@ -182,8 +182,8 @@ fn every_statement_the_system_refuses_is_named_before_anything_runs() {
     );
     assert!(refused[0].message.contains("no such table: customers"));
     assert!(refused[1].message.contains("syntax error"));
-    let asked = driving(endpoint.clone(), directory.path(), transactions);
-    let error = fairtrial_load::drive_script(&asked, &mut Vec::new()).expect_err("refused");
+    let request = driving(endpoint.clone(), directory.path(), transactions);
+    let error = fairtrial_load::drive_script(&request, &mut Vec::new()).expect_err("refused");
     assert!(
         matches!(&error, LoadError::Statement { doing, .. } if doing == "preparing statement 2 of order"),
         "{error}"

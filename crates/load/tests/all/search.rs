@@ -23,13 +23,13 @@ const QUICK: Search = Search {
     spacing: Spacing::Exponential,
 };
 
-fn asked(endpoint: Endpoint, directory: &Path, search: Search) -> OltpDrive {
+fn request(endpoint: Endpoint, directory: &Path, search: Search) -> OltpDrive {
     load(&loading(endpoint.clone(), Profile::UpdateIndex, SPECIAL));
-    let mut asked = parameters(endpoint, directory, Profile::UpdateIndex, 1);
-    asked.drive.virtual_users = 4;
-    (asked.drive.transactions, asked.drive.duration_s) = (None, None);
-    asked.drive.arrivals = Arrivals::Search { search };
-    asked
+    let mut request = parameters(endpoint, directory, Profile::UpdateIndex, 1);
+    request.drive.virtual_users = 4;
+    (request.drive.transactions, request.drive.duration_s) = (None, None);
+    request.drive.arrivals = Arrivals::Search { search };
+    request
 }
 
 /// Searches, anew where a machine that others load was too busy for the outcome meant: what is tested is the search.
@@ -40,7 +40,7 @@ fn searched(
 ) -> (TempDir, Driven) {
     eventually("the outcome meant", || {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let driven = drive(&asked(endpoint.clone(), directory.path(), search));
+        let driven = drive(&request(endpoint.clone(), directory.path(), search));
         let searched = driven.search.as_ref().expect("a search");
         let meant = is_meant(searched);
         if !meant {
@@ -147,26 +147,26 @@ fn a_range_that_ends_below_the_highest_rate_or_begins_above_it_gives_no_number()
         highest_per_s: 600.0,
         ..QUICK
     };
-    let (_, driven) = searched(&endpoint, generous, |found| found.missed_per_s.is_none());
-    let found = driven.search.expect("a search");
-    assert_eq!(found.met_per_s, Some(600.0));
+    let (_, driven) = searched(&endpoint, generous, |result| result.missed_per_s.is_none());
+    let result = driven.search.expect("a search");
+    assert_eq!(result.met_per_s, Some(600.0));
     let impossible = Search {
         limit_s: 1e-9,
         ..QUICK
     };
     let (_, driven) = searched(&endpoint, impossible, |_| true);
-    let found = driven.search.expect("a search");
-    assert_eq!((found.met_per_s, found.missed_per_s), (None, Some(500.0)));
-    assert!(found.complete && found.probes.len() == 2);
+    let result = driven.search.expect("a search");
+    assert_eq!((result.met_per_s, result.missed_per_s), (None, Some(500.0)));
+    assert!(result.complete && result.probes.len() == 2);
 }
 
 #[test]
 fn a_search_takes_no_length_of_its_own() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = sqlite(&directory.path().join("oltp.db"));
-    let mut asked = asked(endpoint, directory.path(), QUICK);
-    asked.drive.duration_s = Some(5.0);
-    let refused = try_drive(&asked).expect_err("refused");
+    let mut request = request(endpoint, directory.path(), QUICK);
+    request.drive.duration_s = Some(5.0);
+    let refused = try_drive(&request).expect_err("refused");
     assert!(
         matches!(
             refused,

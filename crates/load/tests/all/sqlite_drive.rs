@@ -95,14 +95,14 @@ fn the_files_of_a_drive_agree_with_its_result() {
     );
     for (kind, outcomes) in &driven.transactions {
         let column = |outcome: &str| counts[&format!("{kind}_{outcome}")];
-        let found = [
+        let totals = [
             column("committed"),
             column("rolled_back"),
             column("failed"),
             column("retried"),
         ];
         assert_eq!(
-            found,
+            totals,
             [
                 outcomes.committed,
                 outcomes.rolled_back,
@@ -199,20 +199,20 @@ fn read_timeline(path: &std::path::Path, measured: bool) -> (Vec<i64>, BTreeMap<
 #[test]
 fn tables_of_another_scale_and_contradictory_parameters_are_refused() {
     let copy = sqlite_copy();
-    let asked = || parameters(copy.endpoint.clone(), copy.directory.path());
+    let request = || parameters(copy.endpoint.clone(), copy.directory.path());
     let refused =
         |parameters| fairtrial_load::drive(&parameters, &mut Vec::new()).expect_err("refused");
-    let mut scale = asked();
+    let mut scale = request();
     scale.warehouses = 3;
     assert!(matches!(
         refused(scale),
         LoadError::Scale {
-            asked: 3,
-            found: 2,
+            expected: 3,
+            count: 2,
             ..
         }
     ));
-    let mut both = asked();
+    let mut both = request();
     both.drive.duration_s = Some(1.0);
     assert!(matches!(
         refused(both),
@@ -221,10 +221,10 @@ fn tables_of_another_scale_and_contradictory_parameters_are_refused() {
             ..
         }
     ));
-    let mut neither = asked();
+    let mut neither = request();
     neither.drive.transactions = None;
     assert!(matches!(refused(neither), LoadError::Parameter { .. }));
-    let mut two_ends = asked();
+    let mut two_ends = request();
     (
         two_ends.drive.ramp_up_transactions,
         two_ends.drive.ramp_up_s,
@@ -236,7 +236,7 @@ fn tables_of_another_scale_and_contradictory_parameters_are_refused() {
             ..
         }
     ));
-    let mut nowhere = asked();
+    let mut nowhere = request();
     nowhere.drive.output_directory = "/nowhere".into();
     assert!(matches!(refused(nowhere), LoadError::Output { .. }));
 }

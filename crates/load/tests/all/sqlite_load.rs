@@ -51,10 +51,10 @@ fn the_population_is_that_of_clause_4_3_3_1() {
     let copy = sqlite_copy();
     let count =
         |condition: &str| number(&copy.endpoint, &format!("SELECT COUNT(*) FROM {condition}"));
-    let near = |found: i64, mean: i64, deviation: i64| {
+    let near = |count: i64, mean: i64, deviation: i64| {
         assert!(
-            (found - mean).abs() <= 4 * deviation,
-            "{found} instead of about {mean}"
+            (count - mean).abs() <= 4 * deviation,
+            "{count} instead of about {mean}"
         );
     };
     // Binomial standard deviations, rounded up.

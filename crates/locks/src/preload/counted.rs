@@ -5,12 +5,12 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use libc::{clockid_t, pthread_cond_t, pthread_mutex_t, timespec};
 
-use crate::algorithm::{Algorithm, Real, Unobserved};
-use crate::counting::{self, Held, Watch};
-use crate::sites::{Counts, add};
+use crate::algorithm::{Algorithm, NoObserver, RealMutex};
+use crate::counting::{self, Acquisition, LockWatch};
+use crate::sites::{CountsFile, add};
 
 use super::counts::{counts, site};
-use super::mutex::{FastMutex, Mutex};
+use super::mutex::{FastMutex, ProgramMutex};
 use super::process::now;
 use super::real;
 
@@ -18,18 +18,18 @@ use super::real;
 pub static ADAPTS: AtomicBool = AtomicBool::new(false);
 
 /// `pthread_mutex_lock`, by algorithm.
-pub unsafe extern "C-unwind" fn entered<A: Algorithm<Mutex>>(
+pub unsafe extern "C-unwind" fn entered<A: Algorithm<ProgramMutex>>(
     mutex: *mut pthread_mutex_t,
     caller: usize,
 ) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_lock.
-    let plain = unsafe { Mutex::new(mutex) };
+    let plain = unsafe { ProgramMutex::new(mutex) };
     // SAFETY: as above.
     watched(
         plain,
         caller,
         |watch| A::lock(&plain, watch),
-        || A::lock(&plain, &mut Unobserved),
+        || A::lock(&plain, &mut NoObserver),
         || unsafe { real::lock(mutex) },
     )
 }
@@ -46,7 +46,7 @@ pub unsafe extern "C-unwind" fn fast_entered<A: Algorithm<FastMutex>>(
         plain,
         caller,
         |watch| A::lock(&fast, watch),
-        || A::lock(&fast, &mut Unobserved),
+        || A::lock(&fast, &mut NoObserver),
         || plain.lock(),
     )
 }
@@ -57,7 +57,7 @@ pub unsafe extern "C-unwind" fn timed(
     caller: usize,
 ) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_timedlock.
-    limited(unsafe { Mutex::new(mutex) }, caller, || unsafe {
+    limited(unsafe { ProgramMutex::new(mutex) }, caller, || unsafe {
         real::timed_lock(mutex, until)
     })
 }
@@ -69,17 +69,17 @@ pub unsafe extern "C-unwind" fn clocked(
     caller: usize,
 ) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_clocklock.
-    limited(unsafe { Mutex::new(mutex) }, caller, || unsafe {
+    limited(unsafe { ProgramMutex::new(mutex) }, caller, || unsafe {
         real::clock_lock(mutex, clock, until)
     })
 }
 
 /// A lock with a time limit: a try, so that waiting is told apart, and then the real thing.
-fn limited(plain: Mutex, caller: usize, lock: impl Fn() -> c_int) -> c_int {
+fn limited(plain: ProgramMutex, caller: usize, lock: impl Fn() -> c_int) -> c_int {
     if ADAPTS.load(Relaxed) {
         plain.adapt();
     }
-    let waits = |watch: &mut Watch| {
+    let waits = |watch: &mut LockWatch| {
         let tried = plain.try_lock();
         if tried != libc::EBUSY {
             return tried;
@@ -91,9 +91,9 @@ fn limited(plain: Mutex, caller: usize, lock: impl Fn() -> c_int) -> c_int {
 }
 
 fn watched(
-    plain: Mutex,
+    plain: ProgramMutex,
     caller: usize,
-    lock: impl FnOnce(&mut Watch) -> c_int,
+    lock: impl FnOnce(&mut LockWatch) -> c_int,
     uncounted: impl FnOnce() -> c_int,
     leave_alone: impl FnOnce() -> c_int,
 ) -> c_int {
@@ -109,7 +109,7 @@ fn watched(
         add(&counts.sites[number].left_alone, 1);
         return leave_alone();
     }
-    let mut watch = Watch::new(now);
+    let mut watch = LockWatch::new(now);
     let answer = lock(&mut watch);
     if let Some(word) = counting::taken(counts, number, answer, &watch) {
         plain.held().store(word, Relaxed);
@@ -119,7 +119,7 @@ fn watched(
 
 pub unsafe extern "C-unwind" fn tried(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_trylock.
-    let plain = unsafe { Mutex::new(mutex) };
+    let plain = unsafe { ProgramMutex::new(mutex) };
     let answer = plain.try_lock();
     if let Some(counts) = counts() {
         let number = site(counts, caller);
@@ -134,7 +134,7 @@ pub unsafe extern "C-unwind" fn tried(mutex: *mut pthread_mutex_t, caller: usize
 
 pub unsafe extern "C-unwind" fn unlocked(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_unlock.
-    let plain = unsafe { Mutex::new(mutex) };
+    let plain = unsafe { ProgramMutex::new(mutex) };
     let ended = plain.is_plain().then(|| let_go(plain)).flatten();
     // SAFETY: as above. From here on somebody else may have destroyed the mutex.
     let answer = unsafe { real::unlock(mutex) };
@@ -145,10 +145,10 @@ pub unsafe extern "C-unwind" fn unlocked(mutex: *mut pthread_mutex_t) -> c_int {
 }
 
 /// Takes out of the lock since when it is held. Nothing where a thread other than its holder unlocks it at the same time.
-fn let_go(plain: Mutex) -> Option<(&'static Counts, Held, u64)> {
-    let held = Held::of(plain.held().load(Relaxed))?;
+fn let_go(plain: ProgramMutex) -> Option<(&'static CountsFile, Acquisition, u64)> {
+    let held = Acquisition::of(plain.held().load(Relaxed))?;
     let counts = counts()?;
-    plain.held().store(Held::NOT, Relaxed);
+    plain.held().store(Acquisition::NOT, Relaxed);
     Some((counts, held, now()))
 }
 
@@ -158,7 +158,7 @@ pub unsafe extern "C-unwind" fn waited(
     caller: usize,
 ) -> c_int {
     // SAFETY: the program's promise to pthread_cond_wait.
-    between(unsafe { Mutex::new(mutex) }, caller, || unsafe {
+    between(unsafe { ProgramMutex::new(mutex) }, caller, || unsafe {
         real::cond_wait(condition, mutex)
     })
 }
@@ -170,7 +170,7 @@ pub unsafe extern "C-unwind" fn waited_until(
     caller: usize,
 ) -> c_int {
     // SAFETY: the program's promise to pthread_cond_timedwait.
-    between(unsafe { Mutex::new(mutex) }, caller, || unsafe {
+    between(unsafe { ProgramMutex::new(mutex) }, caller, || unsafe {
         real::cond_timed_wait(condition, mutex, until)
     })
 }
@@ -183,14 +183,14 @@ pub unsafe extern "C-unwind" fn waited_by_clock(
     caller: usize,
 ) -> c_int {
     // SAFETY: the program's promise to pthread_cond_clockwait.
-    between(unsafe { Mutex::new(mutex) }, caller, || unsafe {
+    between(unsafe { ProgramMutex::new(mutex) }, caller, || unsafe {
         real::cond_clock_wait(condition, mutex, clock, until)
     })
 }
 
 /// Around a wait for a condition, which gives the lock back and takes it again. A thread that is cancelled there leaves
 /// without the second half, and its cleanup's unlock finds nobody who is counted.
-fn between(plain: Mutex, caller: usize, wait: impl FnOnce() -> c_int) -> c_int {
+fn between(plain: ProgramMutex, caller: usize, wait: impl FnOnce() -> c_int) -> c_int {
     if !plain.is_plain() {
         return wait();
     }

@@ -7,9 +7,9 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-use crate::announcement::Line;
+use crate::announcement::LineBuffer;
 use crate::histogram::BUCKETS;
-use crate::sites::{Counts, Header, MAGIC, OBJECTS, Object, PATH_BYTES, SITES};
+use crate::sites::{CountsFile, Header, MAGIC, OBJECTS, Object, PATH_BYTES, SITES};
 
 use super::process;
 
@@ -18,31 +18,31 @@ const NUMBERED: usize = PATH + 32; // the path, the process and how often it was
 const MOST_IMAGES: u32 = 1000; // programs that one process can execute one after another
 const UNKNOWN: u64 = 0;
 
-static COUNTS: AtomicPtr<Counts> = AtomicPtr::new(core::ptr::null_mut());
+static COUNTS: AtomicPtr<CountsFile> = AtomicPtr::new(core::ptr::null_mut());
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static PATH_TEXT: [AtomicU64; PATH / 8] = [const { AtomicU64::new(0) }; PATH / 8];
 static PATH_LENGTH: AtomicUsize = AtomicUsize::new(0);
 
 /// `struct dl_find_object` (dlfcn.h, glibc 2.35)
 #[repr(C)]
-struct Found {
+struct ObjectInfo {
     flags: u64,
     start: *const c_void,
     end: *const c_void,
-    link: *const Link,
+    link: *const LinkMap,
     frame: *const c_void,
     reserved: [u64; 7],
 }
 
 /// The beginning of `struct link_map` (link.h)
 #[repr(C)]
-struct Link {
+struct LinkMap {
     bias: u64,
     name: *const c_char,
 }
 
 /// The counts of this process; none where it does not count, or where a forked child has no file of its own yet.
-pub fn counts() -> Option<&'static Counts> {
+pub fn counts() -> Option<&'static CountsFile> {
     if COUNTS.load(Acquire).is_null() || !process::is_settled() {
         return None;
     }
@@ -51,7 +51,7 @@ pub fn counts() -> Option<&'static Counts> {
 }
 
 /// The number of the call site that a function returns to.
-pub fn site(counts: &Counts, caller: usize) -> usize {
+pub fn site(counts: &CountsFile, caller: usize) -> usize {
     let (number, is_new) = counts.site(caller as u64);
     if is_new {
         counts.sites[number]
@@ -98,7 +98,7 @@ pub fn of_child() -> Result<(), c_int> {
     Ok(())
 }
 
-fn describe(counts: *mut Counts, announced: &[u8]) {
+fn describe(counts: *mut CountsFile, announced: &[u8]) {
     let mut announcement = [0; 256];
     for (to, from) in announcement.iter_mut().zip(announced) {
         *to = *from;
@@ -120,9 +120,9 @@ fn describe(counts: *mut Counts, announced: &[u8]) {
 }
 
 /// Creates and maps the file, at `there` unless that is null.
-fn mapped(there: *mut Counts) -> Result<*mut Counts, c_int> {
+fn mapped(there: *mut CountsFile) -> Result<*mut CountsFile, c_int> {
     let descriptor = created()?;
-    let bytes = libc::off_t::try_from(size_of::<Counts>()).unwrap_or(0);
+    let bytes = libc::off_t::try_from(size_of::<CountsFile>()).unwrap_or(0);
     // SAFETY: a descriptor of ours.
     let sized = unsafe { libc::ftruncate(descriptor, bytes) };
     let address = if sized == 0 {
@@ -135,14 +135,14 @@ fn mapped(there: *mut Counts) -> Result<*mut Counts, c_int> {
     address
 }
 
-fn over(there: *mut Counts, flags: c_int, descriptor: c_int) -> Result<*mut Counts, c_int> {
+fn over(there: *mut CountsFile, flags: c_int, descriptor: c_int) -> Result<*mut CountsFile, c_int> {
     let flags = flags | if there.is_null() { 0 } else { libc::MAP_FIXED };
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: new memory, or this library's own mapping of the same size.
     let address = unsafe {
         libc::mmap(
             there.cast(),
-            size_of::<Counts>(),
+            size_of::<CountsFile>(),
             access,
             flags,
             descriptor,
@@ -223,32 +223,32 @@ fn errno() -> c_int {
 }
 
 /// Which object an address is in. `_dl_find_object` takes no lock and may be called anywhere (glibc manual, 37.5).
-fn object(counts: &Counts, address: usize) -> u64 {
+fn object(counts: &CountsFile, address: usize) -> u64 {
     let find = FIND_OBJECT.load(Relaxed);
     if find.is_null() {
         return UNKNOWN;
     }
-    let mut found = core::mem::MaybeUninit::<Found>::zeroed();
+    let mut info = core::mem::MaybeUninit::<ObjectInfo>::zeroed();
     // SAFETY: glibc declares it so.
-    let find: unsafe extern "C" fn(usize, *mut Found) -> c_int =
+    let find: unsafe extern "C" fn(usize, *mut ObjectInfo) -> c_int =
         unsafe { core::mem::transmute(find) };
-    // SAFETY: `found` is there to be written.
-    if unsafe { find(address, found.as_mut_ptr()) } != 0 {
+    // SAFETY: `info` is there to be written.
+    if unsafe { find(address, info.as_mut_ptr()) } != 0 {
         return UNKNOWN;
     }
     // SAFETY: all zero is a value, and it was written.
-    let found = unsafe { found.assume_init() };
+    let info = unsafe { info.assume_init() };
     // SAFETY: a loaded object's, which stays: it holds the caller.
-    let Some(link) = (unsafe { found.link.as_ref() }) else {
+    let Some(link) = (unsafe { info.link.as_ref() }) else {
         return UNKNOWN;
     };
-    counts.object(found.start as u64, |object| {
+    counts.object(info.start as u64, |object| {
         object.bias.store(link.bias, Relaxed);
         name(object, link);
     })
 }
 
-fn name(object: &Object, link: &Link) {
+fn name(object: &Object, link: &LinkMap) {
     // SAFETY: the dynamic linker's, ended by a zero.
     let name = unsafe { CStr::from_ptr(link.name) }.to_bytes();
     if !name.is_empty() {
@@ -284,7 +284,7 @@ fn store(words: &[AtomicU64], bytes: &[u8]) {
 }
 
 /// Shows a line as the name of a mapping, for as long as the process lives.
-pub fn announce(line: &Line) {
+pub fn announce(line: &LineBuffer) {
     // SAFETY: the name ends in a zero; the descriptor is closed, the mapping is never touched.
     unsafe {
         let descriptor = libc::memfd_create(line.text().as_ptr().cast(), libc::MFD_CLOEXEC);

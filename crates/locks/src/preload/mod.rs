@@ -18,13 +18,13 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use libc::pthread_mutex_t;
 
-use crate::algorithm::{Adaptive, Algorithm, Unobserved, Waiting};
+use crate::algorithm::{Adaptive, Algorithm, NoObserver, PassThrough};
 use crate::announcement::announcement;
-use crate::config::{self, Config, FastMutex as Asked, Kind};
+use crate::config::{self, Config, FastMutexPolicy, WaitPolicy};
 use crate::fast::{FastConstant, FastLocal, FastPublished, Off};
 use crate::queue::Ticket;
 
-use mutex::{FastMutex, Mutex, SPINS};
+use mutex::{FastMutex, ProgramMutex, SPINS};
 use real::Function;
 
 unsafe extern "C" {
@@ -186,25 +186,25 @@ fn begin_counts(announced: &[u8]) {
 /// The function that takes a mutex.
 fn locking(config: Config) -> Locking {
     match (config.kind, config.counts) {
-        (Kind::PassThrough, false) => entered::<Waiting>,
-        (Kind::PassThrough, true) => counted::entered::<Waiting>,
-        (Kind::Adaptive, false) => entered::<Adaptive>,
-        (Kind::Adaptive, true) => counted::entered::<Adaptive>,
-        (Kind::Fast, false) => entered::<FastPublished>,
-        (Kind::Fast, true) => counted::entered::<FastPublished>,
-        (Kind::FastLocal, false) => entered::<FastLocal>,
-        (Kind::FastLocal, true) => counted::entered::<FastLocal>,
-        (Kind::FastConstant, false) => entered::<FastConstant>,
-        (Kind::FastConstant, true) => counted::entered::<FastConstant>,
-        (Kind::Ticket, false) => entered::<Ticket>,
-        (Kind::Ticket, true) => counted::entered::<Ticket>,
+        (WaitPolicy::PassThrough, false) => entered::<PassThrough>,
+        (WaitPolicy::PassThrough, true) => counted::entered::<PassThrough>,
+        (WaitPolicy::Adaptive, false) => entered::<Adaptive>,
+        (WaitPolicy::Adaptive, true) => counted::entered::<Adaptive>,
+        (WaitPolicy::Fast, false) => entered::<FastPublished>,
+        (WaitPolicy::Fast, true) => counted::entered::<FastPublished>,
+        (WaitPolicy::FastLocal, false) => entered::<FastLocal>,
+        (WaitPolicy::FastLocal, true) => counted::entered::<FastLocal>,
+        (WaitPolicy::FastConstant, false) => entered::<FastConstant>,
+        (WaitPolicy::FastConstant, true) => counted::entered::<FastConstant>,
+        (WaitPolicy::Ticket, false) => entered::<Ticket>,
+        (WaitPolicy::Ticket, true) => counted::entered::<Ticket>,
     }
 }
 
 /// A mutex that is only ever locked with a time limit spins too.
 fn adaptive_when_timed(config: Config) {
-    counted::ADAPTS.store(config.kind == Kind::Adaptive, Relaxed);
-    if config.kind == Kind::Adaptive && !config.counts {
+    counted::ADAPTS.store(config.kind == WaitPolicy::Adaptive, Relaxed);
+    if config.kind == WaitPolicy::Adaptive && !config.counts {
         TIMED_LOCK.store(timed_adaptive as *mut c_void, Relaxed);
         CLOCK_LOCK.store(clocked_adaptive as *mut c_void, Relaxed);
     }
@@ -214,33 +214,33 @@ fn adaptive_when_timed(config: Config) {
 fn fast_mutex(config: Config, refused: Option<&str>) {
     let counts = config.counts && refused.is_none();
     let to: Locking = match (config.fast_mutex, counts) {
-        (Asked::Unasked, _) => return,
-        (Asked::AsShipped, _) => {
-            patch::found();
+        (FastMutexPolicy::Unset, _) => return,
+        (FastMutexPolicy::AsShipped, _) => {
+            patch::address();
             return;
         }
-        (Asked::Published, false) => fast_entered::<FastPublished>,
-        (Asked::Published, true) => counted::fast_entered::<FastPublished>,
-        (Asked::Off, false) => fast_entered::<Off>,
-        (Asked::Off, true) => counted::fast_entered::<Off>,
-        (Asked::Local, false) => fast_entered::<FastLocal>,
-        (Asked::Local, true) => counted::fast_entered::<FastLocal>,
-        (Asked::Constant, false) => fast_entered::<FastConstant>,
-        (Asked::Constant, true) => counted::fast_entered::<FastConstant>,
+        (FastMutexPolicy::Published, false) => fast_entered::<FastPublished>,
+        (FastMutexPolicy::Published, true) => counted::fast_entered::<FastPublished>,
+        (FastMutexPolicy::Off, false) => fast_entered::<Off>,
+        (FastMutexPolicy::Off, true) => counted::fast_entered::<Off>,
+        (FastMutexPolicy::Local, false) => fast_entered::<FastLocal>,
+        (FastMutexPolicy::Local, true) => counted::fast_entered::<FastLocal>,
+        (FastMutexPolicy::Constant, false) => fast_entered::<FastConstant>,
+        (FastMutexPolicy::Constant, true) => counted::fast_entered::<FastConstant>,
     };
     FAST_MUTEX.store(to as *mut c_void, Relaxed);
     patch::replace(fast_mutex_entry);
 }
 
 /// `pthread_mutex_lock`, by algorithm.
-unsafe extern "C-unwind" fn entered<A: Algorithm<Mutex>>(
+unsafe extern "C-unwind" fn entered<A: Algorithm<ProgramMutex>>(
     mutex: *mut pthread_mutex_t,
     _caller: usize,
 ) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_lock.
-    let plain = unsafe { Mutex::new(mutex) };
+    let plain = unsafe { ProgramMutex::new(mutex) };
     if plain.is_plain() {
-        return A::lock(&plain, &mut Unobserved);
+        return A::lock(&plain, &mut NoObserver);
     }
     // SAFETY: as above.
     unsafe { real::lock(mutex) }
@@ -252,7 +252,7 @@ unsafe extern "C-unwind" fn fast_entered<A: Algorithm<FastMutex>>(
     _caller: usize,
 ) -> c_int {
     // SAFETY: the server's promise to its own function.
-    A::lock(&unsafe { FastMutex::new(mutex) }, &mut Unobserved)
+    A::lock(&unsafe { FastMutex::new(mutex) }, &mut NoObserver)
 }
 
 unsafe extern "C-unwind" fn timed_adaptive(
@@ -261,7 +261,7 @@ unsafe extern "C-unwind" fn timed_adaptive(
 ) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_timedlock.
     unsafe {
-        Mutex::new(mutex).adapt();
+        ProgramMutex::new(mutex).adapt();
         real::timed_lock(mutex, until)
     }
 }
@@ -273,7 +273,7 @@ unsafe extern "C-unwind" fn clocked_adaptive(
 ) -> c_int {
     // SAFETY: the program's promise to pthread_mutex_clocklock.
     unsafe {
-        Mutex::new(mutex).adapt();
+        ProgramMutex::new(mutex).adapt();
         real::clock_lock(mutex, clock, until)
     }
 }

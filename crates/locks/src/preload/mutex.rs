@@ -13,8 +13,8 @@ use core::sync::atomic::{
 
 use libc::{pthread_mutex_t, pthread_mutexattr_t};
 
-use crate::algorithm::{Beside, Real};
-use crate::queue::Place;
+use crate::algorithm::{RealMutex, SpinState};
+use crate::queue::QueueMemory;
 
 use super::{process, real};
 
@@ -40,12 +40,12 @@ const HASH: usize = 0x9E37_79B9_7F4A_7C15; // 2^64 divided by the golden ratio (
 
 /// A mutex of the program's.
 #[derive(Clone, Copy)]
-pub struct Mutex(*mut pthread_mutex_t);
+pub struct ProgramMutex(*mut pthread_mutex_t);
 
 /// How often to try before sleeping, from the environment.
 pub static SPINS: AtomicU32 = AtomicU32::new(0);
 
-impl Mutex {
+impl ProgramMutex {
     /// # Safety
     /// `mutex` points to a mutex for as long as this is used.
     pub unsafe fn new(mutex: *mut pthread_mutex_t) -> Self {
@@ -96,7 +96,7 @@ impl Mutex {
     }
 }
 
-impl Real for Mutex {
+impl RealMutex for ProgramMutex {
     fn try_lock(&self) -> c_int {
         // SAFETY: it points to a mutex, which is what `new` asks for.
         unsafe { real::try_lock(self.0) }
@@ -118,7 +118,7 @@ impl Real for Mutex {
     }
 }
 
-impl Beside for Mutex {
+impl SpinState for ProgramMutex {
     fn random(&self) -> u32 {
         self.random_state().load(Relaxed)
     }
@@ -132,7 +132,7 @@ impl Beside for Mutex {
     }
 }
 
-impl Place for Mutex {
+impl QueueMemory for ProgramMutex {
     fn word(&self) -> u64 {
         self.queue().load(Acquire)
     }
@@ -151,8 +151,8 @@ impl Place for Mutex {
         self.bed(ticket).load(Acquire)
     }
 
-    fn park(&self, ticket: u16, seen: u32) {
-        process::sleep(self.bed(ticket), seen);
+    fn park(&self, ticket: u16, expected: u32) {
+        process::sleep(self.bed(ticket), expected);
     }
 
     fn wake(&self, ticket: u16) {
@@ -225,7 +225,7 @@ fn probe(expected: c_int, ask: Ask) -> Option<&'static str> {
         libc::pthread_mutexattr_destroy(attribute.as_mut_ptr());
     }
     // SAFETY: it lives until the end of this function.
-    let mutex = unsafe { Mutex::new(memory.as_mut_ptr()) };
+    let mutex = unsafe { ProgramMutex::new(memory.as_mut_ptr()) };
     let kind = mutex.kind().load(Relaxed) & !NO_ELISION;
     let is_as_expected = if expected >= ROBUST {
         kind & expected != 0
@@ -239,7 +239,7 @@ fn probe(expected: c_int, ask: Ask) -> Option<&'static str> {
         return None;
     }
     let is_unused =
-        |mutex: &Mutex| mutex.queue().load(Relaxed) == 0 && mutex.held().load(Relaxed) == 0;
+        |mutex: &ProgramMutex| mutex.queue().load(Relaxed) == 0 && mutex.held().load(Relaxed) == 0;
     if !is_unused(&mutex) {
         return Some("init");
     }
@@ -264,23 +264,23 @@ fn probe(expected: c_int, ask: Ask) -> Option<&'static str> {
 }
 
 /// MySQL's fast mutex: `{ pthread_mutex_t mutex; uint spins; uint rng_state; }` (`my_pthread.h`, 5.1 to 5.6).
-pub struct FastMutex(Mutex);
+pub struct FastMutex(ProgramMutex);
 
 impl FastMutex {
     /// # Safety
     /// `mutex` points to a fast mutex of MySQL's for as long as this is used.
     pub unsafe fn new(mutex: *mut pthread_mutex_t) -> Self {
         // SAFETY: it begins with the mutex.
-        Self(unsafe { Mutex::new(mutex) })
+        Self(unsafe { ProgramMutex::new(mutex) })
     }
 
     /// The mutex that it begins with.
-    pub fn mutex(&self) -> &Mutex {
+    pub fn mutex(&self) -> &ProgramMutex {
         &self.0
     }
 }
 
-impl Real for FastMutex {
+impl RealMutex for FastMutex {
     fn try_lock(&self) -> c_int {
         self.0.try_lock()
     }
@@ -290,7 +290,7 @@ impl Real for FastMutex {
     }
 }
 
-impl Beside for FastMutex {
+impl SpinState for FastMutex {
     fn random(&self) -> u32 {
         // SAFETY: the second number behind the mutex.
         unsafe { AtomicU32::from_ptr(self.0.at(SIZE + 4)) }.load(Relaxed)

@@ -20,21 +20,21 @@ unsafe extern "C" {
 }
 
 /// Where the program has the function.
-pub fn found() -> *mut c_void {
+pub fn address() -> *mut c_void {
     // SAFETY: the name ends in a zero.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr()) };
-    if found.is_null() {
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr()) };
+    if address.is_null() {
         process::refuse(format_args!(
             "FAIRTRIAL_LOCK_FASTMUTEX is for servers that export my_pthread_fastmutex_lock (MySQL 5.1 to 5.6), and \
              this program does not"
         ));
     }
-    found
+    address
 }
 
 /// Overwrites the beginning of the function by a jump to `entry`.
 pub fn replace(entry: unsafe extern "C-unwind" fn()) {
-    let function = found();
+    let function = address();
     if size_of_function(function) < JUMP {
         process::refuse(format_args!(
             "my_pthread_fastmutex_lock is shorter than a jump: it cannot be replaced"
@@ -78,8 +78,8 @@ fn size_of_function(function: *mut c_void) -> usize {
     let mut info = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     let mut symbol = core::ptr::null_mut::<c_void>();
     // SAFETY: both are there to be written.
-    let found = unsafe { dladdr1(function, info.as_mut_ptr(), &raw mut symbol, RTLD_DL_SYMENT) };
-    if found == 0 || symbol.is_null() {
+    let status = unsafe { dladdr1(function, info.as_mut_ptr(), &raw mut symbol, RTLD_DL_SYMENT) };
+    if status == 0 || symbol.is_null() {
         return 0;
     }
     // SAFETY: an Elf64_Sym of the program's own table.

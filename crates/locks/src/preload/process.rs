@@ -42,15 +42,15 @@ pub fn tell_generations(in_child: fn() -> Result<(), c_int>) -> bool {
 
 /// A number that no forked child shares with its parent; 0 in a process that was not forked since it was executed.
 pub fn generation() -> u16 {
-    number(given().unwrap_or_else(next))
+    number(child_number().unwrap_or_else(next))
 }
 
 /// Whether this process has its number, and a file of counts of its own if it counts; waits for it a while.
 pub fn is_settled() -> bool {
-    given().is_some()
+    child_number().is_some()
 }
 
-fn given() -> Option<u32> {
+fn child_number() -> Option<u32> {
     // SAFETY: null, or the page that is never unmapped.
     let Some(page) = (unsafe { GENERATION.load(Acquire).as_ref() }) else {
         return Some(FIRST);

@@ -34,7 +34,7 @@ impl Function {
         }
         // SAFETY: the string ends in a zero; looking up allocates only where it fails.
         let next = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        let found = self.version.map_or(next, |version| {
+        let address = self.version.map_or(next, |version| {
             // SAFETY: as above.
             let exact = unsafe { dlvsym(libc::RTLD_NEXT, self.name.as_ptr(), version.as_ptr()) };
             // An interposer behind this one has no versions, and must not be passed over.
@@ -44,13 +44,13 @@ impl Function {
                 exact
             }
         });
-        let found = if found.is_null() {
+        let address = if address.is_null() {
             missing as *mut c_void
         } else {
-            found
+            address
         };
-        self.address.store(found, Relaxed);
-        found
+        self.address.store(address, Relaxed);
+        address
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 /// A queue of one thread, which does all that others would do.
 #[derive(Default)]
-struct Alone {
+struct LoneThread {
     word: Cell<u64>,
     generation: Cell<u16>,
     woken: RefCell<Vec<u16>>,
@@ -12,7 +12,7 @@ struct Alone {
     looks: u32,
 }
 
-impl Place for Alone {
+impl QueueMemory for LoneThread {
     fn word(&self) -> u64 {
         self.word.get()
     }
@@ -56,13 +56,13 @@ impl Place for Alone {
     }
 }
 
-fn joined(queue: &Queue<'_, Alone>) -> Turn {
+fn joined(queue: &Queue<'_, LoneThread>) -> Turn {
     queue.join().unwrap_or_else(|| panic!("the queue is full"))
 }
 
 #[test]
 fn tickets_are_served_in_order() {
-    let place = Alone::default();
+    let place = LoneThread::default();
     let queue = Queue { place: &place };
     let first = joined(&queue);
     let second = joined(&queue);
@@ -79,9 +79,9 @@ fn tickets_are_served_in_order() {
 
 #[test]
 fn who_looks_long_enough_sleeps_and_is_woken() {
-    let place = Alone {
+    let place = LoneThread {
         looks: 3,
-        ..Alone::default()
+        ..LoneThread::default()
     };
     let queue = Queue { place: &place };
     let first = joined(&queue);
@@ -97,7 +97,7 @@ fn who_looks_long_enough_sleeps_and_is_woken() {
 
 #[test]
 fn the_numbers_go_round_without_touching_their_neighbours() {
-    let place = Alone::default();
+    let place = LoneThread::default();
     place.generation.set(0xABCD);
     let queue = Queue { place: &place };
     for _ in 0..3 * 65_536 {
@@ -112,7 +112,7 @@ fn the_numbers_go_round_without_touching_their_neighbours() {
 
 #[test]
 fn a_queue_that_is_full_is_passed_by() {
-    let place = Alone::default();
+    let place = LoneThread::default();
     let queue = Queue { place: &place };
     let first = joined(&queue);
     for _ in 1..LONGEST {
@@ -125,7 +125,7 @@ fn a_queue_that_is_full_is_passed_by() {
 
 #[test]
 fn tickets_of_threads_that_a_fork_left_behind_are_void() {
-    let place = Alone::default();
+    let place = LoneThread::default();
     let queue = Queue { place: &place };
     let before = joined(&queue);
     joined(&queue);

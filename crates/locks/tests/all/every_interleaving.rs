@@ -6,7 +6,8 @@
 use core::ffi::c_int;
 
 use fairtrial_locks::{
-    Algorithm, Beside, FastConstant, FastLocal, FastPublished, Off, Place, Real, Ticket, Unobserved,
+    Algorithm, FastConstant, FastLocal, FastPublished, NoObserver, Off, QueueMemory, RealMutex,
+    SpinState, Ticket,
 };
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{
@@ -18,7 +19,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 const BEDS: usize = 2;
 
 /// A real lock that sleeps, and what lies beside it.
-struct Modelled {
+struct ModelLock {
     taken: Mutex<bool>,
     freed: Condvar,
     random: AtomicU32,
@@ -29,7 +30,7 @@ struct Modelled {
     guarded: UnsafeCell<u32>,
 }
 
-impl Modelled {
+impl ModelLock {
     fn new(spins: u32) -> Self {
         Self {
             taken: Mutex::new(false),
@@ -61,7 +62,7 @@ fn held<T>(mutex: &Mutex<T>) -> loom::sync::MutexGuard<'_, T> {
         .unwrap_or_else(|_| panic!("a thread has panicked"))
 }
 
-impl Real for Modelled {
+impl RealMutex for ModelLock {
     fn try_lock(&self) -> c_int {
         let mut taken = held(&self.taken);
         if core::mem::replace(&mut *taken, true) {
@@ -92,7 +93,7 @@ impl Real for Modelled {
     }
 }
 
-impl Beside for Modelled {
+impl SpinState for ModelLock {
     fn random(&self) -> u32 {
         self.random.load(Relaxed)
     }
@@ -106,7 +107,7 @@ impl Beside for Modelled {
     }
 }
 
-impl Place for Modelled {
+impl QueueMemory for ModelLock {
     fn word(&self) -> u64 {
         self.word.load(Acquire)
     }
@@ -125,10 +126,10 @@ impl Place for Modelled {
         *held(&self.wakings[usize::from(ticket) % BEDS])
     }
 
-    fn park(&self, ticket: u16, seen: u32) {
+    fn park(&self, ticket: u16, expected: u32) {
         let bed = usize::from(ticket) % BEDS;
         let wakings = held(&self.wakings[bed]);
-        if *wakings == seen {
+        if *wakings == expected {
             drop(self.woken[bed].wait(wakings));
         }
     }
@@ -155,13 +156,13 @@ fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-fn excludes<A: Algorithm<Modelled> + 'static>(
+fn excludes<A: Algorithm<ModelLock> + 'static>(
     threads: usize,
     spins: u32,
     preemptions: Option<usize>,
 ) {
     model(preemptions, move || {
-        let lock = Arc::new(Modelled::new(spins));
+        let lock = Arc::new(ModelLock::new(spins));
         let others: Vec<_> = (1..threads)
             .map(|_| {
                 let lock = Arc::clone(&lock);
@@ -184,8 +185,8 @@ fn excludes<A: Algorithm<Modelled> + 'static>(
     });
 }
 
-fn take<A: Algorithm<Modelled>>(lock: &Modelled) {
-    assert_eq!(A::lock(lock, &mut Unobserved), 0);
+fn take<A: Algorithm<ModelLock>>(lock: &ModelLock) {
+    assert_eq!(A::lock(lock, &mut NoObserver), 0);
     lock.use_it();
     lock.unlock();
 }
@@ -222,7 +223,7 @@ fn three_threads_of_the_published_kind() {
 #[test]
 fn one_thread_comes_past_the_queue() {
     model(Some(3), || {
-        let lock = Arc::new(Modelled::new(0));
+        let lock = Arc::new(ModelLock::new(0));
         let queued = {
             let lock = Arc::clone(&lock);
             loom::thread::spawn(move || take::<Ticket>(&lock))

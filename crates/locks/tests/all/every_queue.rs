@@ -2,7 +2,7 @@
 //!
 //! Exclusion is loom's own finding, on a cell; a thread that nobody wakes is a deadlock that it reports.
 
-use fairtrial_locks::{Clh, Holder, Mcs, Node, Spin, Unobserved, Word};
+use fairtrial_locks::{Clh, Mcs, NoObserver, Node, NodePair, Spin, Word};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{
     AtomicU32,
@@ -11,13 +11,13 @@ use loom::sync::atomic::{
 use loom::sync::{Arc, Condvar, Mutex};
 
 /// A word, and a bed beside it.
-struct Modelled {
+struct ModelWord {
     value: AtomicU32,
     bed: Mutex<()>,
     woken: Condvar,
 }
 
-impl Word for Modelled {
+impl Word for ModelWord {
     fn new(value: u32) -> Self {
         Self {
             value: AtomicU32::new(value),
@@ -45,12 +45,12 @@ impl Word for Modelled {
     }
 
     /// As a futex does it: the look and falling asleep are one step for whoever wakes.
-    fn park(&self, seen: u32) {
+    fn park(&self, expected: u32) {
         let bed = self
             .bed
             .lock()
             .unwrap_or_else(|_| panic!("a thread has panicked"));
-        if self.value.load(Acquire) == seen {
+        if self.value.load(Acquire) == expected {
             drop(self.woken.wait(bed));
         }
     }
@@ -71,68 +71,68 @@ impl Word for Modelled {
 
 /// A lock of some kind with the number that it guards; a thread is known by its number, from 1 on.
 trait Guard: Sync + Send + 'static {
-    type Own: Send;
+    type ThreadContext: Send;
     fn free(threads: u32) -> Self;
-    fn own(thread: u32) -> Self::Own;
-    fn lock(&self, own: &mut Self::Own, looks: u32);
-    fn unlock(&self, own: &mut Self::Own);
+    fn context(thread: u32) -> Self::ThreadContext;
+    fn lock(&self, context: &mut Self::ThreadContext, looks: u32);
+    fn unlock(&self, context: &mut Self::ThreadContext);
 }
 
-fn nodes(count: u32) -> Vec<Node<Modelled>> {
+fn nodes(count: u32) -> Vec<Node<ModelWord>> {
     (0..count).map(|_| Node::new()).collect()
 }
 
-impl Guard for (Mcs<Modelled>, Vec<Node<Modelled>>) {
-    type Own = u32;
+impl Guard for (Mcs<ModelWord>, Vec<Node<ModelWord>>) {
+    type ThreadContext = u32;
 
     fn free(threads: u32) -> Self {
         (Mcs::new(), nodes(threads))
     }
 
-    fn own(thread: u32) -> u32 {
+    fn context(thread: u32) -> u32 {
         thread
     }
 
-    fn lock(&self, own: &mut u32, looks: u32) {
-        self.0.lock(&self.1, *own, looks, &mut Unobserved);
+    fn lock(&self, context: &mut u32, looks: u32) {
+        self.0.lock(&self.1, *context, looks, &mut NoObserver);
     }
 
-    fn unlock(&self, own: &mut u32) {
-        self.0.unlock(&self.1, *own);
+    fn unlock(&self, context: &mut u32) {
+        self.0.unlock(&self.1, *context);
     }
 }
 
-impl Guard for (Clh<Modelled>, Vec<Node<Modelled>>) {
-    type Own = Holder;
+impl Guard for (Clh<ModelWord>, Vec<Node<ModelWord>>) {
+    type ThreadContext = NodePair;
 
     fn free(threads: u32) -> Self {
         (Clh::new(threads + 1), nodes(threads + 1))
     }
 
-    fn own(thread: u32) -> Holder {
-        Holder::new(thread)
+    fn context(thread: u32) -> NodePair {
+        NodePair::new(thread)
     }
 
-    fn lock(&self, own: &mut Holder, looks: u32) {
-        self.0.lock(&self.1, own, looks, &mut Unobserved);
+    fn lock(&self, context: &mut NodePair, looks: u32) {
+        self.0.lock(&self.1, context, looks, &mut NoObserver);
     }
 
-    fn unlock(&self, own: &mut Holder) {
-        self.0.unlock(&self.1, own);
+    fn unlock(&self, context: &mut NodePair) {
+        self.0.unlock(&self.1, context);
     }
 }
 
-impl Guard for Spin<Modelled> {
-    type Own = ();
+impl Guard for Spin<ModelWord> {
+    type ThreadContext = ();
 
     fn free(_threads: u32) -> Self {
         Spin::new()
     }
 
-    fn own(_thread: u32) {}
+    fn context(_thread: u32) {}
 
     fn lock(&self, _own: &mut (), _looks: u32) {
-        Spin::lock(self, &mut Unobserved);
+        Spin::lock(self, &mut NoObserver);
     }
 
     fn unlock(&self, _own: &mut ()) {
@@ -141,24 +141,24 @@ impl Guard for Spin<Modelled> {
 }
 
 /// What all threads share.
-struct Shared<G> {
+struct ModelState<G> {
     lock: G,
     guarded: UnsafeCell<u32>,
 }
 
 #[allow(unsafe_code)] // loom's cell finds out whether two threads are inside at once
 // SAFETY: that it is shared only under the lock is what is tested here.
-unsafe impl<G: Guard> Sync for Shared<G> {}
+unsafe impl<G: Guard> Sync for ModelState<G> {}
 
-impl<G: Guard> Shared<G> {
+impl<G: Guard> ModelState<G> {
     #[allow(unsafe_code)] // as above
     fn take(&self, thread: u32, times: u32, looks: u32) {
-        let mut own = G::own(thread);
+        let mut context = G::context(thread);
         for _ in 0..times {
-            self.lock.lock(&mut own, looks);
+            self.lock.lock(&mut context, looks);
             // SAFETY: loom refuses two at once.
             self.guarded.with_mut(|number| unsafe { *number += 1 });
-            self.lock.unlock(&mut own);
+            self.lock.unlock(&mut context);
         }
     }
 }
@@ -168,7 +168,7 @@ fn excludes<G: Guard>(threads: u32, times: u32, looks: u32, preemptions: Option<
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
     builder.check(move || {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ModelState {
             lock: G::free(threads),
             guarded: UnsafeCell::new(0),
         });
@@ -190,8 +190,8 @@ fn excludes<G: Guard>(threads: u32, times: u32, looks: u32, preemptions: Option<
     });
 }
 
-type McsLock = (Mcs<Modelled>, Vec<Node<Modelled>>);
-type ClhLock = (Clh<Modelled>, Vec<Node<Modelled>>);
+type McsLock = (Mcs<ModelWord>, Vec<Node<ModelWord>>);
+type ClhLock = (Clh<ModelWord>, Vec<Node<ModelWord>>);
 
 #[test]
 fn two_threads_with_mcs_that_sleep_at_once() {
@@ -235,5 +235,5 @@ fn three_threads_with_clh() {
 
 #[test]
 fn two_threads_that_spin() {
-    excludes::<Spin<Modelled>>(2, 1, 0, None);
+    excludes::<Spin<ModelWord>>(2, 1, 0, None);
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-fn examples(prefix: &str) -> Vec<PathBuf> {
+pub fn examples(prefix: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/messages");
     let entries = fs::read_dir(directory).expect("the examples are in the checkout");
     let paths = entries.map(|entry| entry.expect("readable").path());
@@ -29,13 +29,13 @@ fn round_trip<T: Serialize + DeserializeOwned>(prefix: &str, pointer: &str) -> B
     let mut tags = BTreeSet::new();
     for path in examples(prefix) {
         let text = fs::read_to_string(&path).expect("readable");
-        let asked: Value = serde_json::from_str(&text).expect("JSON");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
         let message: T = serde_json::from_str(&text)
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let written = serde_json::to_value(&message).expect("messages are plain data");
-        assert_eq!(written, asked, "{}", path.display());
+        assert_eq!(written, document, "{}", path.display());
         tags.extend(
-            asked
+            document
                 .pointer(pointer)
                 .and_then(Value::as_str)
                 .map(str::to_owned),

@@ -45,12 +45,12 @@ fn properties<T: JsonSchema>() -> (BTreeSet<String>, BTreeSet<String>) {
 }
 
 fn round_trip<T: Serialize + DeserializeOwned>(name: &str) {
-    let asked = example(name);
+    let request = example(name);
     let read: T =
-        serde_json::from_value(asked.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        serde_json::from_value(request.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(
         serde_json::to_value(&read).expect("plain data"),
-        asked,
+        request,
         "{name}"
     );
 }
@@ -58,9 +58,9 @@ fn round_trip<T: Serialize + DeserializeOwned>(name: &str) {
 /// The example holds every field, and a missing one that is required is named.
 fn check<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
     round_trip::<T>(name);
-    let asked = example(name);
+    let request = example(name);
     let (known, required) = properties::<T>();
-    let shown: BTreeSet<String> = asked
+    let shown: BTreeSet<String> = request
         .as_object()
         .expect("an object")
         .keys()
@@ -69,7 +69,7 @@ fn check<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
     assert_eq!(shown, known, "{name}: an example shows every field");
     assert!(required.is_subset(&known));
     for field in known {
-        let mut less = asked.clone();
+        let mut less = request.clone();
         less.as_object_mut().expect("an object").remove(&field);
         match serde_json::from_value::<T>(less) {
             Ok(_) => assert!(!required.contains(&field), "{name} without {field}"),
@@ -78,7 +78,7 @@ fn check<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
                 assert!(error.to_string().contains(&field), "{name}: {error}");
             }
         }
-        let mut odd = asked.clone();
+        let mut odd = request.clone();
         odd[&field] = json!({"a": {"b": []}});
         serde_json::from_value::<T>(odd)
             .err()
@@ -196,13 +196,13 @@ fn every_example_is_of_a_type_that_is_tested_here() {
 
 #[test]
 fn the_sampler_example_names_every_source() {
-    let asked: Sample = serde_json::from_value(example("sample")).expect("an example");
+    let request: Sample = serde_json::from_value(example("sample")).expect("an example");
     let schema = schema_for!(Source);
     let known = schema
         .get("oneOf")
         .and_then(Value::as_array)
         .expect("variants");
-    assert_eq!(asked.sources.len(), known.len());
+    assert_eq!(request.sources.len(), known.len());
     let odd = json!({"interval_ms": 10, "sources": ["gpu"], "output_directory": "/"});
     let error = serde_json::from_value::<Sample>(odd)
         .expect_err("refused")
@@ -216,10 +216,10 @@ fn the_sampler_example_names_every_source() {
 #[test]
 fn what_may_be_left_out_is_what_the_documents_say() {
     let endpoint = json!({"kind": "sqlite", "path": "/d", "busy_timeout_ms": 1});
-    let asked: Sql =
+    let request: Sql =
         serde_json::from_value(json!({"endpoint": endpoint, "statements": []})).expect("enough");
-    assert_eq!(asked.connect_timeout_ms, 0);
-    let asked: TpccDrive = serde_json::from_value({
+    assert_eq!(request.connect_timeout_ms, 0);
+    let request: TpccDrive = serde_json::from_value({
         let mut example = example("tpcc_drive");
         for field in ["duration_s", "transactions"] {
             example["drive"]
@@ -231,7 +231,7 @@ fn what_may_be_left_out_is_what_the_documents_say() {
     })
     .expect("which of the two is missing is the engine's to say");
     assert_eq!(
-        (asked.drive.duration_s, asked.drive.transactions),
+        (request.drive.duration_s, request.drive.transactions),
         (None, None)
     );
     for endpoint in [
@@ -255,10 +255,10 @@ fn numbers_out_of_range_are_refused() {
         ("seed", json!("7")),
         ("threads", json!(null)),
     ] {
-        let mut asked = example("tpcc_load");
-        asked[field] = value.clone();
+        let mut request = example("tpcc_load");
+        request[field] = value.clone();
         assert!(
-            serde_json::from_value::<TpccLoad>(asked).is_err(),
+            serde_json::from_value::<TpccLoad>(request).is_err(),
             "{field} = {value}"
         );
     }

@@ -1,25 +1,11 @@
 //! Steps change a place: what is not understood to the last word is not done.
 
 use std::fs;
-use std::path::Path;
 
 use fairtrial_protocol::step::{Check, Inverse, Normalise, Read, Step};
 use serde_json::{Value, json};
 
-fn examples() -> Vec<Value> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/messages");
-    let entries = fs::read_dir(directory).expect("the examples are in the checkout");
-    let paths = entries.map(|entry| entry.expect("readable").path());
-    paths
-        .filter(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("step-"))
-        })
-        .map(|path| {
-            serde_json::from_str(&fs::read_to_string(path).expect("readable")).expect("JSON")
-        })
-        .collect()
-}
+use crate::messages::examples;
 
 /// Pointers to every object inside a value, itself included.
 fn objects(value: &Value, at: &str) -> Vec<String> {
@@ -34,9 +20,11 @@ fn objects(value: &Value, at: &str) -> Vec<String> {
 
 #[test]
 fn a_misspelt_field_is_refused_wherever_it_stands() {
-    let examples = examples();
+    let examples = examples("step-");
     assert!(examples.len() >= 4);
-    for example in examples {
+    for path in examples {
+        let text = fs::read_to_string(path).expect("readable");
+        let example: Value = serde_json::from_str(&text).expect("JSON");
         for pointer in objects(&example, "") {
             let mut mistaken = example.clone();
             mistaken.pointer_mut(&pointer).expect("there")["misspelt"] = json!(1);

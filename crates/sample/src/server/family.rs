@@ -3,7 +3,7 @@
 use fairtrial_protocol::load::Rows;
 
 use super::counters::Counter;
-use super::reading::{Reading, first_cells};
+use super::queries::{CounterQueries, first_cells};
 use super::{mysql, postgres};
 
 /// Asks a server what it is; every family answers this.
@@ -52,19 +52,19 @@ impl Family {
     }
 
     /// Which statements read every counter that this server has; `ask` asks it.
-    pub fn reading<E>(
+    pub fn queries<E>(
         self,
         counters: &[Counter],
         mut ask: impl FnMut(&str) -> Result<Rows, E>,
-    ) -> Result<Reading, E> {
+    ) -> Result<CounterQueries, E> {
         if self == Self::Postgres {
-            return Ok(postgres::reading(counters, &owned(&ask(postgres::PROBE)?)));
+            return Ok(postgres::queries(counters, &owned(&ask(postgres::PROBE)?)));
         }
         let mut names = owned(&ask(mysql::STATUS)?);
         if let Some(switched_on) = mysql::switched_on(&ask(mysql::TABLE)?) {
             names.extend(owned(&ask(&switched_on)?));
         }
-        Ok(mysql::reading(counters, &names))
+        Ok(mysql::queries(counters, &names))
     }
 }
 

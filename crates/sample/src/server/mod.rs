@@ -6,7 +6,7 @@ pub mod family;
 mod lock_waits;
 mod mysql;
 mod postgres;
-pub mod reading;
+pub mod queries;
 mod watch;
 
 use std::mem;
@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use fairtrial_protocol::sample::SampledServer;
 
 use crate::error::{SHORTEST_SERVER_INTERVAL_MS, SampleError};
-use watch::{ANSWER_LIMIT, Said, Watch};
+use watch::{ANSWER_LIMIT, ServerWatch, WatchMessage};
 
 /// The thread's name, as `/proc` shows it.
 const THREAD: &str = "server-ticks";
@@ -26,7 +26,7 @@ const THREAD: &str = "server-ticks";
 pub struct ServerSampler {
     thread: JoinHandle<Result<u64, SampleError>>,
     stop: Sender<()>,
-    said: Receiver<Said>,
+    said: Receiver<WatchMessage>,
     warnings: Vec<String>,
     answers: bool,
 }
@@ -41,7 +41,7 @@ impl ServerSampler {
         }
         let (stop, stopped) = channel();
         let (sender, said) = channel();
-        let watch = Watch::new(parameters.clone(), directory, sender);
+        let watch = ServerWatch::new(parameters.clone(), directory, sender);
         let thread = thread::Builder::new()
             .name(THREAD.into())
             .spawn(move || watch.run(&stopped))
@@ -61,8 +61,8 @@ impl ServerSampler {
         // More than a tick takes at most: the counters' question, and the lock waits'.
         while let Ok(said) = self.said.recv_timeout(3 * ANSWER_LIMIT) {
             match said {
-                Said::Warning(warning) => self.warnings.push(warning),
-                Said::First(answers) => {
+                WatchMessage::Warning(warning) => self.warnings.push(warning),
+                WatchMessage::First(answers) => {
                     self.answers = answers;
                     break;
                 }
@@ -103,9 +103,9 @@ impl ServerSampler {
     }
 }
 
-fn heard(said: &Receiver<Said>) -> impl Iterator<Item = String> {
+fn heard(said: &Receiver<WatchMessage>) -> impl Iterator<Item = String> {
     said.try_iter().filter_map(|said| match said {
-        Said::Warning(warning) => Some(warning),
-        Said::First(_) => None,
+        WatchMessage::Warning(warning) => Some(warning),
+        WatchMessage::First(_) => None,
     })
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fairtrial_protocol::load::Rows;
 
 use super::counters::{Counter, LINE, METRIC};
-use super::reading::{Reading, first_cells};
+use super::queries::{CounterQueries, first_cells};
 
 /// The monitor's text is its row's last column. It lists every transaction too, so it is asked for as a last resort.
 const MONITOR: &str = "SHOW ENGINE INNODB STATUS";
@@ -63,9 +63,9 @@ pub fn switched_on(table: &Rows) -> Option<String> {
 }
 
 /// One statement for each place where the first names are that exist; lines of the monitor exist in every server.
-pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
-    let exists = |wanted: &str| {
-        wanted.starts_with(LINE) || names.iter().any(|name| name.eq_ignore_ascii_case(wanted))
+pub fn queries(counters: &[Counter], names: &[String]) -> CounterQueries {
+    let exists = |name: &str| {
+        name.starts_with(LINE) || names.iter().any(|other| other.eq_ignore_ascii_case(name))
     };
     let mut columns = BTreeMap::<String, Vec<usize>>::new();
     let (mut variables, mut metrics, mut monitored) = (Vec::new(), Vec::new(), false);
@@ -73,14 +73,17 @@ pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
         let Some(name) = counter.mysql.iter().find(|name| exists(name)) else {
             continue;
         };
-        let told = name.trim_start_matches(METRIC);
-        columns.entry(told.to_lowercase()).or_default().push(column);
-        if told != name {
-            metrics.push(told);
+        let bare_name = name.trim_start_matches(METRIC);
+        columns
+            .entry(bare_name.to_lowercase())
+            .or_default()
+            .push(column);
+        if bare_name != name {
+            metrics.push(bare_name);
         } else if name.starts_with(LINE) {
             monitored = true;
         } else {
-            variables.push(told);
+            variables.push(bare_name);
         }
     }
     let mut statements = Vec::new();
@@ -99,7 +102,7 @@ pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
     if monitored {
         statements.push(MONITOR.to_owned());
     }
-    Reading {
+    CounterQueries {
         statements,
         columns,
         in_rows: true,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::counters::Counter;
-use super::reading::Reading;
+use super::queries::CounterQueries;
 
 /// What an expression of the list may name, and how it is read. Each gives one row.
 const VIEWS: [(&str, &str); 7] = [
@@ -60,7 +60,7 @@ pub const LOCK_WAITS: &str = "SELECT waiting.pid AS waiting_connection, blocking
     JOIN pg_stat_activity AS blocking ON blocking.pid = blocker.pid WHERE NOT wanted.granted LIMIT 1000";
 
 /// One row with a column for each counter, from the views that are needed.
-pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
+pub fn queries(counters: &[Counter], names: &[String]) -> CounterQueries {
     let exists = |name: &str| {
         let io = IO.iter().find_map(|view| name.strip_prefix(view));
         let column = io.map_or_else(|| name.to_owned(), |io| format!("pg_stat_io.{io}"));
@@ -81,7 +81,7 @@ pub fn reading(counters: &[Counter], names: &[String]) -> Reading {
     views.sort_unstable();
     views.dedup();
     let sql = format!("SELECT {} FROM {}", values.join(", "), views.join(", "));
-    Reading {
+    CounterQueries {
         statements: vec![sql],
         columns,
         in_rows: false,

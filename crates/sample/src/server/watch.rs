@@ -1,12 +1,11 @@
 //! A server watched over one connection, tick by tick, on a thread of its own: whatever the server does, a tick ends
 //! within [`ANSWER_LIMIT`], and what could not be read is a gap that is counted and said.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use fairtrial_load::{Client, ClientError, LoadError};
+use fairtrial_load::{Client, ClientError, LoadError, in_full};
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::Rows;
 use fairtrial_protocol::sample::SampledServer;
@@ -14,9 +13,9 @@ use fairtrial_protocol::sample::SampledServer;
 use super::counters::{self, Counter};
 use super::family::{Family, VERSION};
 use super::lock_waits::LockWaits;
-use super::reading::{Reading, first_cells};
+use super::queries::{CounterQueries, first_cells};
 use crate::error::SampleError;
-use crate::table::{Table, batch_rows};
+use crate::table::{TelemetryTable, batch_rows};
 
 /// How long one tick waits for the server. What comes later is dropped: nobody could say of which time it tells.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(1);
@@ -33,7 +32,7 @@ const OWN: [&str; 4] = [
 const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
 
 /// What the watching thread says.
-pub enum Said {
+pub enum WatchMessage {
     /// The first tick is over; whether it gave a sample.
     First(bool),
     /// Something a reader should know.
@@ -41,13 +40,13 @@ pub enum Said {
 }
 
 /// A server being watched.
-pub struct Watch {
+pub struct ServerWatch {
     parameters: SampledServer,
     directory: PathBuf,
-    said: Sender<Said>,
+    said: Sender<WatchMessage>,
     counters: Vec<Counter>,
-    connection: Option<Connected>,
-    table: Option<Table>,
+    connection: Option<WatchConnection>,
+    table: Option<TelemetryTable>,
     lock_waits: Option<LockWaits>,
     missed: u64,
     connections: u64,
@@ -57,10 +56,10 @@ pub struct Watch {
     lock_waits_missed: u64,
 }
 
-struct Connected {
+struct WatchConnection {
     client: Client,
     /// Known once the server has said what it is.
-    known: Option<(Family, Reading)>,
+    known: Option<(Family, CounterQueries)>,
 }
 
 /// A time without samples.
@@ -70,9 +69,9 @@ struct Gap {
     reason: String,
 }
 
-impl Watch {
+impl ServerWatch {
     /// Nothing is connected yet.
-    pub fn new(parameters: SampledServer, directory: &Path, said: Sender<Said>) -> Self {
+    pub fn new(parameters: SampledServer, directory: &Path, said: Sender<WatchMessage>) -> Self {
         Self {
             parameters,
             directory: directory.to_owned(),
@@ -94,7 +93,7 @@ impl Watch {
         let interval_ns =
             i64::from(self.parameters.interval_ms).max(1) * NANOSECONDS_PER_MILLISECOND;
         self.tick()?;
-        self.say(Said::First(self.gap.is_none()));
+        self.say(WatchMessage::First(self.gap.is_none()));
         let mut deadline_ns = monotonic_ns() + interval_ns;
         loop {
             let left_ns = u64::try_from(deadline_ns - monotonic_ns()).unwrap_or_default();
@@ -108,7 +107,7 @@ impl Watch {
         }
         self.tick()?;
         self.end_gap(monotonic_ns());
-        self.table.as_mut().map_or(Ok(()), Table::finish)?;
+        self.table.as_mut().map_or(Ok(()), TelemetryTable::finish)?;
         self.lock_waits.as_mut().map_or(Ok(()), LockWaits::finish)?;
         Ok(self.missed)
     }
@@ -144,7 +143,7 @@ impl Watch {
         } else {
             self.connections += 1;
             let client = Client::open(&self.parameters.endpoint);
-            Connected {
+            WatchConnection {
                 client: client.map_err(|_| ClientError::Ended)?,
                 known: None,
             }
@@ -156,7 +155,7 @@ impl Watch {
     }
 
     fn append(&mut self, time_ns: i64, answer: &Answer) -> Result<(), SampleError> {
-        let reading = self
+        let queries = self
             .connection
             .as_ref()
             .and_then(|each| each.known.as_ref());
@@ -165,9 +164,9 @@ impl Watch {
         row[1] = Some(self.missed);
         row[2] = Some(self.connections);
         row[3] = self.parameters.lock_waits.then_some(self.lock_waits_missed);
-        if let Some((_, reading)) = reading {
+        if let Some((_, queries)) = queries {
             for rows in &answer.rows {
-                reading.fill(&self.counters, rows, &mut row[OWN.len()..]);
+                queries.fill(&self.counters, rows, &mut row[OWN.len()..]);
             }
         }
         if self.table.is_none() {
@@ -177,7 +176,7 @@ impl Watch {
                 .collect();
             let path = self.directory.join("telemetry-server.arrows");
             let rows = batch_rows(self.parameters.interval_ms);
-            self.table = Some(Table::create(&path, &columns, rows)?);
+            self.table = Some(TelemetryTable::create(&path, &columns, rows)?);
         }
         self.table.as_mut().map_or(Ok(()), |table| {
             table.append(time_ns + answer.waited_ns, &row)
@@ -210,7 +209,7 @@ impl Watch {
                     self.lock_waits_failed = true;
                     let why = in_full(&error);
                     let warning = format!("lock waits could not be asked for: {why}");
-                    self.say(Said::Warning(warning));
+                    self.say(WatchMessage::Warning(warning));
                 }
                 Ok(())
             }
@@ -221,14 +220,14 @@ impl Watch {
         if let Some(gap) = self.gap.take() {
             let milliseconds = (now_ns - gap.began_ns) / NANOSECONDS_PER_MILLISECOND;
             let ticks = self.missed - gap.missed_before;
-            self.say(Said::Warning(format!(
+            self.say(WatchMessage::Warning(format!(
                 "the server gave no sample for {milliseconds} ms ({ticks} ticks): {}",
                 gap.reason
             )));
         }
     }
 
-    fn say(&self, said: Said) {
+    fn say(&self, said: WatchMessage) {
         let _ = self.said.send(said); // nobody listens any more when the sampler ends on an error
     }
 }
@@ -242,7 +241,7 @@ struct Answer {
     took_ns: i64,
 }
 
-impl Connected {
+impl WatchConnection {
     fn read(&mut self, counters: &[Counter], deadline_ns: i64) -> Result<Answer, ClientError> {
         let began_ns = monotonic_ns();
         let left = || {
@@ -251,8 +250,8 @@ impl Connected {
         if self.known.is_none() {
             let version = self.client.ask(VERSION, left())?;
             let family = Family::of(first_cells(&version).next().unwrap_or_default());
-            let reading = family.reading(counters, |sql| self.client.ask(sql, left()))?;
-            self.known = Some((family, reading));
+            let queries = family.queries(counters, |sql| self.client.ask(sql, left()))?;
+            self.known = Some((family, queries));
         }
         let asked_ns = monotonic_ns();
         let mut rows = Vec::new();
@@ -273,15 +272,4 @@ fn is_connecting(error: &ClientError) -> bool {
         error,
         ClientError::Late { .. } | ClientError::Failed(LoadError::Statement { .. })
     )
-}
-
-/// An error with its causes.
-fn in_full(error: &ClientError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        let _ = write!(text, ": {inner}"); // writing to a string cannot fail
-        cause = inner.source();
-    }
-    text
 }

@@ -84,12 +84,12 @@ impl Counters for Disks {
             skip_numbers(&mut cursor);
             let name = cursor.word();
             let is_it = |device: &String| device.as_bytes() == name;
-            let found = if self.devices.get(expected).is_some_and(is_it) {
+            let position = if self.devices.get(expected).is_some_and(is_it) {
                 Some(expected)
             } else {
                 self.devices.iter().position(is_it)
             };
-            if let Some(device) = found {
+            if let Some(device) = position {
                 for value in &mut row[device * self.fields..(device + 1) * self.fields] {
                     *value = cursor.number();
                 }

@@ -10,12 +10,12 @@ use crate::proc_file::ProcFile;
 const KIBIBYTE: u64 = 1024;
 
 /// One such file. Columns carry the kernel's names; what it gives in kB is in bytes here.
-pub struct Keyed {
+pub struct KeyValueFile {
     file: ProcFile,
     columns: Vec<String>,
 }
 
-impl Keyed {
+impl KeyValueFile {
     /// Opens `/proc/meminfo` or a file like it, which the kernel gives in one answer.
     pub fn open_single(path: &Path) -> io::Result<Self> {
         Self::of(ProcFile::open_single(path)?)
@@ -41,7 +41,7 @@ impl Keyed {
     }
 }
 
-impl Counters for Keyed {
+impl Counters for KeyValueFile {
     fn columns(&self) -> &[String] {
         &self.columns
     }

@@ -16,7 +16,7 @@ use fairtrial_protocol::sample::Source;
 use counters::Counters;
 
 /// A source ready to be read, and what it had to leave out, in words.
-pub type Opened = (Box<dyn Counters>, Vec<String>);
+pub type OpenSource = (Box<dyn Counters>, Vec<String>);
 
 /// What a source is called in file names and messages.
 pub fn name(source: Source) -> &'static str {
@@ -30,14 +30,17 @@ pub fn name(source: Source) -> &'static str {
 }
 
 /// Opens a source below `root`, the place's `/proc`.
-pub fn open(root: &Path, source: Source) -> io::Result<Opened> {
+pub fn open(root: &Path, source: Source) -> io::Result<OpenSource> {
     Ok(match source {
         Source::Cpu => (Box::new(cpu::Cpu::open(root)?), vec![]),
         Source::Memory => (
-            Box::new(keyed::Keyed::open_single(&root.join("meminfo"))?),
+            Box::new(keyed::KeyValueFile::open_single(&root.join("meminfo"))?),
             vec![],
         ),
-        Source::Vmstat => (Box::new(keyed::Keyed::open(&root.join("vmstat"))?), vec![]),
+        Source::Vmstat => (
+            Box::new(keyed::KeyValueFile::open(&root.join("vmstat"))?),
+            vec![],
+        ),
         Source::Disks => (Box::new(disks::Disks::open(root)?), vec![]),
         Source::Pressure => {
             let (pressure, missing) = pressure::Pressure::open(root)?;
@@ -47,12 +50,12 @@ pub fn open(root: &Path, source: Source) -> io::Result<Opened> {
 }
 
 /// Opens a process below `root`.
-pub fn open_process(root: &Path, process: i32) -> io::Result<Opened> {
+pub fn open_process(root: &Path, process: i32) -> io::Result<OpenSource> {
     let (process, missing) = process::Process::open(root, process)?;
     Ok((Box::new(process), missing))
 }
 
 /// Opens a process with its children below `root`.
-pub fn open_tree(root: &Path, process: i32) -> io::Result<Opened> {
-    Ok((Box::new(tree::Tree::open(root, process)?), vec![]))
+pub fn open_tree(root: &Path, process: i32) -> io::Result<OpenSource> {
+    Ok((Box::new(tree::ProcessTree::open(root, process)?), vec![]))
 }

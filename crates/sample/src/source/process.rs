@@ -122,8 +122,8 @@ fn read_stat(content: &[u8], row: &mut Row) -> io::Result<()> {
         _ => {}
     }
     let mut field = STATE;
-    for ((wanted, _), value) in STAT.iter().zip(row.iter_mut()) {
-        while field + 1 < *wanted {
+    for ((number, _), value) in STAT.iter().zip(row.iter_mut()) {
+        while field + 1 < *number {
             cursor.word();
             field += 1;
         }

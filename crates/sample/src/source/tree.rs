@@ -41,13 +41,13 @@ const ATTEMPTS: usize = 3;
 
 /// Counters of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
+struct ProcessCounters {
     own: [u64; SUMMED],
     ended: [u64; SUMMED],
 }
 
 /// A process and its children.
-pub struct Tree {
+pub struct ProcessTree {
     root: PathBuf,
     stat: ProcFile,
     children: ProcFile,
@@ -58,7 +58,7 @@ pub struct Tree {
     reached: [u64; SUMMED],
 }
 
-impl Tree {
+impl ProcessTree {
     /// Opens the process below `root`, the place's `/proc`.
     pub fn open(root: &Path, process: i32) -> io::Result<Self> {
         let directory = root.join(process.to_string());
@@ -82,7 +82,7 @@ impl Tree {
     /// Opens the children that are new, and forgets those that are gone.
     fn list(&mut self) -> io::Result<()> {
         let mut cursor = Cursor::new(self.children.read()?);
-        let mut found = BTreeMap::new();
+        let mut files = BTreeMap::new();
         while let Some(child) = cursor
             .number()
             .and_then(|number| i32::try_from(number).ok())
@@ -95,9 +95,9 @@ impl Tree {
                     Err(_) => continue,
                 },
             };
-            found.insert(child, file);
+            files.insert(child, file);
         }
-        self.open = found;
+        self.open = files;
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Tree {
     }
 }
 
-impl Counters for Tree {
+impl Counters for ProcessTree {
     fn columns(&self) -> &[String] {
         &self.columns
     }
@@ -149,7 +149,7 @@ impl Counters for Tree {
 }
 
 /// The process whose children are followed must live.
-fn root_counted(content: &[u8]) -> io::Result<Counted> {
+fn root_counted(content: &[u8]) -> io::Result<ProcessCounters> {
     let mut cursor = Cursor::new(content);
     cursor.skip_past_last(b')');
     if matches!(cursor.word(), b"Z" | b"X") {
@@ -158,14 +158,14 @@ fn root_counted(content: &[u8]) -> io::Result<Counted> {
     counted(content)
 }
 
-fn counted(content: &[u8]) -> io::Result<Counted> {
+fn counted(content: &[u8]) -> io::Result<ProcessCounters> {
     let mut cursor = Cursor::new(content);
     cursor.skip_past_last(b')');
-    let mut counted = Counted::default();
+    let mut counted = ProcessCounters::default();
     for field in STATE..=LAST {
         let word = cursor.word();
-        for (wanted, values) in [(OWN, &mut counted.own), (ENDED, &mut counted.ended)] {
-            if let Some(position) = wanted.iter().position(|number| *number == field) {
+        for (fields, values) in [(OWN, &mut counted.own), (ENDED, &mut counted.ended)] {
+            if let Some(position) = fields.iter().position(|number| *number == field) {
                 let number = Cursor::new(word).number();
                 values[position] = number.ok_or_else(|| damaged("a counter of a process"))?;
             }
@@ -198,12 +198,12 @@ mod tests {
             fs::write(path, content).expect("written");
         }
 
-        fn open(&self) -> Tree {
-            Tree::open(self.0.path(), 7).expect("opened")
+        fn open(&self) -> ProcessTree {
+            ProcessTree::open(self.0.path(), 7).expect("opened")
         }
     }
 
-    fn row(tree: &mut Tree) -> [u64; COLUMNS.len()] {
+    fn row(tree: &mut ProcessTree) -> [u64; COLUMNS.len()] {
         let mut row = [None; COLUMNS.len()];
         tree.read(&mut row).expect("read");
         row.map(|value| value.expect("a value"))
@@ -244,7 +244,7 @@ mod tests {
     fn it_ends_with_its_root_and_says_what_the_kernel_must_have() {
         let place = Place::new();
         place.write("7/stat", &line(7, 'S', 0, 0));
-        let error = Tree::open(place.0.path(), 7).err().expect("refused");
+        let error = ProcessTree::open(place.0.path(), 7).err().expect("refused");
         assert!(error.to_string().contains("CONFIG_PROC_CHILDREN"));
         place.write("7/task/7/children", "");
         let mut tree = place.open();

@@ -2,39 +2,34 @@
 
 use std::fs;
 use std::io::Cursor;
-use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt64Type;
 use arrow_ipc::reader::StreamReader;
-use fairtrial_protocol::sample::{Sample, Source};
+use fairtrial_protocol::sample::Source;
 use fairtrial_sample::Sampler;
+
+use crate::fake_proc::FakeProc;
 
 const BATCH_ROWS: usize = 10; // of an interval of a second
 
+fn sampler(proc: &FakeProc) -> Sampler {
+    let parameters = proc.sample(&[Source::Vmstat], &[], 1000);
+    Sampler::open(proc.root.path(), &parameters).expect("opened")
+}
+
 /// Counts from 0 in `pgfault`, one row per tick.
 fn written(ticks: usize) -> Vec<u8> {
-    let (root, output) = (
-        tempfile::tempdir().expect("a directory"),
-        tempfile::tempdir().expect("a directory"),
-    );
-    let parameters = Sample {
-        interval_ms: 1000,
-        sources: vec![Source::Vmstat],
-        processes: [].into(),
-        process_trees: [].into(),
-        server: None,
-        output_directory: output.path().to_str().expect("plain").to_owned(),
-    };
-    let count = |value: usize| fs::write(root.path().join("vmstat"), format!("pgfault {value}\n"));
-    count(0).expect("written");
-    let mut sampler = Sampler::open(Path::new(root.path()), &parameters).expect("opened");
+    let proc = FakeProc::empty();
+    let count = |value: usize| proc.write("vmstat", format!("pgfault {value}\n"));
+    count(0);
+    let mut sampler = sampler(&proc);
     for tick in 0..ticks {
-        count(tick).expect("written");
+        count(tick);
         sampler.tick().expect("sampled");
     }
-    let file = output.path().join("telemetry-vmstat.arrows");
+    let file = proc.file("vmstat");
     let unfinished = fs::read(&file).expect("read");
     sampler.finish().expect("finished");
     let whole = fs::read(&file).expect("read");
@@ -78,23 +73,12 @@ fn a_stream_cut_at_any_byte_gives_its_whole_batches_in_order() {
 
 #[test]
 fn a_full_batch_is_in_the_file_before_the_next_tick() {
-    let (root, output) = (
-        tempfile::tempdir().expect("a directory"),
-        tempfile::tempdir().expect("a directory"),
-    );
-    fs::write(root.path().join("vmstat"), "pgfault 7\n").expect("written");
-    let parameters = Sample {
-        interval_ms: 1000,
-        sources: vec![Source::Vmstat],
-        processes: [].into(),
-        process_trees: [].into(),
-        server: None,
-        output_directory: output.path().to_str().expect("plain").to_owned(),
-    };
-    let mut sampler = Sampler::open(root.path(), &parameters).expect("opened");
+    let proc = FakeProc::empty();
+    proc.write("vmstat", "pgfault 7\n");
+    let mut sampler = sampler(&proc);
     for tick in 1..=3 * BATCH_ROWS {
         sampler.tick().expect("sampled");
-        let bytes = fs::read(output.path().join("telemetry-vmstat.arrows")).expect("read");
+        let bytes = fs::read(proc.file("vmstat")).expect("read");
         assert_eq!(
             readable(&bytes).len(),
             tick - tick % BATCH_ROWS,

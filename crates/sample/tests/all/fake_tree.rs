@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 
-use fairtrial_protocol::sample::{Sample, Source};
+use fairtrial_protocol::sample::Source;
 use fairtrial_sample::{SampleError, Sampler};
-use tempfile::TempDir;
 
+use crate::fake_proc::FakeProc;
 use crate::stream::columns;
 
 const STAT: &str = "cpu  10 1 5 100 7 2 3 4 9 0\ncpu0 10 1 5 100 7 2 3 4 9 0\nintr 12345 1 2 3\nctxt 777\nbtime 1\nprocesses 55\nprocs_running 2\nprocs_blocked 1\nsoftirq 9 9\n";
@@ -19,71 +18,25 @@ const PROCESS_STAT: &str = "42 (maria (db) x) S 1 42 42 0 -1 4194560 1000 0 20 0
 const PROCESS_STATUS: &str = "Name:\tmariadbd\nVmSwap:\t      12 kB\nThreads:\t17\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n";
 const PROCESS_IO: &str = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n";
 
-struct Place {
-    root: TempDir,
-    output: TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        let place = Self {
-            root: tempfile::tempdir().expect("a directory"),
-            output: tempfile::tempdir().expect("a directory"),
-        };
-        for (path, content) in [
-            ("stat", STAT),
-            ("meminfo", MEMINFO),
-            ("vmstat", VMSTAT),
-            ("diskstats", DISKSTATS),
-            ("42/stat", PROCESS_STAT),
-            ("42/status", PROCESS_STATUS),
-            ("42/io", PROCESS_IO),
-        ] {
-            place.write(path, content);
-        }
-        for resource in ["cpu", "memory", "io"] {
-            place.write_pressure(resource, 100);
-        }
-        place
+fn fake_proc() -> FakeProc {
+    let proc = FakeProc::empty();
+    for (path, content) in [
+        ("stat", STAT),
+        ("meminfo", MEMINFO),
+        ("vmstat", VMSTAT),
+        ("diskstats", DISKSTATS),
+        ("42/stat", PROCESS_STAT),
+        ("42/status", PROCESS_STATUS),
+        ("42/io", PROCESS_IO),
+    ] {
+        proc.write(path, content);
     }
-
-    fn write(&self, path: &str, content: &str) {
-        let path = self.root.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-        fs::write(path, content).expect("written");
+    let line = |kind| format!("{kind} avg10=0.12 avg60=0.00 avg300=1.00 total=100\n");
+    for resource in ["cpu", "memory", "io"] {
+        let content = line("some") + &line("full");
+        proc.write(&format!("pressure/{resource}"), content);
     }
-
-    fn write_pressure(&self, resource: &str, total: u64) {
-        let line = |kind| format!("{kind} avg10=0.12 avg60=0.00 avg300=1.00 total={total}\n");
-        self.write(
-            &format!("pressure/{resource}"),
-            &(line("some") + &line("full")),
-        );
-    }
-
-    fn sample(&self, sources: &[Source], processes: &[(&str, i32)], interval_ms: u32) -> Sample {
-        Sample {
-            interval_ms,
-            sources: sources.to_vec(),
-            processes: processes
-                .iter()
-                .map(|(name, process)| ((*name).to_owned(), *process))
-                .collect(),
-            process_trees: BTreeMap::new(),
-            server: None,
-            output_directory: self.output.path().to_str().expect("plain").to_owned(),
-        }
-    }
-
-    fn open(&self, sources: &[Source], processes: &[(&str, i32)]) -> Sampler {
-        Sampler::open(self.root.path(), &self.sample(sources, processes, 10)).expect("opened")
-    }
-
-    fn file(&self, source: &str) -> PathBuf {
-        self.output
-            .path()
-            .join(format!("telemetry-{source}.arrows"))
-    }
+    proc
 }
 
 fn last(columns: &BTreeMap<String, Vec<Option<u64>>>, name: &str) -> Option<u64> {
@@ -104,13 +57,13 @@ const ALL: [Source; 5] = [
 
 #[test]
 fn every_source_gives_its_raw_counters() {
-    let place = Place::new();
-    let mut sampler = place.open(&ALL, &[("server", 42)]);
+    let proc = fake_proc();
+    let mut sampler = proc.open(&ALL, &[("server", 42)]);
     sampler.tick().expect("sampled");
     assert!(sampler.take_warnings().is_empty());
     sampler.finish().expect("finished");
 
-    let cpu = columns(&place.file("cpu"));
+    let cpu = columns(&proc.file("cpu"));
     for (name, value) in [
         ("user", 10),
         ("idle", 100),
@@ -125,11 +78,11 @@ fn every_source_gives_its_raw_counters() {
         (last(&cpu, "context_switches"), last(&cpu, "blocked")),
         (Some(777), Some(1))
     );
-    let memory = columns(&place.file("memory"));
+    let memory = columns(&proc.file("memory"));
     assert_eq!(last(&memory, "MemTotal"), Some(1000 * 1024));
     assert_eq!(last(&memory, "Inactive(file)"), Some(20 * 1024));
     assert_eq!(last(&memory, "HugePages_Total"), Some(3), "pages, not kB");
-    let vmstat = columns(&place.file("vmstat"));
+    let vmstat = columns(&proc.file("vmstat"));
     assert_eq!(
         (
             last(&vmstat, "pgscan_direct"),
@@ -137,7 +90,7 @@ fn every_source_gives_its_raw_counters() {
         ),
         (Some(6), Some(7))
     );
-    let disks = columns(&place.file("disks"));
+    let disks = columns(&proc.file("disks"));
     assert_eq!(
         (
             last(&disks, "vda.sectors_read"),
@@ -147,18 +100,18 @@ fn every_source_gives_its_raw_counters() {
     );
     assert_eq!(disks.len(), 2 * 17);
     assert_eq!(
-        last(&columns(&place.file("pressure")), "memory.full.total_us"),
+        last(&columns(&proc.file("pressure")), "memory.full.total_us"),
         Some(100)
     );
 }
 
 #[test]
 fn a_process_is_read_past_a_name_that_tries_to_confuse() {
-    let place = Place::new();
-    let mut sampler = place.open(&[], &[("server", 42)]);
+    let proc = fake_proc();
+    let mut sampler = proc.open(&[], &[("server", 42)]);
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
-    let process = columns(&place.file("process-server"));
+    let process = columns(&proc.file("process-server"));
     let page_bytes = rustix::param::page_size() as u64;
     for (name, value) in [
         ("minor_faults", 1000),
@@ -183,23 +136,23 @@ fn a_process_is_read_past_a_name_that_tries_to_confuse() {
 
 #[test]
 fn columns_stay_those_of_the_first_read() {
-    let place = Place::new();
-    let mut sampler = place.open(&[Source::Disks, Source::Vmstat], &[]);
+    let proc = fake_proc();
+    let mut sampler = proc.open(&[Source::Disks, Source::Vmstat], &[]);
     sampler.tick().expect("sampled");
     // vda is unplugged, vdb plugged in; a counter goes, another comes, and the order changes.
-    place.write("diskstats", " 8 0 vdb 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n 254 1 vda1 91 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
-    place.write(
+    proc.write("diskstats", " 8 0 vdb 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n 254 1 vda1 91 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n");
+    proc.write(
         "vmstat",
         "new_counter 1\nworkingset_refault_file 80\npgscan_direct 60\nnr_free_pages 50\n",
     );
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
 
-    let disks = columns(&place.file("disks"));
+    let disks = columns(&proc.file("disks"));
     assert!(!disks.contains_key("vdb.sectors_read"));
     assert_eq!(disks["vda.sectors_read"], [Some(3), None]);
     assert_eq!(disks["vda1.reads_completed"], [Some(21), Some(91)]);
-    let vmstat = columns(&place.file("vmstat"));
+    let vmstat = columns(&proc.file("vmstat"));
     assert!(!vmstat.contains_key("new_counter"));
     assert_eq!(vmstat["nr_free_pages"], [Some(5), Some(50)]);
     assert_eq!(vmstat["pgscan_direct"], [Some(6), Some(60)]);
@@ -209,10 +162,10 @@ fn columns_stay_those_of_the_first_read() {
 
 #[test]
 fn missing_sources_are_warnings_and_the_others_go_on() {
-    let place = Place::new();
-    fs::remove_dir_all(place.root.path().join("pressure")).expect("removed");
-    place.write("vmstat", "");
-    let mut sampler = place.open(&ALL, &[("server", 42), ("gone", 43)]);
+    let proc = fake_proc();
+    fs::remove_dir_all(proc.root.path().join("pressure")).expect("removed");
+    proc.write("vmstat", "");
+    let mut sampler = proc.open(&ALL, &[("server", 42), ("gone", 43)]);
     let warnings = sampler.take_warnings();
     for missing in [
         "pressure is not sampled",
@@ -231,23 +184,23 @@ fn missing_sources_are_warnings_and_the_others_go_on() {
     );
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
-    assert!(!place.file("pressure").exists());
-    assert_eq!(columns(&place.file("cpu"))["user"].len(), 1);
+    assert!(!proc.file("pressure").exists());
+    assert_eq!(columns(&proc.file("cpu"))["user"].len(), 1);
 }
 
 #[test]
 fn a_kernel_without_one_kind_of_pressure_gives_the_others() {
-    let place = Place::new();
-    fs::remove_file(place.root.path().join("pressure/memory")).expect("removed");
-    place.write(
+    let proc = fake_proc();
+    fs::remove_file(proc.root.path().join("pressure/memory")).expect("removed");
+    proc.write(
         "pressure/cpu",
         "some avg10=0.00 avg60=0.00 avg300=0.00 total=31\n",
     );
-    let mut sampler = place.open(&[Source::Pressure], &[]);
+    let mut sampler = proc.open(&[Source::Pressure], &[]);
     assert_eq!(sampler.take_warnings().len(), 1);
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
-    let pressure = columns(&place.file("pressure"));
+    let pressure = columns(&proc.file("pressure"));
     assert_eq!(
         pressure.keys().collect::<Vec<_>>(),
         ["cpu.some.total_us", "io.full.total_us", "io.some.total_us"]
@@ -257,23 +210,23 @@ fn a_kernel_without_one_kind_of_pressure_gives_the_others() {
 
 #[test]
 fn a_process_that_keeps_its_io_to_itself_is_followed_without() {
-    let place = Place::new();
-    fs::remove_file(place.root.path().join("42/io")).expect("removed");
-    let mut sampler = place.open(&[], &[("server", 42)]);
+    let proc = fake_proc();
+    fs::remove_file(proc.root.path().join("42/io")).expect("removed");
+    let mut sampler = proc.open(&[], &[("server", 42)]);
     assert!(sampler.take_warnings()[0].starts_with("input and output of process 42"));
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
-    let process = columns(&place.file("process-server"));
+    let process = columns(&proc.file("process-server"));
     assert!(!process.contains_key("read_bytes"));
     assert_eq!(last(&process, "main_thread_involuntary_switches"), Some(6));
 }
 
 #[test]
 fn the_file_of_a_process_that_ends_just_ends() {
-    let place = Place::new();
-    let mut sampler = place.open(&[Source::Cpu], &[("server", 42)]);
+    let proc = fake_proc();
+    let mut sampler = proc.open(&[Source::Cpu], &[("server", 42)]);
     sampler.tick().expect("sampled");
-    place.write("42/stat", &PROCESS_STAT.replace(" S 1 ", " Z 1 "));
+    proc.write("42/stat", PROCESS_STAT.replace(" S 1 ", " Z 1 "));
     sampler.tick().expect("sampled");
     sampler.tick().expect("sampled");
     assert_eq!(
@@ -282,25 +235,22 @@ fn the_file_of_a_process_that_ends_just_ends() {
     );
     assert_eq!(sampler.names(), ["cpu"]);
     sampler.finish().expect("finished");
-    assert_eq!(
-        columns(&place.file("process-server"))["threads"],
-        [Some(17)]
-    );
-    assert_eq!(columns(&place.file("cpu"))["user"].len(), 3);
+    assert_eq!(columns(&proc.file("process-server"))["threads"], [Some(17)]);
+    assert_eq!(columns(&proc.file("cpu"))["user"].len(), 3);
 }
 
 #[test]
 fn rows_are_written_in_batches_and_a_killed_sampler_leaves_whole_ones() {
-    let place = Place::new();
-    let mut sampler = place.open(&[Source::Cpu], &[]);
-    let schema_bytes = fs::metadata(place.file("cpu")).expect("there").len();
+    let proc = fake_proc();
+    let mut sampler = proc.open(&[Source::Cpu], &[]);
+    let schema_bytes = fs::metadata(proc.file("cpu")).expect("there").len();
     assert!(schema_bytes > 0, "the schema is written at once");
     for tick in 1..=250_u64 {
-        place.write("stat", &STAT.replace("ctxt 777", &format!("ctxt {tick}")));
+        proc.write("stat", STAT.replace("ctxt 777", &format!("ctxt {tick}")));
         sampler.tick().expect("sampled");
     }
     std::mem::forget(sampler); // as SIGKILL does: nothing more is written
-    let switches: Vec<u64> = columns(&place.file("cpu"))["context_switches"]
+    let switches: Vec<u64> = columns(&proc.file("cpu"))["context_switches"]
         .iter()
         .flatten()
         .copied()
@@ -310,10 +260,10 @@ fn rows_are_written_in_batches_and_a_killed_sampler_leaves_whole_ones() {
 
 #[test]
 fn an_output_directory_that_is_not_there_is_an_error_with_advice() {
-    let place = Place::new();
-    let mut parameters = place.sample(&[Source::Cpu], &[], 10);
+    let proc = fake_proc();
+    let mut parameters = proc.sample(&[Source::Cpu], &[], 10);
     parameters.output_directory += "/missing";
-    let error = Sampler::open(place.root.path(), &parameters)
+    let error = Sampler::open(proc.root.path(), &parameters)
         .err()
         .expect("refused");
     assert!(
@@ -325,9 +275,9 @@ fn an_output_directory_that_is_not_there_is_an_error_with_advice() {
 
 #[test]
 fn a_process_cannot_be_called_a_path() {
-    let place = Place::new();
-    let parameters = place.sample(&[], &[("../server", 42)], 10);
-    let error = Sampler::open(place.root.path(), &parameters)
+    let proc = fake_proc();
+    let parameters = proc.sample(&[], &[("../server", 42)], 10);
+    let error = Sampler::open(proc.root.path(), &parameters)
         .err()
         .expect("refused");
     assert!(matches!(error, SampleError::ProcessName { .. }), "{error}");
@@ -335,8 +285,8 @@ fn a_process_cannot_be_called_a_path() {
 
 #[test]
 fn an_interval_too_short_is_refused() {
-    let place = Place::new();
-    let error = fairtrial_sample::sample(&place.sample(&ALL, &[], 9)).expect_err("refused");
+    let proc = fake_proc();
+    let error = fairtrial_sample::sample(&proc.sample(&ALL, &[], 9)).expect_err("refused");
     assert_eq!(
         error.to_string(),
         "an interval of 9 ms is too short, the shortest is 10 ms"

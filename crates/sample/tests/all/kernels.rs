@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fairtrial_protocol::sample::{Sample, Source};
+use fairtrial_protocol::sample::Source;
 use fairtrial_sample::Sampler;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tempfile::TempDir;
 
+use crate::fake_proc::FakeProc;
 use crate::stream::columns;
 
 const WHOLE: [&str; 4] = ["5.10", "6.1", "6.12", "6.18"];
@@ -44,54 +44,12 @@ fn recorded(kernel: &str, file: &str) -> String {
     fs::read_to_string(directory.join(kernel).join(file)).expect("recorded")
 }
 
-/// A `/proc` and a place for what is sampled from it.
-struct Place {
-    root: TempDir,
-    output: TempDir,
-}
-
-impl Place {
-    fn of(kernel: &str) -> Self {
-        let place = Self::empty();
-        for file in FILES {
-            place.write(file, recorded(kernel, file).as_bytes());
-        }
-        place
+fn proc_of(kernel: &str) -> FakeProc {
+    let proc = FakeProc::empty();
+    for file in FILES {
+        proc.write(file, recorded(kernel, file));
     }
-
-    fn empty() -> Self {
-        Self {
-            root: tempfile::tempdir().expect("a directory"),
-            output: tempfile::tempdir().expect("a directory"),
-        }
-    }
-
-    fn write(&self, file: &str, content: &[u8]) {
-        let path = self.root.path().join(file);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-        fs::write(path, content).expect("written");
-    }
-
-    fn open(&self, sources: &[Source], processes: &[(&str, i32)]) -> Sampler {
-        let parameters = Sample {
-            interval_ms: 1000,
-            sources: sources.to_vec(),
-            processes: processes
-                .iter()
-                .map(|(name, pid)| ((*name).to_owned(), *pid))
-                .collect(),
-            process_trees: BTreeMap::new(),
-            server: None,
-            output_directory: self.output.path().to_str().expect("plain").to_owned(),
-        };
-        Sampler::open(self.root.path(), &parameters).expect("opened")
-    }
-
-    fn file(&self, source: &str) -> PathBuf {
-        self.output
-            .path()
-            .join(format!("telemetry-{source}.arrows"))
-    }
+    proc
 }
 
 /// What a source should say, worked out slowly from the text.
@@ -193,8 +151,8 @@ fn said(values: Values) -> BTreeMap<String, Option<u64>> {
 #[test]
 fn every_counter_of_every_kernel_is_read_under_its_name() {
     for kernel in WHOLE {
-        let place = Place::of(kernel);
-        let mut sampler = place.open(&SOURCES.map(|(source, _)| source), &[]);
+        let proc = proc_of(kernel);
+        let mut sampler = proc.open(&SOURCES.map(|(source, _)| source), &[]);
         sampler.tick().expect("sampled");
         assert!(sampler.take_warnings().is_empty());
         sampler.finish().expect("finished");
@@ -204,7 +162,7 @@ fn every_counter_of_every_kernel_is_read_under_its_name() {
                 values.len() >= 5,
                 "{kernel} {name}: the record is not empty"
             );
-            assert_eq!(last_row(&place.file(name)), said(values), "{kernel} {name}");
+            assert_eq!(last_row(&proc.file(name)), said(values), "{kernel} {name}");
         }
     }
 }
@@ -212,12 +170,12 @@ fn every_counter_of_every_kernel_is_read_under_its_name() {
 #[test]
 fn a_kernel_without_discards_or_flushes_gives_the_fields_it_has() {
     for (kernel, fields) in [("4.14", 11), ("4.19", 15), ("5.10", 17)] {
-        let place = Place::empty();
-        place.write("diskstats", recorded(kernel, "diskstats").as_bytes());
-        let mut sampler = place.open(&[Source::Disks], &[]);
+        let proc = FakeProc::empty();
+        proc.write("diskstats", recorded(kernel, "diskstats"));
+        let mut sampler = proc.open(&[Source::Disks], &[]);
         sampler.tick().expect("sampled");
         sampler.finish().expect("finished");
-        let row = last_row(&place.file("disks"));
+        let row = last_row(&proc.file("disks"));
         assert_eq!(
             row.keys().filter(|name| name.starts_with("sda.")).count(),
             fields,
@@ -229,8 +187,8 @@ fn a_kernel_without_discards_or_flushes_gives_the_fields_it_has() {
 
 #[test]
 fn a_kernel_without_full_pressure_of_processors_gives_some() {
-    let place = Place::of("5.10");
-    let sampler = place.open(&[Source::Pressure], &[]);
+    let proc = proc_of("5.10");
+    let sampler = proc.open(&[Source::Pressure], &[]);
     sampler.finish().expect("finished");
     let columns: Vec<String> = expected(Source::Pressure, "5.10").into_keys().collect();
     assert!(columns.contains(&"cpu.some.total_us".to_owned()));
@@ -246,23 +204,23 @@ fn a_file_cut_anywhere_gives_its_whole_lines_and_never_a_panic() {
         (Source::Pressure, "pressure/io", "pressure"),
     ] {
         let whole = recorded("6.12", file);
-        let place = Place::of("6.12");
-        let mut sampler = place.open(&[source], &[]);
+        let proc = proc_of("6.12");
+        let mut sampler = proc.open(&[source], &[]);
         for cut in (0..=whole.len()).rev() {
-            place.write(file, &whole.as_bytes()[..cut]);
+            proc.write(file, &whole.as_bytes()[..cut]);
             sampler.tick().expect("no more than a warning");
         }
         sampler.finish().expect("finished");
         let values = expected(source, "6.12");
-        for (column, seen) in columns(&place.file(name)) {
-            let wanted = values[&column];
-            assert_eq!(seen[0], Some(wanted), "{column}: whole at first");
+        for (column, cells) in columns(&proc.file(name)) {
+            let whole = values[&column];
+            assert_eq!(cells[0], Some(whole), "{column}: whole at first");
             // A number cut short is a prefix of the whole one; nothing else may ever be read.
-            for value in seen.into_iter().flatten() {
-                let is_prefix = wanted.to_string().starts_with(&value.to_string());
-                let is_cut_unit = wanted.is_multiple_of(1024)
-                    && (wanted / 1024).to_string().starts_with(&value.to_string());
-                assert!(is_prefix || is_cut_unit, "{column}: {value} of {wanted}");
+            for value in cells.into_iter().flatten() {
+                let is_prefix = whole.to_string().starts_with(&value.to_string());
+                let is_cut_unit = whole.is_multiple_of(1024)
+                    && (whole / 1024).to_string().starts_with(&value.to_string());
+                assert!(is_prefix || is_cut_unit, "{column}: {value} of {whole}");
             }
         }
     }
@@ -273,7 +231,7 @@ fn garbled_files_are_warnings_or_gaps_and_never_a_panic() {
     let mut random = StdRng::seed_from_u64(17);
     for round in 0..150 {
         let kernel = WHOLE[round % WHOLE.len()];
-        let place = Place::of(kernel);
+        let proc = proc_of(kernel);
         let garble = |random: &mut StdRng, file: &str| {
             let mut bytes = recorded(kernel, file).into_bytes();
             for _ in 0..random.random_range(1..30) {
@@ -285,7 +243,7 @@ fn garbled_files_are_warnings_or_gaps_and_never_a_panic() {
                     _ => drop(bytes.splice(at..at, *b"99999999999999999999")),
                 }
             }
-            place.write(file, &bytes);
+            proc.write(file, &bytes);
         };
         if round % 2 == 0 {
             for file in FILES {
@@ -293,7 +251,7 @@ fn garbled_files_are_warnings_or_gaps_and_never_a_panic() {
                 garble(&mut random, file);
             }
         }
-        let mut sampler = place.open(&SOURCES.map(|(source, _)| source), &[]);
+        let mut sampler = proc.open(&SOURCES.map(|(source, _)| source), &[]);
         for _ in 0..4 {
             for file in FILES {
                 garble(&mut random, file);
@@ -303,7 +261,7 @@ fn garbled_files_are_warnings_or_gaps_and_never_a_panic() {
         let followed: Vec<String> = sampler.names().into_iter().map(str::to_owned).collect();
         sampler.finish().expect("finished");
         for name in followed {
-            let read = columns(&place.file(&name));
+            let read = columns(&proc.file(&name));
             // A row for each tick; where a garbled name is that of another column, those of both.
             assert!(
                 read.values().all(|values| values.len().is_multiple_of(4)),
@@ -315,15 +273,15 @@ fn garbled_files_are_warnings_or_gaps_and_never_a_panic() {
 
 #[test]
 fn kibibytes_that_no_number_of_bytes_can_hold_are_a_gap() {
-    let place = Place::empty();
-    place.write(
+    let proc = FakeProc::empty();
+    proc.write(
         "meminfo",
         b"A: 18014398509481984 kB\nB: 18014398509481983 kB\nC: 7\nD:\nE: x kB\n",
     );
-    let mut sampler = place.open(&[Source::Memory], &[]);
+    let mut sampler = proc.open(&[Source::Memory], &[]);
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
-    let row = last_row(&place.file("memory"));
+    let row = last_row(&proc.file("memory"));
     assert_eq!(
         (row["A"], row["B"], row["C"]),
         (None, Some(u64::MAX - 1023), Some(7))
@@ -340,9 +298,9 @@ fn devices_come_and_go_and_each_keeps_its_own_numbers() {
         format!("   8       0 {name} {}\n", numbers.join(" "))
     };
     for _ in 0..20 {
-        let place = Place::empty();
+        let proc = FakeProc::empty();
         let known = &names[..4];
-        place.write(
+        proc.write(
             "diskstats",
             known
                 .iter()
@@ -350,8 +308,8 @@ fn devices_come_and_go_and_each_keeps_its_own_numbers() {
                 .collect::<String>()
                 .as_bytes(),
         );
-        let mut sampler = place.open(&[Source::Disks], &[]);
-        let mut wanted: BTreeMap<String, Vec<Option<u64>>> = BTreeMap::new();
+        let mut sampler = proc.open(&[Source::Disks], &[]);
+        let mut whole: BTreeMap<String, Vec<Option<u64>>> = BTreeMap::new();
         for _ in 0..25 {
             let mut present: Vec<(&str, u64)> = names
                 .iter()
@@ -365,27 +323,27 @@ fn devices_come_and_go_and_each_keeps_its_own_numbers() {
                 .iter()
                 .map(|(name, value)| line(name, *value))
                 .collect();
-            place.write("diskstats", text.as_bytes());
+            proc.write("diskstats", text.as_bytes());
             sampler.tick().expect("sampled");
             for name in known {
                 let value = present
                     .iter()
                     .find(|(there, _)| there == name)
                     .map(|(_, value)| *value);
-                wanted
+                whole
                     .entry(format!("{name}.reads_completed"))
                     .or_default()
                     .push(value);
-                wanted
+                whole
                     .entry(format!("{name}.flushing_ms"))
                     .or_default()
                     .push(value.map(|value| value + 16));
             }
         }
         sampler.finish().expect("finished");
-        let read = columns(&place.file("disks"));
+        let read = columns(&proc.file("disks"));
         assert_eq!(read.len(), known.len() * 17, "none is added");
-        for (column, values) in wanted {
+        for (column, values) in whole {
             assert_eq!(read[&column], values, "{column}");
         }
     }
@@ -393,29 +351,29 @@ fn devices_come_and_go_and_each_keeps_its_own_numbers() {
 
 #[test]
 fn a_counter_that_shrinks_or_wraps_is_written_as_it_is() {
-    let place = Place::empty();
+    let proc = FakeProc::empty();
     let values = [10, 7, u64::MAX, 0, 1];
-    place.write("vmstat", b"pgfault 1\n");
-    let mut sampler = place.open(&[Source::Vmstat], &[]);
+    proc.write("vmstat", b"pgfault 1\n");
+    let mut sampler = proc.open(&[Source::Vmstat], &[]);
     for value in values {
-        place.write("vmstat", format!("pgfault {value}\n").as_bytes());
+        proc.write("vmstat", format!("pgfault {value}\n"));
         sampler.tick().expect("sampled");
     }
     sampler.finish().expect("finished");
-    assert_eq!(columns(&place.file("vmstat"))["pgfault"], values.map(Some));
+    assert_eq!(columns(&proc.file("vmstat"))["pgfault"], values.map(Some));
 }
 
 #[test]
 fn a_field_of_a_process_that_is_no_number_does_not_shift_the_next() {
-    let place = Place::empty();
+    let proc = FakeProc::empty();
     let numbers = "S 1 42 42 0 -1 4194560 1000 0 -20 0 300 40 0 0 20 0 17 0 999 123456 64 1 1";
-    place.write("42/stat", format!("42 (x) {numbers}").as_bytes());
-    place.write("42/status", b"Name:\tx\n");
-    place.write("42/io", b"rchar: 1\n");
-    let mut sampler = place.open(&[], &[("server", 42)]);
+    proc.write("42/stat", format!("42 (x) {numbers}").as_bytes());
+    proc.write("42/status", b"Name:\tx\n");
+    proc.write("42/io", b"rchar: 1\n");
+    let mut sampler = proc.open(&[], &[("server", 42)]);
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
-    let row = last_row(&place.file("process-server"));
+    let row = last_row(&proc.file("process-server"));
     assert_eq!(
         (row["minor_faults"], row["major_faults"]),
         (Some(1000), None)
@@ -436,19 +394,13 @@ fn a_field_of_a_process_that_is_no_number_does_not_shift_the_next() {
 
 #[test]
 fn a_real_process_that_ends_ends_its_file_and_nothing_else() {
-    let output = tempfile::tempdir().expect("a directory");
+    let proc = FakeProc::empty();
     let mut child = std::process::Command::new("sleep")
         .arg("1000")
         .spawn()
         .expect("started");
-    let parameters = Sample {
-        interval_ms: 1000,
-        sources: vec![Source::Cpu],
-        processes: [("it".to_owned(), child.id().cast_signed())].into(),
-        process_trees: BTreeMap::new(),
-        server: None,
-        output_directory: output.path().to_str().expect("plain").to_owned(),
-    };
+    let process = child.id().cast_signed();
+    let parameters = proc.sample(&[Source::Cpu], &[("it", process)], 1000);
     let mut sampler = Sampler::open(Path::new("/proc"), &parameters).expect("opened");
     sampler.tick().expect("sampled");
     sampler.tick().expect("sampled");
@@ -465,7 +417,7 @@ fn a_real_process_that_ends_ends_its_file_and_nothing_else() {
     assert_eq!(sampler.names(), ["cpu"]);
     sampler.finish().expect("finished");
     let rows = |name: &str| {
-        let read = columns(&output.path().join(format!("telemetry-{name}.arrows")));
+        let read = columns(&proc.file(name));
         read.values().next().expect("a column").len()
     };
     assert_eq!((rows("cpu"), rows("process-it")), (5, 2));

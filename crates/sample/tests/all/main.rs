@@ -1,6 +1,7 @@
 //! Telemetry of fake trees, of recorded kernels and of real servers.
 
 mod cut_stream;
+mod fake_proc;
 mod fake_tree;
 mod kernels;
 mod server;

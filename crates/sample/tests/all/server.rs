@@ -93,12 +93,12 @@ fn status(endpoint: &Endpoint) -> Status {
 }
 
 fn run(endpoint: &Endpoint, statements: &[&str]) {
-    let asked = Sql {
+    let query = Sql {
         endpoint: endpoint.clone(),
         statements: statements.iter().map(|sql| (*sql).to_owned()).collect(),
         connect_timeout_ms: 0,
     };
-    fairtrial_load::sql(&asked).expect("the statements run");
+    fairtrial_load::sql(&query).expect("the statements run");
 }
 
 /// What was sampled while rows were inserted, between the server's own words; nothing where an answer came late, since
@@ -121,13 +121,13 @@ fn sampled(endpoint: &Endpoint) -> Option<(Status, Columns, Status)> {
         "{warnings:?}"
     );
     let after = status(endpoint);
-    let found = columns(&output);
-    let told = found["missed_samples"].last().copied().flatten();
+    let telemetry = columns(&output);
+    let missed_samples = telemetry["missed_samples"].last().copied().flatten();
     assert!(
-        told == Some(missed) || told < Some(missed) && !warnings.is_empty(),
-        "{told:?} of {missed}: {warnings:?}"
+        missed_samples == Some(missed) || missed_samples < Some(missed) && !warnings.is_empty(),
+        "{missed_samples:?} of {missed}: {warnings:?}"
     );
-    warnings.is_empty().then_some((before, found, after))
+    warnings.is_empty().then_some((before, telemetry, after))
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn counters_agree_with_the_server_s_own_status_before_and_after() {
         return;
     };
     let endpoint = server.endpoint("mysql");
-    let (before, found, after) = eventually("all is answered in time", || sampled(&endpoint));
+    let (before, telemetry, after) = eventually("all is answered in time", || sampled(&endpoint));
     for (column, variable) in [
         ("questions", "Questions"),
         ("com_insert", "Com_insert"),
@@ -153,7 +153,7 @@ fn counters_agree_with_the_server_s_own_status_before_and_after() {
         ("checkpoint_age_max_bytes", "Innodb_checkpoint_max_age"),
         ("uptime_s", "Uptime"),
     ] {
-        for value in &found[column] {
+        for value in &telemetry[column] {
             let value = value.unwrap_or_else(|| panic!("{column} has nothing"));
             let range = before[variable]..=after[variable];
             assert!(
@@ -163,7 +163,7 @@ fn counters_agree_with_the_server_s_own_status_before_and_after() {
         }
     }
     // The last sample came after the insert and nothing else wrote: what does not grow by asking is equal.
-    let last = |column: &str| found[column].last().copied().flatten();
+    let last = |column: &str| telemetry[column].last().copied().flatten();
     assert_eq!(last("com_insert"), Some(after["Com_insert"]));
     assert_eq!(last("com_insert"), Some(before["Com_insert"] + 1));
     assert!(last("history_list_length").is_some() && last("checkpoint_age_bytes").is_some());
@@ -194,10 +194,10 @@ fn purge_is_counted_where_the_server_counts_it() {
     );
     let (output, sampler) = open_answered(&endpoint);
     sampler.finish().expect("it ends");
-    let found = columns(&output);
-    assert!(found["purge_invoked"].iter().all(Option::is_some));
+    let telemetry = columns(&output);
+    assert!(telemetry["purge_invoked"].iter().all(Option::is_some));
     assert!(
-        found["lsn_current"].iter().all(Option::is_some),
+        telemetry["lsn_current"].iter().all(Option::is_some),
         "the status is read with it"
     );
 }
@@ -235,11 +235,14 @@ fn a_server_killed_and_started_again_leaves_a_gap_that_is_counted() {
     server.restart();
     let ticks = 5 + wait_for_warning(&mut sampler, "the server gave no sample for");
     sampler.finish().expect("it ends");
-    let found = columns(&output);
-    assert_eq!(found["connections_made"][0], Some(1));
-    assert!(found["connections_made"].last().copied().flatten() > Some(1));
-    assert!(found["missed_samples"].last().copied().flatten() > Some(0));
-    assert!(found["lock_waits_missed"].contains(&Some(0)), "asked for");
+    let telemetry = columns(&output);
+    assert_eq!(telemetry["connections_made"][0], Some(1));
+    assert!(telemetry["connections_made"].last().copied().flatten() > Some(1));
+    assert!(telemetry["missed_samples"].last().copied().flatten() > Some(0));
+    assert!(
+        telemetry["lock_waits_missed"].contains(&Some(0)),
+        "asked for"
+    );
     let cpu = stream::columns(&output.path().join("telemetry-cpu.arrows"));
     assert_eq!(
         cpu["user"].len(),
@@ -293,7 +296,7 @@ fn a_server_that_is_not_there_is_a_warning_and_no_file() {
 #[test]
 fn a_server_asked_too_often_is_refused() {
     let output = tempfile::tempdir().expect("a directory");
-    let mut asked = parameters(
+    let mut parameters = parameters(
         Endpoint::Sqlite {
             path: String::new(),
             pragmas: BTreeMap::new(),
@@ -301,8 +304,8 @@ fn a_server_asked_too_often_is_refused() {
         },
         output.path(),
     );
-    asked.server.as_mut().expect("given").interval_ms = SHORTEST_SERVER_INTERVAL_MS - 1;
-    let refused = Sampler::open(Path::new("/proc"), &asked);
+    parameters.server.as_mut().expect("given").interval_ms = SHORTEST_SERVER_INTERVAL_MS - 1;
+    let refused = Sampler::open(Path::new("/proc"), &parameters);
     assert!(matches!(
         refused,
         Err(SampleError::ServerInterval { given_ms: 99 })
@@ -310,12 +313,12 @@ fn a_server_asked_too_often_is_refused() {
 }
 
 /// Two connections, the second of which waits for the first's row until both are dropped.
-struct Waiting {
+struct LockWait {
     waiter: Client,
     holder: Client,
 }
 
-impl Waiting {
+impl LockWait {
     fn begin(endpoint: &Endpoint) -> Self {
         run(
             endpoint,
@@ -339,8 +342,8 @@ impl Waiting {
     /// Numbers of the waiting and the holding connection, then the wait begins.
     fn wait(&mut self) -> (u64, u64) {
         let [waiting, holding] = [&mut self.waiter, &mut self.holder].map(|client| {
-            let asked = client.ask("SELECT CONNECTION_ID()", PATIENCE);
-            let rows = asked.expect("answered").rows;
+            let answer = client.ask("SELECT CONNECTION_ID()", PATIENCE);
+            let rows = answer.expect("answered").rows;
             let text = rows[0][0].clone().expect("a number");
             text.parse().expect("a number")
         });
@@ -364,7 +367,7 @@ fn who_waits_for_whose_lock_is_told_pair_by_pair() {
         return;
     };
     let endpoint = server.endpoint("mysql");
-    let mut pair = Waiting::begin(&endpoint);
+    let mut pair = LockWait::begin(&endpoint);
     let (waiting, holding) = pair.wait();
     let (output, sampler) = open_answered(&endpoint);
     let path = output.path().join("telemetry-lock_waits.arrows");

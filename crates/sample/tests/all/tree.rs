@@ -26,7 +26,7 @@ fn the_children_of_a_real_process_count_while_they_live_and_once_they_have_ended
         .spawn()
         .expect("started");
     let mut said = BufReader::new(parent.stdout.take().expect("a pipe"));
-    let mut told = parent.stdin.take().expect("a pipe");
+    let mut stdin = parent.stdin.take().expect("a pipe");
     let mut wait_for = |word: &str| {
         let mut line = String::new();
         said.read_line(&mut line).expect("it speaks");
@@ -44,11 +44,11 @@ fn the_children_of_a_real_process_count_while_they_live_and_once_they_have_ended
     };
     let mut sampler = Sampler::open(Path::new("/proc"), &parameters).expect("opened");
     sampler.tick().expect("sampled");
-    told.write_all(b"end\n").expect("it listens");
+    stdin.write_all(b"end\n").expect("it listens");
     wait_for("over");
     sampler.tick().expect("sampled");
     sampler.finish().expect("finished");
-    drop(told);
+    drop(stdin);
     parent.wait().expect("a child");
 
     let read = |name: &str| {

@@ -28,7 +28,7 @@ pub struct Copier {
 }
 
 /// What was copied.
-pub struct Copied {
+pub struct CopySize {
     /// Bytes that are not holes.
     pub data_bytes: u64,
 }
@@ -41,7 +41,7 @@ struct Segment {
 
 impl Copier {
     /// Copies one file; the target must not exist.
-    pub fn copy(&self, from: &Path, to: &Path) -> Result<Copied, StateError> {
+    pub fn copy(&self, from: &Path, to: &Path) -> Result<CopySize, StateError> {
         let source = File::open(from).map_err(StateError::read(from))?;
         let bytes = source.metadata().map_err(StateError::read(from))?.len();
         let target = OpenOptions::new()
@@ -60,7 +60,7 @@ impl Copier {
                 copy_segment(&source, &target, segment).map_err(StateError::write(to))?;
             }
         }
-        Ok(Copied {
+        Ok(CopySize {
             data_bytes: segments
                 .iter()
                 .map(|segment| segment.end - segment.start)
@@ -161,12 +161,12 @@ fn copy_by_hand(source: &File, target: &File, segment: &Segment) -> io::Result<(
     let mut buffer = vec![0; length];
     let mut position = segment.start;
     while position < segment.end {
-        let wanted = usize::try_from(segment.end - position)
+        let length = usize::try_from(segment.end - position)
             .unwrap_or(usize::MAX)
             .min(buffer.len());
-        source.read_exact_at(&mut buffer[..wanted], position)?;
-        target.write_all_at(&buffer[..wanted], position)?;
-        position += wanted as u64;
+        source.read_exact_at(&mut buffer[..length], position)?;
+        target.write_all_at(&buffer[..length], position)?;
+        position += length as u64;
     }
     Ok(())
 }
@@ -217,14 +217,13 @@ mod tests {
         file.write_all_at(b"start", 0).expect("written");
         file.write_all_at(b"middle", HOLE_BYTES).expect("written");
         file.set_len(3 * HOLE_BYTES).expect("longer");
-        let found = segments(&file, 3 * HOLE_BYTES).expect("found");
-        assert!(found.iter().any(|segment| segment.start == 0));
+        let data = segments(&file, 3 * HOLE_BYTES).expect("found");
+        assert!(data.iter().any(|segment| segment.start == 0));
         assert!(
-            found
-                .iter()
+            data.iter()
                 .any(|segment| segment.start <= HOLE_BYTES && segment.end >= HOLE_BYTES + 6)
         );
-        assert!(found.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        assert!(data.windows(2).all(|pair| pair[0].end <= pair[1].start));
         assert!(segments(&file, 0).expect("found").is_empty());
     }
 }

@@ -17,9 +17,9 @@ use fairtrial_protocol::state::{Restore, Restored};
 use rustix::process::geteuid;
 
 use crate::error::StateError;
-use crate::owner::{Owner, wanted};
-use file::{Copied, Copier};
-use tree::{Entry, Tree};
+use crate::owner::{Owner, owner_named};
+use file::{Copier, CopySize};
+use tree::{DirectoryTree, TreeEntry};
 
 /// More threads than this only make one disk seek.
 const MOST_THREADS: usize = 8;
@@ -32,7 +32,7 @@ const UNFINISHED: u32 = 0o700;
 /// Permissions and symbolic links are kept; sockets, pipes and devices, which mean nothing without their process, are
 /// left out. An agent that is root gives the copy to `user`, or keeps each file's owner if none is named.
 pub fn restore(parameters: &Restore) -> Result<Restored, StateError> {
-    let owner = wanted(parameters.user.as_deref())?;
+    let owner = owner_named(parameters.user.as_deref())?;
     let (from, to) = (
         PathBuf::from(&parameters.from),
         PathBuf::from(&parameters.to),
@@ -112,9 +112,14 @@ fn fill(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Restored, StateE
 }
 
 /// Copies all files, each by the next free thread; the largest go first, so that none is left for the end.
-fn copy_files<F>(tree: &Tree, from: &Path, to: &Path, copy: F) -> Result<Vec<Copied>, StateError>
+fn copy_files<F>(
+    tree: &DirectoryTree,
+    from: &Path,
+    to: &Path,
+    copy: F,
+) -> Result<Vec<CopySize>, StateError>
 where
-    F: Fn(&Entry, &Path, &Path) -> Result<Copied, StateError> + Sync,
+    F: Fn(&TreeEntry, &Path, &Path) -> Result<CopySize, StateError> + Sync,
 {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -143,12 +148,12 @@ where
 }
 
 /// Owner first: changing it clears the set-user-id bits.
-fn finish(entry: &Entry, path: &Path, owner: Option<Owner>) -> Result<(), StateError> {
+fn finish(entry: &TreeEntry, path: &Path, owner: Option<Owner>) -> Result<(), StateError> {
     give(entry, path, owner)?;
     fs::set_permissions(path, Permissions::from_mode(entry.mode)).map_err(StateError::write(path))
 }
 
-fn give(entry: &Entry, path: &Path, owner: Option<Owner>) -> Result<(), StateError> {
+fn give(entry: &TreeEntry, path: &Path, owner: Option<Owner>) -> Result<(), StateError> {
     if !geteuid().is_root() {
         return Ok(()); // only root may give files away
     }

@@ -10,7 +10,7 @@ use crate::error::StateError;
 const MODE_MASK: u32 = 0o7777;
 
 /// A file or directory below the root of the tree.
-pub struct Entry {
+pub struct TreeEntry {
     /// Relative to the root; empty for the root itself.
     pub path: PathBuf,
     pub mode: u32,
@@ -20,25 +20,25 @@ pub struct Entry {
 }
 
 /// A symbolic link and what it says.
-pub struct Link {
-    pub entry: Entry,
+pub struct SymbolicLink {
+    pub entry: TreeEntry,
     pub target: PathBuf,
 }
 
 /// A directory tree.
-pub struct Tree {
+pub struct DirectoryTree {
     /// Each after the one that holds it, the root first.
-    pub directories: Vec<Entry>,
+    pub directories: Vec<TreeEntry>,
     /// The largest first.
-    pub files: Vec<Entry>,
-    pub links: Vec<Link>,
+    pub files: Vec<TreeEntry>,
+    pub links: Vec<SymbolicLink>,
 }
 
 /// Lists a directory tree; links are not followed.
-pub fn survey(root: &Path) -> Result<Tree, StateError> {
+pub fn survey(root: &Path) -> Result<DirectoryTree, StateError> {
     let of_root = fs::metadata(root).map_err(StateError::read(root))?;
-    let directories = vec![Entry::new(PathBuf::new(), &of_root)];
-    let mut tree = Tree {
+    let directories = vec![TreeEntry::new(PathBuf::new(), &of_root)];
+    let mut tree = DirectoryTree {
         directories,
         files: Vec::new(),
         links: Vec::new(),
@@ -51,15 +51,15 @@ pub fn survey(root: &Path) -> Result<Tree, StateError> {
             let entry = entry.map_err(StateError::read(&absolute))?;
             let path = entry.path();
             let metadata = entry.metadata().map_err(StateError::read(&path))?;
-            let found = Entry::new(relative.join(entry.file_name()), &metadata);
+            let child = TreeEntry::new(relative.join(entry.file_name()), &metadata);
             if metadata.is_dir() {
-                tree.directories.push(found);
+                tree.directories.push(child);
             } else if metadata.is_file() {
-                tree.files.push(found);
+                tree.files.push(child);
             } else if metadata.is_symlink() {
                 let target = fs::read_link(&path).map_err(StateError::read(&path))?;
-                tree.links.push(Link {
-                    entry: found,
+                tree.links.push(SymbolicLink {
+                    entry: child,
                     target,
                 });
             }
@@ -70,7 +70,7 @@ pub fn survey(root: &Path) -> Result<Tree, StateError> {
     Ok(tree)
 }
 
-impl Entry {
+impl TreeEntry {
     fn new(path: PathBuf, metadata: &Metadata) -> Self {
         Self {
             path,

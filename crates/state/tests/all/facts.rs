@@ -17,7 +17,7 @@ fn machine(files: &[(&str, &str)]) -> TempDir {
     root
 }
 
-fn told(root: &Path) -> Facts {
+fn facts_of(root: &Path) -> Facts {
     facts_below(root, &root.join("not/yet/made")).expect("told")
 }
 
@@ -52,7 +52,7 @@ fn a_virtual_machine_is_described_from_its_files() {
             "1 0 8:1 / / rw - ext4 /dev/vda1 rw\n2 1 0:9 / /proc rw shared:2 - proc proc rw\n",
         ),
     ]);
-    let facts = told(root.path());
+    let facts = facts_of(root.path());
     assert_eq!(facts.memory_bytes, 1_004_040 * 1024);
     assert_eq!(facts.swap_bytes, 524_284 * 1024);
     assert_eq!(facts.kernel_command_line, "root=/dev/vda1 lru_gen=y");
@@ -68,7 +68,7 @@ fn a_virtual_machine_is_described_from_its_files() {
 fn nodes_have_their_processors_and_a_machine_without_nodes_is_one() {
     let processors = ("sys/devices/system/cpu/online", "0-3\n");
     let without = machine(&[processors]);
-    let one: Vec<_> = told(without.path()).nodes.into_iter().collect();
+    let one: Vec<_> = facts_of(without.path()).nodes.into_iter().collect();
     assert_eq!(one, [(0, vec![0, 1, 2, 3])]);
     let with = machine(&[
         processors,
@@ -76,7 +76,7 @@ fn nodes_have_their_processors_and_a_machine_without_nodes_is_one() {
         ("sys/devices/system/node/node0/cpulist", "0-1,3\n"),
         ("sys/devices/system/node/node2/cpulist", "\n"),
     ]);
-    let two: Vec<_> = told(with.path()).nodes.into_iter().collect();
+    let two: Vec<_> = facts_of(with.path()).nodes.into_iter().collect();
     assert_eq!(two, [(0, vec![0, 1, 3]), (2, vec![])]);
 }
 
@@ -89,7 +89,7 @@ fn a_whole_machine_rented_from_a_cloud_is_not_virtual() {
         ),
         ("sys/class/dmi/id/sys_vendor", "Amazon EC2\n"),
     ]);
-    assert_eq!(told(root.path()).virtualisation, "none");
+    assert_eq!(facts_of(root.path()).virtualisation, "none");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn an_arm_processor_is_named_by_its_numbers() {
         "proc/cpuinfo",
         "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n",
     )]);
-    let facts = told(root.path());
+    let facts = facts_of(root.path());
     assert_eq!(facts.processor_model, "implementer 0x41 part 0xd0c");
     assert_eq!(facts.virtualisation, "none");
 }
@@ -123,13 +123,13 @@ fn the_deepest_mount_wins_and_blanks_in_its_name_do_no_harm() {
             .file_system,
         "xfs"
     );
-    assert_eq!(told(root.path()).file_system, "ext4");
+    assert_eq!(facts_of(root.path()).file_system, "ext4");
 }
 
 #[test]
 fn what_is_not_told_is_unknown_and_no_failure() {
     let root = machine(&[]);
-    let facts = told(root.path());
+    let facts = facts_of(root.path());
     assert_eq!(facts.processor_model, "unknown");
     assert_eq!(facts.distribution, "unknown");
     assert_eq!(facts.file_system, "unknown");

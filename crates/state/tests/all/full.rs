@@ -1,24 +1,24 @@
 //! Restoring to a file system of its own that is too small: a tmpfs, which takes root to mount.
 
 use std::fs;
-use std::path::Path;
 
-use fairtrial_protocol::state::Restore;
 use fairtrial_state::{StateError, restore};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::geteuid;
 use tempfile::TempDir;
+
+use crate::prepared::parameters;
 
 const SMALL: &std::ffi::CStr = c"size=1m";
 const FITS_BYTES: usize = 300_000;
 const TOO_MUCH_BYTES: usize = 3_000_000;
 
 /// A mounted tmpfs, unmounted when dropped.
-struct Small {
+struct Tmpfs {
     directory: TempDir,
 }
 
-impl Small {
+impl Tmpfs {
     fn mount() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         mount(
@@ -33,18 +33,9 @@ impl Small {
     }
 }
 
-impl Drop for Small {
+impl Drop for Tmpfs {
     fn drop(&mut self) {
         unmount(self.directory.path(), UnmountFlags::DETACH).expect("unmounted");
-    }
-}
-
-fn parameters(from: &Path, to: &Path) -> Restore {
-    let text = |path: &Path| path.to_str().expect("plain").to_owned();
-    Restore {
-        from: text(from),
-        to: text(to),
-        user: None,
     }
 }
 
@@ -53,7 +44,7 @@ fn a_full_disk_is_told_as_such_and_the_old_data_stay() {
     if !geteuid().is_root() {
         return;
     }
-    let small = Small::mount();
+    let small = Tmpfs::mount();
     let work = small.directory.path().join("data");
     let prepared = tempfile::tempdir().expect("a directory");
     let content: Vec<u8> = (1..=251_u8).cycle().take(FITS_BYTES).collect();

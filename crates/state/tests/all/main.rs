@@ -2,6 +2,7 @@
 
 mod facts;
 mod full;
+mod prepared;
 mod restore;
 mod settle;
 mod sparse;

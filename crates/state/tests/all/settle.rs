@@ -36,7 +36,7 @@ fn write(root: &Path, dirty_kib: u64, writeback_kib: u64) {
     fs::rename(unfinished, root.join("meminfo")).expect("renamed");
 }
 
-fn asked(dirty_bytes: u64, timeout_s: f64, drop_caches: bool) -> Settle {
+fn request(dirty_bytes: u64, timeout_s: f64, drop_caches: bool) -> Settle {
     Settle {
         dirty_bytes,
         timeout_s,
@@ -47,7 +47,7 @@ fn asked(dirty_bytes: u64, timeout_s: f64, drop_caches: bool) -> Settle {
 #[test]
 fn a_place_at_rest_is_settled_at_once_and_its_caches_dropped_if_asked() {
     let root = place(100, 24);
-    let settled = settle_below(root.path(), &asked(MEBIBYTE, 0.0, true)).expect("settled");
+    let settled = settle_below(root.path(), &request(MEBIBYTE, 0.0, true)).expect("settled");
     assert_eq!(settled.dirty_bytes, 124 * 1024);
     assert!(settled.dropped);
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_place_at_rest_is_settled_at_once_and_its_caches_dropped_if_asked() {
 fn caches_stay_unless_asked_for() {
     let root = place(0, 0);
     assert!(
-        !settle_below(root.path(), &asked(0, 0.0, false))
+        !settle_below(root.path(), &request(0, 0.0, false))
             .expect("settled")
             .dropped
     );
@@ -73,7 +73,7 @@ fn caches_stay_unless_asked_for() {
 #[test]
 fn running_out_of_time_is_told_and_no_error() {
     let root = place(4096, 1024);
-    let settled = settle_below(root.path(), &asked(MEBIBYTE, 0.12, false)).expect("settled");
+    let settled = settle_below(root.path(), &request(MEBIBYTE, 0.12, false)).expect("settled");
     assert_eq!(settled.dirty_bytes, 5 * MEBIBYTE);
     assert!(settled.waited_s >= 0.12);
 }
@@ -97,7 +97,7 @@ fn it_waits_until_pages_are_written() {
             write(root.path(), 8, 0);
             second.write_all(text(2048, 0).as_bytes()).expect("read on");
         });
-        settle_below(root.path(), &asked(MEBIBYTE, 60.0, false)).expect("settled")
+        settle_below(root.path(), &request(MEBIBYTE, 60.0, false)).expect("settled")
     });
     assert_eq!(settled.dirty_bytes, 8 * 1024);
     assert!(settled.waited_s >= 0.1);
@@ -108,7 +108,7 @@ fn a_place_that_does_not_let_us_drop_caches_says_so() {
     let root = place(0, 0);
     fs::remove_file(root.path().join("sys/vm/drop_caches")).expect("removed");
     assert!(
-        !settle_below(root.path(), &asked(0, 0.0, true))
+        !settle_below(root.path(), &request(0, 0.0, true))
             .expect("settled")
             .dropped
     );
@@ -117,7 +117,7 @@ fn a_place_that_does_not_let_us_drop_caches_says_so() {
 #[test]
 fn without_a_meminfo_nothing_is_known() {
     let root = tempfile::tempdir().expect("a directory");
-    let error = settle_below(root.path(), &asked(0, 0.0, false)).expect_err("refused");
+    let error = settle_below(root.path(), &request(0, 0.0, false)).expect_err("refused");
     assert!(
         matches!(&error, StateError::Read { path, .. } if path.ends_with("meminfo")),
         "{error}"
@@ -126,7 +126,7 @@ fn without_a_meminfo_nothing_is_known() {
 
 #[test]
 fn this_machine_tells_its_dirty_pages() {
-    let settled = settle(&asked(u64::MAX, 0.0, false)).expect("settled");
+    let settled = settle(&request(u64::MAX, 0.0, false)).expect("settled");
     assert!(settled.dirty_bytes < u64::MAX && settled.waited_s >= 0.0);
 }
 
@@ -142,7 +142,7 @@ fn a_meminfo_without_dirty_pages_is_not_taken_for_rest() {
     ] {
         let root = place(0, 0);
         fs::write(root.path().join("meminfo"), text).expect("written");
-        let error = settle_below(root.path(), &asked(u64::MAX, 0.0, true)).expect_err(text);
+        let error = settle_below(root.path(), &request(u64::MAX, 0.0, true)).expect_err(text);
         assert!(
             matches!(&error, StateError::Read { .. }),
             "{text:?}: {error}"
@@ -158,9 +158,9 @@ fn dirty_and_writeback_count_together_and_writeback_of_others_does_not() {
     {
         let root = place(dirty_kib, writeback_kib);
         let settled =
-            settle_below(root.path(), &asked(0, 0.0, false)).expect("out of time is no error");
-        let wanted = dirty_kib.saturating_add(writeback_kib).saturating_mul(1024);
-        assert_eq!(settled.dirty_bytes, wanted);
+            settle_below(root.path(), &request(0, 0.0, false)).expect("out of time is no error");
+        let unwritten_bytes = dirty_kib.saturating_add(writeback_kib).saturating_mul(1024);
+        assert_eq!(settled.dirty_bytes, unwritten_bytes);
     }
 }
 
@@ -168,10 +168,10 @@ fn dirty_and_writeback_count_together_and_writeback_of_others_does_not() {
 fn the_limit_itself_is_rest() {
     let root = place(3, 1);
     for (limit, is_rest) in [(4096, true), (4095, false)] {
-        let settled = settle_below(root.path(), &asked(limit, 0.0, false)).expect("settled");
+        let settled = settle_below(root.path(), &request(limit, 0.0, false)).expect("settled");
         assert_eq!(settled.dirty_bytes <= limit, is_rest);
     }
     // With any time at all, one that is not at rest uses it up, and one that is does not.
-    let settled = settle_below(root.path(), &asked(4095, 0.2, false)).expect("settled");
+    let settled = settle_below(root.path(), &request(4095, 0.2, false)).expect("settled");
     assert!(settled.waited_s >= 0.2);
 }

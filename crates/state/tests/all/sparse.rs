@@ -2,50 +2,20 @@
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fairtrial_protocol::state::{Restore, Restored};
-use fairtrial_state::{StateError, restore};
-use tempfile::TempDir;
+use fairtrial_state::restore;
+
+use crate::prepared::{PreparedData, parameters};
 
 const GIBIBYTE: u64 = 1 << 30;
 const BLOCK_BYTES: u64 = 512; // the unit of st_blocks, whatever the file system
 const PIECE_BYTES: usize = 65_536;
 
-/// A prepared directory, and where it is restored to.
-struct Place {
-    directory: TempDir,
-    prepared: PathBuf,
-    work: PathBuf,
-}
-
-fn place() -> Place {
-    let directory = tempfile::tempdir().expect("a directory");
-    let [prepared, work] = ["prepared", "work"].map(|name| directory.path().join(name));
-    fs::create_dir(&prepared).expect("made");
-    Place {
-        directory,
-        prepared,
-        work,
-    }
-}
-
-fn restored(from: &Path, to: &Path) -> Result<Restored, StateError> {
-    let text = |path: &Path| path.to_str().expect("plain").to_owned();
-    restore(&Restore {
-        from: text(from),
-        to: text(to),
-        user: None,
-    })
-}
-
 #[test]
 fn a_file_of_a_gibibyte_that_is_nearly_all_hole_stays_so() {
-    let Place {
-        directory: _directory,
-        prepared,
-        work,
-    } = place();
+    let data = PreparedData::new();
+    let (prepared, work) = (data.prepared(), data.work());
     let file = File::create(prepared.join("ibdata1")).expect("created");
     let places = [0, GIBIBYTE / 3, GIBIBYTE / 2, GIBIBYTE - PIECE_BYTES as u64];
     for (number, at) in (1..).zip(places) {
@@ -59,7 +29,7 @@ fn a_file_of_a_gibibyte_that_is_nearly_all_hole_stays_so() {
         "this file system keeps holes"
     );
 
-    let told = restored(&prepared, &work).expect("restored");
+    let restored = data.restore().expect("restored");
 
     let copy = File::open(work.join("ibdata1")).expect("opened");
     copy.sync_all().expect("synced");
@@ -73,9 +43,9 @@ fn a_file_of_a_gibibyte_that_is_nearly_all_hole_stays_so() {
         original.blocks()
     );
     assert!(
-        told.bytes >= 4 * PIECE_BYTES as u64 && told.bytes < GIBIBYTE / 100,
+        restored.bytes >= 4 * PIECE_BYTES as u64 && restored.bytes < GIBIBYTE / 100,
         "{}",
-        told.bytes
+        restored.bytes
     );
     let mut piece = vec![0; PIECE_BYTES];
     for (number, at) in (1..).zip(places) {
@@ -88,32 +58,29 @@ fn a_file_of_a_gibibyte_that_is_nearly_all_hole_stays_so() {
 
 #[test]
 fn a_file_that_is_all_hole_has_its_length_and_no_data() {
-    let Place {
-        directory: _directory,
-        prepared,
-        work,
-    } = place();
+    let data = PreparedData::new();
+    let (prepared, work) = (data.prepared(), data.work());
     File::create(prepared.join("undo"))
         .expect("created")
         .set_len(GIBIBYTE)
         .expect("longer");
-    let told = restored(&prepared, &work).expect("restored");
+    let restored = data.restore().expect("restored");
     let metadata = fs::metadata(work.join("undo")).expect("there");
-    assert_eq!((metadata.len(), told.bytes, told.files), (GIBIBYTE, 0, 1));
+    assert_eq!(
+        (metadata.len(), restored.bytes, restored.files),
+        (GIBIBYTE, 0, 1)
+    );
     assert!(metadata.blocks() * BLOCK_BYTES < GIBIBYTE / 100);
 }
 
 #[test]
 fn two_names_of_one_file_become_two_files_of_equal_content() {
-    let Place {
-        directory: _directory,
-        prepared,
-        work,
-    } = place();
+    let data = PreparedData::new();
+    let (prepared, work) = (data.prepared(), data.work());
     fs::create_dir(prepared.join("below")).expect("made");
     fs::write(prepared.join("one"), "content").expect("written");
     fs::hard_link(prepared.join("one"), prepared.join("below/other")).expect("linked");
-    assert_eq!(restored(&prepared, &work).expect("restored").files, 2);
+    assert_eq!(data.restore().expect("restored").files, 2);
     for name in ["one", "below/other"] {
         assert_eq!(fs::read(work.join(name)).expect("read"), b"content");
         assert_eq!(fs::metadata(work.join(name)).expect("there").nlink(), 1);
@@ -128,11 +95,8 @@ fn two_names_of_one_file_become_two_files_of_equal_content() {
 
 #[test]
 fn every_permission_bit_comes_back_on_files_and_directories() {
-    let Place {
-        directory: _directory,
-        prepared,
-        work,
-    } = place();
+    let data = PreparedData::new();
+    let (prepared, work) = (data.prepared(), data.work());
     let modes = [0o400, 0o600, 0o644, 0o755, 0o4755, 0o2755, 0o640, 0o777];
     for mode in modes {
         let (file, below) = (
@@ -146,25 +110,22 @@ fn every_permission_bit_comes_back_on_files_and_directories() {
         }
     }
     fs::set_permissions(&prepared, Permissions::from_mode(0o1770)).expect("set");
-    restored(&prepared, &work).expect("restored");
+    data.restore().expect("restored");
     let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
     assert_eq!(mode(&work), 0o1770);
-    for wanted in modes {
-        for name in [format!("f{wanted:o}"), format!("d{wanted:o}")] {
-            assert_eq!(mode(&work.join(&name)), wanted | 0o400, "{name}");
+    for bits in modes {
+        for name in [format!("f{bits:o}"), format!("d{bits:o}")] {
+            assert_eq!(mode(&work.join(&name)), bits | 0o400, "{name}");
         }
     }
 }
 
 #[test]
 fn links_are_copied_as_what_they_say_and_never_followed() {
-    let Place {
-        directory,
-        prepared,
-        work,
-    } = place();
-    fs::create_dir(directory.path().join("outside")).expect("made");
-    fs::write(directory.path().join("outside/large"), [1; 1000]).expect("written");
+    let data = PreparedData::new();
+    let (prepared, work) = (data.prepared(), data.work());
+    fs::create_dir(data.directory.path().join("outside")).expect("made");
+    fs::write(data.directory.path().join("outside/large"), [1; 1000]).expect("written");
     let links = [
         ("to_directory", "../outside"),
         ("to_itself", "."),
@@ -176,8 +137,8 @@ fn links_are_copied_as_what_they_say_and_never_followed() {
     for (name, target) in links {
         symlink(target, prepared.join(name)).expect("linked");
     }
-    let told = restored(&prepared, &work).expect("restored, with no endless walk");
-    assert_eq!((told.files, told.bytes), (0, 0));
+    let restored = data.restore().expect("restored, with no endless walk");
+    assert_eq!((restored.files, restored.bytes), (0, 0));
     for (name, target) in links {
         assert_eq!(
             fs::read_link(work.join(name)).expect("a link"),
@@ -204,7 +165,7 @@ fn a_target_that_is_a_link_or_a_file_is_replaced_and_what_it_led_to_stays() {
     symlink(&elsewhere, &link).expect("linked");
     fs::write(&file, "a file").expect("written");
     for target in [&link, &file] {
-        restored(&prepared, target).expect("restored");
+        restore(&parameters(&prepared, target)).expect("restored");
         assert!(fs::symlink_metadata(target).expect("there").is_dir());
         assert_eq!(fs::read(target.join("file")).expect("read"), b"new");
     }

@@ -19,7 +19,7 @@ from fairtrial.analyse.inference.comparing import (
     PAIRED_LOGS,
     WELCH_LOGS,
     ComparisonOptions,
-    matched,
+    arm_pair,
     t_test,
 )
 from fairtrial.analyse.measured import ArmValues
@@ -228,13 +228,13 @@ def _disagree(first: float, second: float, *, alpha: float) -> bool:
 
 def _spreads_differ(comparison: Comparison) -> Iterator[Doubt]:
     """False alarms: `SPREADS_LEVEL` per comparison, whatever the shape of noise that arms share."""
-    found = comparison.spreads
-    if found is not None and found.p < SPREADS_LEVEL:
+    spreads = comparison.spreads
+    if spreads is not None and spreads.p < SPREADS_LEVEL:
         yield of(
             comparison,
             code="spreads_differ",
-            message=f"values of {comparison.arm} scatter {found.ratio:.2g} times as much as those of "
-            f"{comparison.baseline} (p = {found.p:.2g}): the noise depends on the arm",
+            message=f"values of {comparison.arm} scatter {spreads.ratio:.2g} times as much as those of "
+            f"{comparison.baseline} (p = {spreads.p:.2g}): the noise depends on the arm",
             advice="the ratio of means then differs from the ratio of typical trials: look at the trials one by one, "
             "and say which of the two you mean",
         )
@@ -265,7 +265,7 @@ def little_power(
     on_logs = comparison.method in (PAIRED_LOGS, WELCH_LOGS)
     if comparison.verdict not in ("faster", "slower") or not on_logs or not comparison.margin:
         return
-    test = t_test(matched(baseline, arm, paired=setting.paired).logarithms, setting)
+    test = t_test(arm_pair(baseline, arm, paired=setting.paired).logarithms, setting)
     if test is None:
         return
     level = setting.level(comparison.role)

@@ -43,21 +43,21 @@ def fixed_slots(metric: str, cells: Cells) -> Iterator[Doubt]:
     """
     arms = max((len(each) - 1 for each in cells), default=0)
     level = FIXED_LEVEL / max(1, arms * (1 if len(cells) == 1 else 1 + len(cells)))
-    found = []
+    parts = []
     for number in range(1, arms + 1):
         by_cell = [(_after(each, each[number]), each) for each in cells if len(each) > number]
         every = [after for of, _ in by_cell for after in of]
         fixed = [(of, each) for of, each in by_cell if len(set(of)) == 1 and 2.0 ** (1 - len(of)) < level]
         if len(set(every)) == 1 and 2.0 ** (1 - len(every)) < level:
-            found.append(_side(by_cell[0][1], number, after=every[0], count=len(every)))
+            parts.append(_side(by_cell[0][1], number, after=every[0], count=len(every)))
         elif fixed:
             of, each = fixed[0]
             where = f" in {len(fixed)} of {len(by_cell)} cells"
-            found.append(_side(each, number, after=of[0], count=len(of)) + (where if len(by_cell) > 1 else ""))
-    if found:
+            parts.append(_side(each, number, after=of[0], count=len(of)) + (where if len(by_cell) > 1 else ""))
+    if parts:
         yield Doubt(
             code="fixed_slots",
-            message="; ".join(found),
+            message="; ".join(parts),
             advice="if they ran in this order, every difference contains the drift within a block: randomise the "
             "order, or name the column of times",
             metric=metric,
@@ -79,15 +79,15 @@ def dependent_blocks(metric: str, cells: Cells) -> Iterator[Doubt]:
     The lag-1 autocorrelation of the blocks' differences, each arm's by its own spread, against orders of blocks at
     random: the blocks of a cell move together, since its arms share a baseline.
     """
-    found = [each for arms in cells if (each := _differences(arms)) is not None]
-    if not found:
+    differences = [each for arms in cells if (each := _differences(arms)) is not None]
+    if not differences:
         return
     random = np.random.default_rng(0)
-    seen = sum(float(_neighbours(each)) for each in found)
-    others = np.sum([_neighbours(_reordered(each, random)) for each in found], axis=0)
-    p = (1 + int((others >= seen - _ROUNDING).sum())) / (1 + RESAMPLES)
+    statistic = sum(float(_neighbours(each)) for each in differences)
+    others = np.sum([_neighbours(_reordered(each, random)) for each in differences], axis=0)
+    p = (1 + int((others >= statistic - _ROUNDING).sum())) / (1 + RESAMPLES)
     if p < DEPENDENT_LEVEL:
-        share = seen / sum(each.size for each in found)
+        share = statistic / sum(each.size for each in differences)
         yield Doubt(
             code="dependent_blocks",
             message=f"differences of neighbouring blocks are alike: their autocorrelation is {share:.2f} (p = {p:.2g})",
@@ -104,21 +104,21 @@ def dependent_rows(metric: str, arms: Sequence[ArmValues], *, unit: str = "row")
     moments over all orders (Wald and Wolfowitz 1943) and the normal distribution find nothing, or rows are many, those
     are enough.
     """
-    found = [each for arm in arms if (each := _scores(arm.values)) is not None]
-    if not found:
+    scores = [each for arm in arms if (each := _scores(arm.values)) is not None]
+    if not scores:
         return
-    seen, count = sum(float(each[:-1] @ each[1:]) for each in found), sum(each.size for each in found)
-    moments = [_over_orders(each) for each in found]
-    away = (seen - sum(mean for mean, _ in moments)) / math.sqrt(sum(variance for _, variance in moments))
+    statistic, count = sum(float(each[:-1] @ each[1:]) for each in scores), sum(each.size for each in scores)
+    moments = [_over_orders(each) for each in scores]
+    away = (statistic - sum(mean for mean, _ in moments)) / math.sqrt(sum(variance for _, variance in moments))
     p = float(special.ndtr(-away))
     if p < ROWS_LEVEL and count <= MOST_ROWS_PERMUTED:
-        p = _share_of_orders(found, seen=seen)
+        p = _share_of_orders(scores, statistic=statistic)
     if p < ROWS_LEVEL:
-        groups = f"{len(found)} groups" if len(found) > 1 else "one group"
+        groups = f"{len(scores)} groups" if len(scores) > 1 else "one group"
         yield Doubt(
             code="dependent_rows",
             message=f"neighbouring {unit}s of an arm are alike: the autocorrelation of their ranks is "
-            f"{seen / count:.2f} (p = {p:.2g}, {count} {unit}s in {groups}), as in samples of one run",
+            f"{statistic / count:.2f} (p = {p:.2g}, {count} {unit}s in {groups}), as in samples of one run",
             advice="p values and intervals treat each of them as a trial and greatly overstate the evidence: name the "
             "column that tells runs apart with `--cluster`, conditions with `--by`, trials side by side with `--block`",
             metric=metric,
@@ -133,13 +133,13 @@ def _scores(values: Values) -> Values | None:
     return np.asarray((ranked - ranked.mean()) / ranked.std())
 
 
-def _share_of_orders(scores: Sequence[Values], *, seen: float) -> float:
+def _share_of_orders(scores: Sequence[Values], *, statistic: float) -> float:
     """How often random orders have neighbours as alike as seen: few values that differ are nowhere near normal."""
     random, sums = np.random.default_rng(0), np.zeros(RESAMPLES)
     for each in scores:
         orders = random.permuted(np.tile(each, (RESAMPLES, 1)), axis=1)
         sums += np.einsum("ij,ij->i", orders[:, :-1], orders[:, 1:])
-    return (1 + int((sums >= seen - _ROUNDING * abs(seen)).sum())) / (1 + RESAMPLES)
+    return (1 + int((sums >= statistic - _ROUNDING * abs(statistic)).sum())) / (1 + RESAMPLES)
 
 
 def _over_orders(scores: Values) -> tuple[float, float]:

@@ -57,5 +57,5 @@ def about(metrics: Sequence[str], *, paths: Iterable[str], kernels: Iterable[str
 
 
 def _version(kernel: str) -> tuple[int, int]:
-    found = _VERSION.match(kernel)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = _VERSION.match(kernel)
+    return (int(match[1]), int(match[2])) if match else (0, 0)

@@ -127,16 +127,16 @@ def slope(groups: Groups) -> Slope | None:
 
 def drift(metric: str, groups: Groups, *, unit: str, advice: str) -> Iterator[Doubt]:
     """False alarms: `DRIFT_LEVEL` per metric if trials are independent, more if neighbours in time are alike."""
-    found = slope(groups)
-    if found is None or found.p >= DRIFT_LEVEL:
+    trend = slope(groups)
+    if trend is None or trend.p >= DRIFT_LEVEL:
         return
-    size = f"{100 * found.change:+.1f} % of the mean" if found.relative else f"{found.change:+.3g} {unit}"
-    if found.relative and found.change >= FACTOR:
-        size = f"a factor of {1 + found.change:.3g}"
+    size = f"{100 * trend.change:+.1f} % of the mean" if trend.relative else f"{trend.change:+.3g} {unit}"
+    if trend.relative and trend.change >= FACTOR:
+        size = f"a factor of {1 + trend.change:.3g}"
     yield Doubt(
         code="drift",
         message=f"values drift by {size} from the first trial to the last "
-        f"(p = {found.p:.2g}, {found.n} trials around their groups' means)",
+        f"(p = {trend.p:.2g}, {trend.n} trials around their groups' means)",
         advice=advice,
         metric=metric,
     )

@@ -22,7 +22,7 @@ SMALLEST_N_TO_TIE: Final = 5  # below it two equal values are already most of th
 
 
 @dataclass(frozen=True)
-class Classed:
+class CensoredValues:
     """Values and how far below each the true one may lie, shape (n,) each, on the scale of the test."""
 
     values: Values
@@ -47,28 +47,28 @@ def coarse(values: Values) -> bool:
     return distinct == 1 or (n >= SMALLEST_N_TO_TIE and distinct <= DISTINCT_SHARE * n)
 
 
-def on_units(values: Values, *, resolution: float) -> Classed:
+def on_units(values: Values, *, resolution: float) -> CensoredValues:
     """Values whose true ones lie up to a share `resolution` of them below."""
-    return Classed(values=values, widths=np.abs(values) * resolution)
+    return CensoredValues(values=values, widths=np.abs(values) * resolution)
 
 
-def on_logs(values: Values, *, resolution: float) -> Classed:
+def on_logs(values: Values, *, resolution: float) -> CensoredValues:
     """The same of their logarithms."""
-    return Classed(values=np.log(values), widths=np.full(len(values), -math.log1p(-resolution)))
+    return CensoredValues(values=np.log(values), widths=np.full(len(values), -math.log1p(-resolution)))
 
 
-def paired(first: Classed, second: Classed, *, confidence: float) -> TTest | None:
+def paired(first: CensoredValues, second: CensoredValues, *, confidence: float) -> TTest | None:
     """As `t_tests.paired`, for the least favourable true values; None if n < 2 or the classes have no width."""
     n = first.n
     if n < t_tests.SMALLEST_N:
         return None
     differences = second.values - first.values
-    errors = Classed(values=differences, widths=first.widths + second.widths)
+    errors = CensoredValues(values=differences, widths=first.widths + second.widths)
     error = (float(np.std(differences, ddof=1)) + errors.error_sd) / math.sqrt(n)
     return _bounded(first, second, error=error, df=n - 1, confidence=confidence)
 
 
-def welch(first: Classed, second: Classed, *, confidence: float) -> TTest | None:
+def welch(first: CensoredValues, second: CensoredValues, *, confidence: float) -> TTest | None:
     """As `t_tests.welch`, for the least favourable true values; None if an n < 2 or the classes have no width."""
     if min(first.n, second.n) < t_tests.SMALLEST_N:
         return None
@@ -80,7 +80,9 @@ def welch(first: Classed, second: Classed, *, confidence: float) -> TTest | None
     return _bounded(first, second, error=math.sqrt(variance), df=df, confidence=confidence)
 
 
-def _bounded(first: Classed, second: Classed, *, error: float, df: float, confidence: float) -> TTest | None:
+def _bounded(
+    first: CensoredValues, second: CensoredValues, *, error: float, df: float, confidence: float
+) -> TTest | None:
     if error == 0:
         return None
     return TTest(

@@ -72,7 +72,7 @@ class ComparisonOptions:
 
 
 @dataclass(frozen=True)
-class Matched:
+class ArmPair:
     """The values that one comparison uses: of common blocks in the same order if paired, else all of them.
 
     Attributes:
@@ -90,9 +90,9 @@ class Matched:
         return bool((self.baseline > 0).all() and (self.arm > 0).all())
 
     @property
-    def logarithms(self) -> Matched:
+    def logarithms(self) -> ArmPair:
         """Of values that all have one."""
-        return Matched(baseline=np.log(self.baseline), arm=np.log(self.arm), unit=1.0)
+        return ArmPair(baseline=np.log(self.baseline), arm=np.log(self.arm), unit=1.0)
 
     @property
     def size(self) -> float:
@@ -115,27 +115,27 @@ class Matched:
         both = ranks.settled(np.concatenate([self.baseline, self.arm]), rounding=self.rounding)
         return both[: len(self.baseline)], both[len(self.baseline) :]
 
-    def moved(self, *, baseline: float = 0.0, arm: float = 0.0) -> Matched:
+    def moved(self, *, baseline: float = 0.0, arm: float = 0.0) -> ArmPair:
         """Further by so much."""
         return replace(self, baseline=self.baseline + baseline, arm=self.arm + arm)
 
     @property
-    def exchanged(self) -> Matched:
+    def exchanged(self) -> ArmPair:
         """The arm as the baseline."""
         return replace(self, baseline=self.arm, arm=self.baseline)
 
 
-def matched(baseline: ArmValues, arm: ArmValues, *, paired: bool) -> Matched:
+def arm_pair(baseline: ArmValues, arm: ArmValues, *, paired: bool) -> ArmPair:
     """Pairs values by block; blocks that only one arm has are left out, and `doubts` says how many."""
     if not paired:
-        return Matched(baseline=baseline.values, arm=arm.values)
+        return ArmPair(baseline=baseline.values, arm=arm.values)
     blocks = baseline.common(arm)
-    return Matched(baseline=baseline.at(blocks), arm=arm.at(blocks))
+    return ArmPair(baseline=baseline.at(blocks), arm=arm.at(blocks))
 
 
 def comparable(baseline: ArmValues, arm: ArmValues, *, paired: bool) -> bool:
     """Whether there is anything to compare: a common block if paired, else a value in each."""
-    used = matched(baseline, arm, paired=paired)
+    used = arm_pair(baseline, arm, paired=paired)
     return min(len(used.baseline), len(used.arm)) > 0
 
 
@@ -155,7 +155,7 @@ def compare(baseline: ArmValues, arm: ArmValues, *, subject: Subject, setting: C
 
     A test that cannot be computed gives p = 1; `verdict` is `undecided` until the family is judged.
     """
-    used = matched(baseline, arm, paired=setting.paired)
+    used = arm_pair(baseline, arm, paired=setting.paired)
     logs = baseline.positive and arm.positive
     censored = subject.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
     tested = _censored(used, resolution=subject.resolution, setting=setting) if censored else _tested(used, setting)
@@ -213,18 +213,18 @@ def _method(*, paired: bool, logs: bool, exchanged: bool) -> str:
     return WELCH_LOGS if logs else WELCH_UNITS
 
 
-def _tested(used: Matched, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
+def _tested(used: ArmPair, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
     """In units and, where all values have one, on logarithms."""
     return t_test(used, setting), t_test(used.logarithms, setting) if used.positive else None
 
 
-def t_test(used: Matched, setting: ComparisonOptions) -> TTest | None:
+def t_test(used: ArmPair, setting: ComparisonOptions) -> TTest | None:
     """Student's over blocks, or Welch's; None if it cannot be computed."""
     test = t_tests.paired if setting.paired else t_tests.welch
     return test(used.baseline, used.arm, confidence=setting.confidence)
 
 
-def _censored(used: Matched, *, resolution: float, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
+def _censored(used: ArmPair, *, resolution: float, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
     """The same for values of which only their class is known."""
     test = censoring.paired if setting.paired else censoring.welch
     units, logs = (
@@ -236,17 +236,17 @@ def _censored(used: Matched, *, resolution: float, setting: ComparisonOptions) -
     return units, logs
 
 
-def exchanged_beyond(used: Matched, setting: ComparisonOptions, *, sign: float) -> float:
+def exchanged_beyond(used: ArmPair, setting: ComparisonOptions, *, sign: float) -> float:
     """One-sided p of exchanging arms alone, for an arm above the baseline, or below it for a negative sign."""
     return _permuted(used, setting) / 2 if sign * _mean_shift(used) > 0 else 1.0
 
 
-def _permuted(used: Matched, setting: ComparisonOptions) -> float:
+def _permuted(used: ArmPair, setting: ComparisonOptions) -> float:
     p = permuting.paired_p if setting.paired else permuting.unpaired_p
     return p(used.baseline, used.arm, rounding=used.rounding, seed=setting.seed)
 
 
-def _confirmed(p: float, scaled: Matched, *, setting: ComparisonOptions, level: float) -> float:
+def _confirmed(p: float, scaled: ArmPair, *, setting: ComparisonOptions, level: float) -> float:
     """A t test's p, held against tests that ask less of the noise; a rule that looks often has its own p."""
     if not setting.once or p >= setting.alpha:
         return p
@@ -256,7 +256,7 @@ def _confirmed(p: float, scaled: Matched, *, setting: ComparisonOptions, level: 
     return float(confirming.unpaired(by_t, *scaled.settled, level=level, alpha=setting.alpha))
 
 
-def confirmed_above(p: float, scaled: Matched, *, setting: ComparisonOptions, level: float) -> float:
+def confirmed_above(p: float, scaled: ArmPair, *, setting: ComparisonOptions, level: float) -> float:
     """The same for a one-sided p of "the arm is not above the baseline", whether looked at once or often."""
     by_t = np.asarray(p)
     if setting.paired:
@@ -265,7 +265,7 @@ def confirmed_above(p: float, scaled: Matched, *, setting: ComparisonOptions, le
 
 
 def _inside(
-    test: TTest | None, logs: Matched | None, *, bound: float, setting: ComparisonOptions, level: float
+    test: TTest | None, logs: ArmPair | None, *, bound: float, setting: ComparisonOptions, level: float
 ) -> float | None:
     """The p of equivalence, against the margin's nearer end likewise; `logs`: None where there are none."""
     if test is None:
@@ -277,37 +277,37 @@ def _inside(
     return confirmed_above(p, from_above.moved(arm=bound), setting=setting, level=level)
 
 
-def _inside_by_exchange(logs: Matched, *, bound: float, setting: ComparisonOptions) -> float | None:
+def _inside_by_exchange(logs: ArmPair, *, bound: float, setting: ComparisonOptions) -> float | None:
     """The same of values without spread: the arm moved by the margin, either way, against the baseline."""
     if min(len(logs.baseline), len(logs.arm)) < t_tests.SMALLEST_N:
         return None
     return max(exchanged_beyond(logs.moved(arm=by), setting, sign=by) for by in (-bound, bound))
 
 
-def _typical_moves(used: Matched, setting: ComparisonOptions) -> bool:
+def _typical_moves(used: ArmPair, setting: ComparisonOptions) -> bool:
     if setting.paired:
         return bool(np.median(used.differences) != 0)
     first, second = used.settled
     return bool(np.median(first) != np.median(second))
 
 
-def _enough(used: Matched, rank: RankOpinion, setting: ComparisonOptions) -> bool:
+def _enough(used: ArmPair, rank: RankOpinion, setting: ComparisonOptions) -> bool:
     """Many trials of one arm do not make up for few of the other: of 2 against 20 ranks could claim."""
     few = not setting.paired and min(len(used.baseline), len(used.arm)) < FEWEST_UNPAIRED
     return not few and ranks.could_claim(rank.smallest_p, alpha=setting.alpha)
 
 
-def _mean_shift(used: Matched) -> float:
+def _mean_shift(used: ArmPair) -> float:
     return float(np.mean(used.arm) - np.mean(used.baseline))
 
 
-def _ratio(logs: Matched, test: TTest | None) -> Interval:
+def _ratio(logs: ArmPair, test: TTest | None) -> Interval:
     """Ratio of geometric means: the estimate is there even where no interval is, or none that a number can hold."""
     low, high = (None, None) if test is None else (test.low, test.high)
     return spreads.ratio(_back(_mean_shift(logs), logs=True), low, high)
 
 
-def _mean(test: TTest | None, scaled: Matched, *, level: float, logs: bool) -> Interval | None:
+def _mean(test: TTest | None, scaled: ArmPair, *, level: float, logs: bool) -> Interval | None:
     """What is left open of the mean: the interval at `level`, and beyond both ends what unseen stalls may be worth."""
     if test is None:
         return None
@@ -320,16 +320,16 @@ def _at_both_ends(on_logs: TTest | None, *, alpha: float) -> Interval | None:
     """The ratio's interval of two one-sided tests at `alpha`: where it lies within the margin, both claim."""
     if on_logs is None:
         return None
-    found = spreads.ratio(_back(on_logs.estimate, logs=True), *on_logs.interval(confidence=1 - 2 * alpha))
-    return None if found.low is None else found
+    interval = spreads.ratio(_back(on_logs.estimate, logs=True), *on_logs.interval(confidence=1 - 2 * alpha))
+    return None if interval.low is None else interval
 
 
-def _difference(used: Matched, test: TTest | None) -> Interval:
+def _difference(used: ArmPair, test: TTest | None) -> Interval:
     low, high = (None, None) if test is None else (test.low, test.high)
     return Interval(estimate=_mean_shift(used), low=low, high=high)
 
 
-def _rank(scaled: Matched, *, setting: ComparisonOptions, logs: bool) -> RankOpinion | None:
+def _rank(scaled: ArmPair, *, setting: ComparisonOptions, logs: bool) -> RankOpinion | None:
     """The exact test on the same values and the same scale as the t test that decides."""
     if setting.paired:
         test = ranks.signed_rank(scaled.differences, confidence=setting.confidence)

@@ -30,10 +30,10 @@ def exchange_p(differences: Values) -> Values:
     rows = np.abs(differences).reshape(-1, differences.shape[-1])
     sums = np.abs(differences.sum(axis=-1)).reshape(-1)
     if differences.shape[-1] <= EXACT_N:
-        found = np.array([_exact(row, float(total)) for row, total in zip(rows, sums, strict=True)])
+        p = np.array([_exact(row, float(total)) for row, total in zip(rows, sums, strict=True)])
     else:
-        found = _saddle_point(rows, sums)
-    return found.reshape(differences.shape[:-1])
+        p = _saddle_point(rows, sums)
+    return p.reshape(differences.shape[:-1])
 
 
 def _exact(sizes: Values, total: float) -> float:

@@ -53,8 +53,8 @@ def _any_below(p: Values, shares: Values) -> Values:
     far = -special.ndtri(np.maximum(p, _SMALLEST_P) / 2)[..., None, None]
     outside = special.ndtr(-(far - loading * _GRID) / rest) + special.ndtr(-(far + loading * _GRID) / rest)
     inside = np.log1p(-np.minimum(outside, 1 - 1e-16)).sum(axis=-2)
-    found = (-np.expm1(inside) * _WEIGHTS).sum(axis=-1)
-    adjusted: Values = np.where(p < _SMALLEST_P, independent, np.clip(found, p, independent))
+    integral = (-np.expm1(inside) * _WEIGHTS).sum(axis=-1)
+    adjusted: Values = np.where(p < _SMALLEST_P, independent, np.clip(integral, p, independent))
     return adjusted
 
 

@@ -16,11 +16,11 @@ from scipy import special
 
 from fairtrial.analyse.inference import sensitivity, t_tests
 from fairtrial.analyse.inference.comparing import (
+    ArmPair,
     ComparisonOptions,
-    Matched,
+    arm_pair,
     confirmed_above,
     exchanged_beyond,
-    matched,
     t_test,
 )
 from fairtrial.analyse.inference.t_tests import TTest, TTests, Values
@@ -29,7 +29,7 @@ from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
 
 
 @dataclass(frozen=True)
-class Rail:
+class GuardrailRule:
     """One guardrail's rule: which direction is worse, and how far is too far, as a share."""
 
     better: Literal["higher", "lower"]
@@ -41,9 +41,9 @@ class Rail:
         return 1 if self.better == "lower" else -1
 
 
-def guarded(baseline: ArmValues, arm: ArmValues, *, rail: Rail, setting: ComparisonOptions) -> Guardrail:
+def guarded(baseline: ArmValues, arm: ArmValues, *, rail: GuardrailRule, setting: ComparisonOptions) -> Guardrail:
     """Tests one arm on one guardrail; the outcome is `judging`'s to withhold."""
-    used = matched(baseline, arm, paired=setting.paired)
+    used = arm_pair(baseline, arm, paired=setting.paired)
     in_units = t_test(used, setting)
     logs = t_test(used.logarithms, setting) if baseline.positive and arm.positive else None
     if not used.baseline.any():
@@ -82,7 +82,7 @@ def about(comparison: Comparison, *, better: Literal["higher", "lower"]) -> Comp
         return comparison
     estimand: Estimand = "typical"
     if left is not None and left.low is not None and left.high is not None and comparison.ratio.estimate is not None:
-        rail = Rail(better=better, margin=guardrail.margin)
+        rail = GuardrailRule(better=better, margin=guardrail.margin)
         bound = (1 + rail.margin) ** rail.worse
         below, above = left.high < bound, left.low > bound
         borne_out = below if (rail.worse > 0) == (guardrail.outcome == "kept") else above
@@ -99,7 +99,7 @@ def non_inferiority(tests: TTests, *, worse: int, bound: float) -> tuple[Values,
     return np.where(np.isnan(kept), 1.0, kept), np.where(np.isnan(breached), 1.0, breached)
 
 
-def _at_the_margin(baseline: ArmValues, arm: ArmValues, used: Matched, *, rail: Rail) -> Matched | None:
+def _at_the_margin(baseline: ArmValues, arm: ArmValues, used: ArmPair, *, rail: GuardrailRule) -> ArmPair | None:
     """The arm against the baseline made worse by the margin: of logarithms, or a difference that is linear in both.
 
     A baseline whose mean is not positive has no share; nothing is claimed of it.
@@ -108,10 +108,10 @@ def _at_the_margin(baseline: ArmValues, arm: ArmValues, used: Matched, *, rail: 
         return used.logarithms.moved(baseline=rail.worse * math.log1p(rail.margin))
     if float(np.mean(used.baseline)) <= 0:
         return None
-    return Matched(baseline=(1 + rail.margin) ** rail.worse * used.baseline, arm=used.arm)
+    return ArmPair(baseline=(1 + rail.margin) ** rail.worse * used.baseline, arm=used.arm)
 
 
-def _p_values(moved: Matched | None, *, rail: Rail, setting: ComparisonOptions) -> tuple[float, float]:
+def _p_values(moved: ArmPair | None, *, rail: GuardrailRule, setting: ComparisonOptions) -> tuple[float, float]:
     """Of kept and of breached, as ranks and the exchange of arms leave them; by these alone where nothing varies."""
     if moved is None:
         return 1.0, 1.0
@@ -126,18 +126,18 @@ def _p_values(moved: Matched | None, *, rail: Rail, setting: ComparisonOptions) 
     return kept, breached
 
 
-def _by_exchange(moved: Matched, *, rail: Rail, setting: ComparisonOptions) -> tuple[float, float]:
+def _by_exchange(moved: ArmPair, *, rail: GuardrailRule, setting: ComparisonOptions) -> tuple[float, float]:
     kept, breached = (exchanged_beyond(moved, setting, sign=sign * rail.worse) for sign in (-1, 1))
     return kept, breached
 
 
-def _p_values_of_nothing(used: Matched, *, rail: Rail, setting: ComparisonOptions) -> tuple[float, float]:
+def _p_values_of_nothing(used: ArmPair, *, rail: GuardrailRule, setting: ComparisonOptions) -> tuple[float, float]:
     """A share of nothing is nothing: kept where no value of the arm is worse than it, breached where they rise."""
     none_worse = not (rail.worse * used.arm > 0).any()
     kept = _by_exchange(used.moved(baseline=rail.worse), rail=rail, setting=setting)[0] if none_worse else 1.0
     return kept, _by_exchange(used, rail=rail, setting=setting)[1]
 
 
-def _bound(test: TTest, *, rail: Rail, setting: ComparisonOptions) -> float:
+def _bound(test: TTest, *, rail: GuardrailRule, setting: ComparisonOptions) -> float:
     """The end in the worse direction of the one-sided interval."""
     return test.estimate + rail.worse * t_tests.quantile(setting.confidence, test.df) * test.standard_error

@@ -60,24 +60,24 @@ def _with_verdict(
         return withheld(comparison.model_copy(update={"verdict": "none"}), "none")
     if not comparison.claimable:
         return withheld(comparison.model_copy(update={"verdict": "undecided"}), "unclear")
-    found = verdict(comparison, definition, alpha=setting.alpha)
-    about = comparison.model_copy(update={"verdict": found, "estimand": _estimand(comparison, found)})
+    decision = verdict(comparison, definition, alpha=setting.alpha)
+    about = comparison.model_copy(update={"verdict": decision, "estimand": _estimand(comparison, decision)})
     return guardrails.about(about, better=definition.better)
 
 
-def _estimand(comparison: Comparison, found: Verdict) -> Estimand | None:
+def _estimand(comparison: Comparison, decision: Verdict) -> Estimand | None:
     """What a claim is about: the mean, too, where what is left open of it bears the claim out.
 
     Only some trials where the typical one is the baseline's: stalls in six of 24 trials are a claim about no other.
     """
-    if found not in CLAIMS:
+    if decision not in CLAIMS:
         return None
-    if found != "equivalent" and not comparison.typical_moves:
+    if decision != "equivalent" and not comparison.typical_moves:
         return "some"
     left = comparison.mean
     if left is None or left.low is None or left.high is None:
         return "typical"
-    if found == "equivalent":
+    if decision == "equivalent":
         within = 1 / (1 + comparison.margin) < left.low and left.high < 1 + comparison.margin
         return "mean" if within else "typical"
     nothing = 0.0 if comparison.ratio.estimate is None else 1.0
@@ -97,10 +97,10 @@ def _claims(family: Sequence[Comparison], missing: int, once: bool) -> list[Comp
     for row, indices in enumerate(members):
         p[row, : len(indices)] = [family[index].p for index in indices]
         shares[row, : len(indices)] = [family[index].baseline_share for index in indices]
-    found = families.step_down(p, shares)
+    p_adjusted = families.step_down(p, shares)
     differs = np.empty(len(family))
     for row, indices in enumerate(members):
-        differs[indices] = found[row, : len(indices)]
+        differs[indices] = p_adjusted[row, : len(indices)]
     same = families.holm(_equivalences(family, missing))
     return _adjusted(family, differs, same, adjustment="holm" if width == 1 else "dunnett")
 

@@ -67,7 +67,7 @@ def unpaired_p(first: Values, second: Values, *, rounding: float, seed: int) -> 
 def _p(data: tuple[Values, ...], statistic: Callable[..., Values], *, kind: str, seed: int) -> float:
     from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few comparisons need it
 
-    found = stats.permutation_test(
+    result = stats.permutation_test(
         data, statistic, permutation_type=kind, vectorized=True, n_resamples=RESAMPLES, rng=np.random.default_rng(seed)
     )
-    return float(found.pvalue)
+    return float(result.pvalue)

@@ -48,15 +48,15 @@ class Pilot:
 def of_run(plan: Plan, trials: Sequence[TrialRecord]) -> tuple[Pilot, ...]:
     """Of each cell and primary metric of a run: of its noisiest arm against the baseline."""
     cells = select(plan, trials, contrast=None).cells
-    found = (_noisiest(cell, metric) for cell in cells for metric in plan.metrics.primary)
-    return tuple(pilot for pilot in found if pilot is not None)
+    pilots = (_noisiest(cell, metric) for cell in cells for metric in plan.metrics.primary)
+    return tuple(pilot for pilot in pilots if pilot is not None)
 
 
 def _noisiest(cell: ContrastCell, metric: str) -> Pilot | None:
     baseline, *others = [measured(trials, metric=metric, arm=level) for level, trials in cell.groups.items()]
     spreads = []
     for arm in others:
-        used = comparing.matched(baseline, arm, paired=True)
+        used = comparing.arm_pair(baseline, arm, paired=True)
         if len(used.arm) < FEWEST_BLOCKS or not (baseline.positive and arm.positive):
             continue
         spreads.append((float(np.std(np.log(used.arm / used.baseline), ddof=1)), len(used.arm) - 1))

@@ -150,9 +150,9 @@ def settled(values: Values, *, rounding: float) -> Values:
     order = np.argsort(sizes)
     ordered = sizes[order]
     new = np.diff(ordered, prepend=0.0) > rounding
-    found = np.empty_like(sizes)
-    found[order] = np.maximum.accumulate(np.where(new, ordered, 0.0))
-    return np.copysign(found, values)
+    levels = np.empty_like(sizes)
+    levels[order] = np.maximum.accumulate(np.where(new, ordered, 0.0))
+    return np.copysign(levels, values)
 
 
 def smallest_signed_rank_p(n: int) -> float:
@@ -182,14 +182,14 @@ def signed_rank_above(differences: Values) -> Values:
     rows = differences.reshape(-1, differences.shape[-1])
     sizes = np.sort(np.abs(rows), axis=-1)
     untied = (np.diff(sizes, axis=-1) > 0).all(axis=-1) & (sizes[:, 0] > 0) & (rows.shape[-1] <= EXACT_N)
-    found = np.ones(len(rows))
+    p = np.ones(len(rows))
     if untied.any():
         places = np.argsort(np.argsort(np.abs(rows[untied]), axis=-1), axis=-1) + 1
         statistic = np.where(rows[untied] > 0, places, 0).sum(axis=-1)
-        found[untied] = _above(signed_rank_chances(rows.shape[-1]), statistic)
+        p[untied] = _above(signed_rank_chances(rows.shape[-1]), statistic)
     for row in np.flatnonzero(~untied).tolist():
-        found[row] = _signed_rank_law(rows[row]).above
-    return found.reshape(differences.shape[:-1])
+        p[row] = _signed_rank_law(rows[row]).above
+    return p.reshape(differences.shape[:-1])
 
 
 def rank_sum_above(first: Values, second: Values) -> Values:
@@ -201,21 +201,21 @@ def rank_sum_above(first: Values, second: Values) -> Values:
     both = np.concatenate([second, first], axis=-1).reshape(-1, n + m)
     exact = max(n, m) <= EXACT_N
     untied = (np.diff(np.sort(both, axis=-1), axis=-1) > 0).all(axis=-1) & exact
-    found = np.ones(len(both))
+    p = np.ones(len(both))
     if untied.any():
         places = np.argsort(np.argsort(both[untied], axis=-1), axis=-1) + 1
         statistic = places[:, :m].sum(axis=-1) - m * (m + 1) // 2
-        found[untied] = _above(rank_sum_chances(n, m), statistic)
+        p[untied] = _above(rank_sum_chances(n, m), statistic)
     for row in np.flatnonzero(~untied).tolist():
-        found[row] = _rank_sum_law(both[row], n, m).above
-    return found.reshape(first.shape[:-1])
+        p[row] = _rank_sum_law(both[row], n, m).above
+    return p.reshape(first.shape[:-1])
 
 
 def _above(chances: Values, statistic: NDArray[np.generic]) -> Values:
     """The upper tail of a distribution over 0, 1, …, the statistic included."""
     tails = np.minimum(1.0, np.cumsum(chances[::-1])[::-1])
-    found: Values = tails[np.rint(statistic).astype(int)]
-    return found
+    p: Values = tails[np.rint(statistic).astype(int)]
+    return p
 
 
 def walsh_averages(differences: Values) -> Values:

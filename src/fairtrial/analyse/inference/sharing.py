@@ -22,8 +22,8 @@ def shares(values: Mapping[str, ArmValues], arms: Sequence[str], *, paired: bool
     logs = baseline.positive and all(each.positive for each in compared)
     if not logs and baseline.positive and any(values[arm].positive for arm in arms):
         return dict.fromkeys(arms, 0.0)
-    found = _of_blocks(compared, logs=logs) if paired else _of_arms(compared, logs=logs)
-    return dict(zip(arms, found.tolist(), strict=True))
+    parts = _of_blocks(compared, logs=logs) if paired else _of_arms(compared, logs=logs)
+    return dict(zip(arms, parts.tolist(), strict=True))
 
 
 def _of_blocks(compared: Sequence[ArmValues], *, logs: bool) -> Values:

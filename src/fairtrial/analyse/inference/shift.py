@@ -119,8 +119,8 @@ def observed(baseline: Sequence[tuple[Classes, Classes]], arm: Sequence[tuple[Cl
 
     def counted(trials: Sequence[tuple[Classes, Classes]]) -> Matrix:
         counts = np.zeros((len(trials), len(highest)))
-        for row, (bounds, found) in zip(counts, trials, strict=True):
-            row[np.searchsorted(highest, bounds)] = found
+        for row, (bounds, numbers) in zip(counts, trials, strict=True):
+            row[np.searchsorted(highest, bounds)] = numbers
         return counts
 
     return ArmHistograms(highest_ns=highest, baseline=counted(baseline), arm=counted(arm))
@@ -134,13 +134,13 @@ def quantiles_of(of: ArmHistograms) -> Matrix:
 
 def curve(of: ArmHistograms, *, cell: str, arms: tuple[str, str], how: Resampling) -> ShiftCurve:
     """The shift curve of `arms`, baseline first."""
-    wanted = quantiles_of(of)
+    grid = quantiles_of(of)
     baseline, arm = (
-        _logs(of.highest_ns, wanted, np.cumsum(counts.sum(axis=0, keepdims=True), axis=1))[0]
+        _logs(of.highest_ns, grid, np.cumsum(counts.sum(axis=0, keepdims=True), axis=1))[0]
         for counts in (of.baseline, of.arm)
     )
     n = min(len(of.baseline), len(of.arm))
-    low, high, critical = _band(of, wanted, estimate=arm - baseline, how=how) if n >= SMALLEST_N else (None, None, None)
+    low, high, critical = _band(of, grid, estimate=arm - baseline, how=how) if n >= SMALLEST_N else (None, None, None)
     return ShiftCurve(
         cell=cell,
         baseline=arms[0],
@@ -160,13 +160,13 @@ def curve(of: ArmHistograms, *, cell: str, arms: tuple[str, str], how: Resamplin
                 low=None if low is None else math.exp(low[at]),
                 high=None if high is None else math.exp(high[at]),
             )
-            for at, quantile in enumerate(wanted.tolist())
+            for at, quantile in enumerate(grid.tolist())
         ),
     )
 
 
 def _band(
-    of: ArmHistograms, wanted: Matrix, *, estimate: Matrix, how: Resampling
+    of: ArmHistograms, grid: Matrix, *, estimate: Matrix, how: Resampling
 ) -> tuple[Matrix | None, Matrix | None, float | None]:
     """On logarithms: estimate ± critical · standard error, and a class's width on either side.
 
@@ -174,9 +174,9 @@ def _band(
     The critical value is a quantile of the replicates' largest |z| over the curve, and then Student's t of the same
     tail, because every standard error is itself known from n blocks only (benches/within.py shows the coverage).
     """
-    if not len(wanted):
+    if not len(grid):
         return None, None, None
-    deviations = _replicates(of, wanted, how) - estimate
+    deviations = _replicates(of, grid, how) - estimate
     n = min(len(of.baseline), len(of.arm))
     error = np.sqrt((deviations**2).mean(axis=0))
     moving = error > 0  # a quantile in the same class in every replicate deviates by nothing
@@ -189,7 +189,7 @@ def _band(
     return estimate - reach, estimate + reach, critical
 
 
-def _replicates(of: ArmHistograms, wanted: Matrix, how: Resampling) -> Matrix:
+def _replicates(of: ArmHistograms, grid: Matrix, how: Resampling) -> Matrix:
     """Log ratios of quantiles, one row per replicate, shape (replicates, quantiles)."""
     random = np.random.default_rng(how.seed)
     first = _drawn(random, len(of.baseline), how.replicates)
@@ -198,8 +198,8 @@ def _replicates(of: ArmHistograms, wanted: Matrix, how: Resampling) -> Matrix:
     at_a_time = max(1, SMALL_PRODUCT // max(baseline.size, arm.size))
     return np.concatenate(
         [
-            _logs(of.highest_ns, wanted, second[at : at + at_a_time] @ arm)
-            - _logs(of.highest_ns, wanted, first[at : at + at_a_time] @ baseline)
+            _logs(of.highest_ns, grid, second[at : at + at_a_time] @ arm)
+            - _logs(of.highest_ns, grid, first[at : at + at_a_time] @ baseline)
             for at in range(0, how.replicates, at_a_time)
         ]
     )
@@ -211,13 +211,13 @@ def _drawn(random: np.random.Generator, n: int, replicates: int) -> Matrix:
     return np.asarray((chosen[:, :, np.newaxis] == np.arange(n)).sum(axis=1), dtype=np.float64)
 
 
-def _logs(highest_ns: Classes, wanted: Matrix, cumulated: Matrix) -> Matrix:
+def _logs(highest_ns: Classes, grid: Matrix, cumulated: Matrix) -> Matrix:
     """Logarithms of quantiles of cumulated counts, one row per distribution, shape (rows, quantiles).
 
     A quantile is, as in `metrics.latency`, the upper bound of the class of the observation whose rank is its share of
     the count, rounded half up.
     """
-    ranks = np.maximum(1.0, np.floor(cumulated[:, -1:] * wanted + 0.5))
+    ranks = np.maximum(1.0, np.floor(cumulated[:, -1:] * grid + 0.5))
     at = np.empty(ranks.shape, dtype=np.int64)
     for row, (below, rank) in enumerate(zip(cumulated, ranks, strict=True)):
         at[row] = np.searchsorted(below, rank)

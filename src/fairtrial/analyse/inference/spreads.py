@@ -32,14 +32,14 @@ def unseen(n: NDArray[np.int64], *, level: float) -> Values:
     return np.asarray(-share * math.log1p(-DEPTH))
 
 
-def mean_interval(seen: tuple[float, float, float], *, n: int, level: float, size: float | None) -> Interval | None:
+def mean_interval(mean: tuple[float, float, float], *, n: int, level: float, size: float | None) -> Interval | None:
     """An interval of the mean, widened by what unseen stalls of either arm may be worth.
 
-    `seen` is the estimate and its interval at `level`, of logarithms unless there is a `size` of the values, of which
+    `mean` is the estimate and its interval at `level`, of logarithms unless there is a `size` of the values, of which
     stalls are worth a share. A ratio if there is no `size`; None where no number holds it.
     """
     open_ = float(unseen(np.asarray(n), level=level))
-    estimate, low, high = seen
+    estimate, low, high = mean
     if size is not None:
         open_ = -math.expm1(-open_) * size
         return Interval(estimate=estimate, low=low - open_, high=high + open_)

@@ -28,10 +28,10 @@ def floors(
     """
     known = {opened.place: profiles(opened) for opened in places}
     places_of = {cell.name: _place(plan, cell.planned_cells) for cell in selection.cells}
-    found: dict[tuple[str, str], NoiseFloor] = {}
+    by_metric: dict[tuple[str, str], NoiseFloor] = {}
     for each in comparisons:
         place = places_of[each.cell]
-        if (each.cell, each.metric) in found or place is None:
+        if (each.cell, each.metric) in by_metric or place is None:
             continue
         named = next(cell for cell in selection.cells if cell.name == each.cell)
         planned = next(iter(named.planned_cells.values()))
@@ -40,9 +40,9 @@ def floors(
             if like:
                 noisiest = max(like, key=lambda noisy: noisy.pair_sd)
                 chosen = next((noisy for noisy in like if noisy.cell == planned), noisiest)
-                found[each.cell, each.metric] = _floor(each, chosen, profile, plan=plan, place=place)
+                by_metric[each.cell, each.metric] = _floor(each, chosen, profile, plan=plan, place=place)
                 break
-    return tuple(found.values())
+    return tuple(by_metric.values())
 
 
 def _floor(
@@ -73,12 +73,12 @@ def _preferred(profiles: Iterable[NoiseProfile], plan: Plan, planned_cell: str) 
 
 def profiles(opened: PlaceOpened) -> tuple[NoiseProfile, ...]:
     """Those that the place kept when it was opened; one that this version cannot read was never compared with."""
-    found = []
+    readable = []
     kept = opened.facts.get(FACT)
     for profile in kept if isinstance(kept, list) else ():
         with contextlib.suppress(ValidationError):
-            found.append(NoiseProfile.model_validate(profile))
-    return tuple(found)
+            readable.append(NoiseProfile.model_validate(profile))
+    return tuple(readable)
 
 
 def _place(plan: Plan, planned_cells: Mapping[str, str]) -> Section | None:

@@ -35,10 +35,10 @@ def profile(plan: Plan, selection: Selection, *, kernel: str = "") -> NoiseProfi
     names = [*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails]
     cells = [cell for cell in selection.cells if any(cell.groups.values())]
     taken = {(cell.name, metric): _pairs(cell, metric) for cell in cells for metric in names}
-    found = {key: pairs for key, pairs in taken.items() if pairs is not None}
-    metrics = tuple(_noise(*key, pairs=pairs) for key, pairs in found.items())
-    seeds = np.random.SeedSequence(plan.design.seed).spawn(len(found))
-    flips = [_flipped(pairs, alpha=alpha, seed=seed) for pairs, seed in zip(found.values(), seeds, strict=True)]
+    present = {key: pairs for key, pairs in taken.items() if pairs is not None}
+    metrics = tuple(_noise(*key, pairs=pairs) for key, pairs in present.items())
+    seeds = np.random.SeedSequence(plan.design.seed).spawn(len(present))
+    flips = [_flipped(pairs, alpha=alpha, seed=seed) for pairs, seed in zip(present.values(), seeds, strict=True)]
     first = next(iter(plan.resolved.values()))[plan.factors[plan.arm][0]]
     return NoiseProfile(
         study=plan.study,
@@ -168,8 +168,8 @@ def uniformity(values: Sequence[float]) -> Uniformity | None:
 
     if len(values) < t_tests.SMALLEST_N:
         return None
-    found = stats.kstest(values, "uniform")
-    return Uniformity(n=len(values), statistic=float(found.statistic), p=float(found.pvalue))
+    result = stats.kstest(values, "uniform")
+    return Uniformity(n=len(values), statistic=float(result.statistic), p=float(result.pvalue))
 
 
 def rate(rejected: int, *, of: int) -> Rate:

@@ -1,13 +1,13 @@
 """Deciding while a study runs: boundaries, always-valid tests, giving up, and what a rule would have done. Pure."""
 
 from fairtrial.analyse.sequential.adjusting import adjusted, rests_on_normality, stopping
-from fairtrial.analyse.sequential.following import Followed, follow, rule_of
+from fairtrial.analyse.sequential.following import SequentialRun, follow, rule_of
 from fairtrial.analyse.sequential.rule import Rule
 from fairtrial.analyse.sequential.simulating import SimulatedOutcomes, simulate
 
 __all__ = [
-    "Followed",
     "Rule",
+    "SequentialRun",
     "SimulatedOutcomes",
     "adjusted",
     "follow",

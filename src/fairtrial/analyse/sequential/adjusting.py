@@ -14,7 +14,7 @@ from fairtrial.analyse.inference.comparing import PAIRED_LOGS, PAIRED_UNITS
 from fairtrial.analyse.inference.judging import CLAIMS
 from fairtrial.analyse.models import Comparison, Doubt, Guardrail, Interval, Stopping
 from fairtrial.analyse.sequential import guarding
-from fairtrial.analyse.sequential.following import Followed, InterimData, Pairs
+from fairtrial.analyse.sequential.following import InterimData, Pairs, SequentialRun
 from fairtrial.analyse.sequential.rule import Rule, one_sided_reach, reach
 from fairtrial.record.models import Plan
 from fairtrial.study.catalogue import MetricDefinition
@@ -34,32 +34,32 @@ def in_words(rule: Rule) -> str:
 
 
 def adjusted(
-    comparisons: Sequence[Comparison], followed: Followed, metrics: Mapping[str, MetricDefinition]
+    comparisons: Sequence[Comparison], run: SequentialRun, metrics: Mapping[str, MetricDefinition]
 ) -> list[Comparison]:
     """The same comparisons, in order, as they stand after all the looks that a run had."""
-    index = {pair.key: number for number, pair in enumerate(followed.pairs)}
-    found = []
+    index = {pair.key: number for number, pair in enumerate(run.pairs)}
+    results = []
     for each in comparisons:
         number = index[each.cell, each.metric, each.arm]
-        guardrail = _guardrail(each, followed.pairs[number], metrics[each.metric], rule=followed.rule)
-        found.append(_adjusted(each, followed, number).model_copy(update={"guardrail": guardrail}))
-    return found
+        guardrail = _guardrail(each, run.pairs[number], metrics[each.metric], rule=run.rule)
+        results.append(_adjusted(each, run, number).model_copy(update={"guardrail": guardrail}))
+    return results
 
 
-def stopping(plan: Plan, followed: Followed | None) -> Stopping | None:
+def stopping(plan: Plan, run: SequentialRun | None) -> Stopping | None:
     """What `Analysis.stopping` holds; None for a design that runs all blocks."""
-    if followed is None:
+    if run is None:
         return None
-    stops = tuple(followed.stops[cell.name] for cell in plan.cells if cell.name in followed.stops)
+    stops = tuple(run.stops[cell.name] for cell in plan.cells if cell.name in run.stops)
     fewest = {cell.name: 0 for cell in plan.cells}
-    for pair, blocks in zip(followed.pairs, followed.standing.seen.n.tolist(), strict=True):
+    for pair, blocks in zip(run.pairs, run.standing.latest.n.tolist(), strict=True):
         fewest[pair.key[0]] = max(fewest.get(pair.key[0], 0), blocks)
     return Stopping(
-        rule=in_words(followed.rule),
-        first=followed.rule.first,
-        last=followed.rule.last,
+        rule=in_words(run.rule),
+        first=run.rule.first,
+        last=run.rule.last,
         cells=stops,
-        share=sum(fewest.values()) / (followed.rule.last * len(plan.cells)),
+        share=sum(fewest.values()) / (run.rule.last * len(plan.cells)),
     )
 
 
@@ -75,8 +75,8 @@ def rests_on_normality(comparison: Comparison) -> Iterator[Doubt]:
         )
 
 
-def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Comparison:
-    pair, standing, rule = followed.pairs[index], followed.standing, followed.rule
+def _adjusted(comparison: Comparison, run: SequentialRun, index: int) -> Comparison:
+    pair, standing, rule = run.pairs[index], run.standing, run.rule
     away = reach(comparison.n, level=rule.alpha, rule=rule)
     low, high = _interval(pair.whole, away=away)
     below, above = _interval(pair.in_units, away=away)
@@ -101,7 +101,7 @@ def _adjusted(comparison: Comparison, followed: Followed, index: int) -> Compari
             "mean": _mean_interval(comparison, pair, rule),
             "equivalence_interval": within,
             "difference": difference,
-            "smallest_effect": _smallest_effect(pair, comparison, followed),
+            "smallest_effect": _smallest_effect(pair, comparison, run),
         }
     )
 
@@ -110,7 +110,7 @@ def _guardrail(comparison: Comparison, pair: Pairs, definition: MetricDefinition
     if comparison.guardrail is None:
         return None
     on_logs = pair.whole.mean() if pair.whole.logs else (0.0, math.inf)
-    worse = guardrails.Rail(better=definition.better, margin=comparison.guardrail.margin).worse
+    worse = guardrails.GuardrailRule(better=definition.better, margin=comparison.guardrail.margin).worse
     return guarding.looked_at(
         comparison.guardrail, n=comparison.n, rule=rule, worse=worse, means=(on_logs, pair.in_units.mean())
     )
@@ -125,9 +125,9 @@ def _mean_interval(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval 
     low, high = _interval(whole, away=reach(comparison.n, level=level, rule=rule))
     if low is None or high is None:
         return None
-    seen = whole.mean()[0], low, high
-    found = spreads.mean_interval(seen, n=comparison.n, level=level, size=None if whole.logs else whole.used.size)
-    return found if found is None or _looked_at_as_tested(comparison) else _wider(found, comparison.mean)
+    mean = whole.mean()[0], low, high
+    interval = spreads.mean_interval(mean, n=comparison.n, level=level, size=None if whole.logs else whole.used.size)
+    return interval if interval is None or _looked_at_as_tested(comparison) else _wider(interval, comparison.mean)
 
 
 def _looked_at_as_tested(comparison: Comparison) -> bool:
@@ -138,8 +138,8 @@ def _looked_at_as_tested(comparison: Comparison) -> bool:
     return comparison.method in STUDENTS
 
 
-def _interval(seen: InterimData, *, away: float) -> tuple[float | None, float | None]:
-    middle, error = seen.mean()
+def _interval(data: InterimData, *, away: float) -> tuple[float | None, float | None]:
+    middle, error = data.mean()
     if not (math.isfinite(error) and math.isfinite(away)):
         return None, None
     return middle - away * error, middle + away * error
@@ -160,11 +160,11 @@ def _wider(adjusted: Interval, once: Interval) -> Interval:
     return Interval(estimate=adjusted.estimate, low=min(adjusted.low, once.low), high=max(adjusted.high, once.high))
 
 
-def _smallest_effect(pair: Pairs, comparison: Comparison, followed: Followed) -> float | None:
+def _smallest_effect(pair: Pairs, comparison: Comparison, run: SequentialRun) -> float | None:
     """What these blocks would have found at this look, with the boundary that Holm's hardest step asks for."""
     error = pair.whole.mean()[1]
-    level = followed.rule.alpha / max(1, comparison.family_size)
-    critical = reach(comparison.n, level=level, rule=followed.rule)
+    level = run.rule.alpha / max(1, comparison.family_size)
+    critical = reach(comparison.n, level=level, rule=run.rule)
     if not (pair.whole.logs and math.isfinite(error) and math.isfinite(critical)):
         return None
     df = comparison.n - 1

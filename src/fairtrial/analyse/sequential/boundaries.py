@@ -25,11 +25,11 @@ LEVELS: Final = np.geomspace(1e-12, 0.5, 61)  # overall levels that boundaries a
 
 def looks(first: int, last: int) -> tuple[int, ...]:
     """Numbers of blocks after which a rule decides, the last always among them."""
-    found = [first]
-    while found[-1] < last:
-        n = found[-1]
-        found.append(min(last, n + 1 if n < EVERY_ROUND else int(np.ceil(n * LATER_STEP))))
-    return tuple(found)
+    numbers = [first]
+    while numbers[-1] < last:
+        n = numbers[-1]
+        numbers.append(min(last, n + 1 if n < EVERY_ROUND else int(np.ceil(n * LATER_STEP))))
+    return tuple(numbers)
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ def solve(law: Law, after: Sequence[int], *, spent: Sequence[Values], sides: int
 def _critical(error: Values, beyond: Values) -> Values:
     """The y above which lies just `error`, by level; between edges the logarithm of the tail is nearly straight."""
     with np.errstate(divide="ignore"):
-        tails, wanted = np.log(beyond.clip(0)), np.log(error.clip(0))  # rounding may leave less than nothing
+        tails, targets = np.log(beyond.clip(0)), np.log(error.clip(0))  # rounding may leave less than nothing
     return np.array(
         [
             np.interp(-logarithm, -tail[np.isfinite(tail)], EDGES[np.isfinite(tail)])
-            for logarithm, tail in zip(wanted, tails, strict=True)
+            for logarithm, tail in zip(targets, tails, strict=True)
         ]
     )
 

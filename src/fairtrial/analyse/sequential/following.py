@@ -17,7 +17,7 @@ from statistics import fmean
 import numpy as np
 
 from fairtrial.analyse.inference import shares, t_tests
-from fairtrial.analyse.inference.comparing import Matched, matched
+from fairtrial.analyse.inference.comparing import ArmPair, arm_pair
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import measured
 from fairtrial.analyse.models import CellStop
@@ -52,9 +52,9 @@ class Pairs:
 
     def until(self, round_: float) -> InterimData:
         """What a look after a round compares. What a later value is must not change it: decisions were made by it."""
-        seen = self.rounds <= round_
+        so_far = self.rounds <= round_
         logs = round_ < self.no_logs_from
-        used = Matched(baseline=self.baseline[seen], arm=self.arm[seen])
+        used = ArmPair(baseline=self.baseline[so_far], arm=self.arm[so_far])
         return InterimData(logs=logs, used=used.logarithms if logs else used)
 
     def bound(self, blocks: int, *, margin: float) -> float:
@@ -69,7 +69,7 @@ class Pairs:
     @cached_property
     def in_units(self) -> InterimData:
         """With every round, in the metric's unit."""
-        return InterimData(logs=False, used=Matched(baseline=self.baseline, arm=self.arm))
+        return InterimData(logs=False, used=ArmPair(baseline=self.baseline, arm=self.arm))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class InterimData:
     """
 
     logs: bool
-    used: Matched
+    used: ArmPair
 
     @cached_property
     def values(self) -> Values:
@@ -98,7 +98,7 @@ class InterimData:
 
 
 @dataclass(frozen=True)
-class Followed:
+class SequentialRun:
     """A run up to its last round. `stops` has a cell's name only once it is decided."""
 
     rule: Rule
@@ -125,7 +125,7 @@ def rule_of(design: Design) -> Rule | None:
     )
 
 
-def follow(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None) -> Followed | None:
+def follow(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None) -> SequentialRun | None:
     """Follows a run through every round it has trials of; None for a design that runs all blocks."""
     rule = rule_of(plan.design)
     if rule is None:
@@ -150,7 +150,7 @@ def follow(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = 
     course = _Course(plan=plan, trials=trials, pairs=pairs, standing=standing, names=names)
     last = max(rounds.values(), default=0)
     looks = tuple(course.look(round_) for round_ in range(1, last + 1))
-    return Followed(rule=rule, pairs=pairs, standing=standing, looks=looks, stops=course.stops)
+    return SequentialRun(rule=rule, pairs=pairs, standing=standing, looks=looks, stops=course.stops)
 
 
 def _metrics(plan: Plan) -> dict[str, bool]:
@@ -172,7 +172,7 @@ def _pairs(
     definition, primary = of
     metric = definition.name
     base, arm = (measured(cell.groups[each], metric=metric, arm=each) for each in (first, level))
-    used = matched(base, arm, paired=True)
+    used = arm_pair(base, arm, paired=True)
     when = np.array([_round(cell, block, levels=(first, level), rounds=rounds) for block in base.common(arm)])
     order = np.argsort(when, kind="stable")
     no_logs = [
@@ -227,19 +227,19 @@ class _Course:
         margin = self.plan.design.margin
         each = [
             estimates(
-                seen.values,
-                n=np.array(len(seen.values)),
-                error=np.array(seen.mean()[1]),
-                bound=np.array(pair.bound(len(seen.values), margin=margin) if seen.logs else 0.0),
+                data.values,
+                n=np.array(len(data.values)),
+                error=np.array(data.mean()[1]),
+                bound=np.array(pair.bound(len(data.values), margin=margin) if data.logs else 0.0),
             )
-            for pair, seen in zip(self.pairs, so_far, strict=True)
+            for pair, data in zip(self.pairs, so_far, strict=True)
         ]
         return Estimates(*(np.array([getattr(of, field.name) for of in each]) for field in fields(Estimates)))
 
     def _cell(self, name: str, *, late: bool) -> CellLook:
         standing, rule = self.standing, self.standing.rule
         members = [index for index, pair in enumerate(self.pairs) if pair.key[0] == name and pair.primary]
-        blocks = min(int(standing.seen.n[index]) for index in members)
+        blocks = min(int(standing.latest.n[index]) for index in members)
         stops = not standing.live[members].any()
         return CellLook(
             cell=name,
@@ -251,8 +251,8 @@ class _Course:
         )
 
     def _comparison(self, index: int) -> ComparisonLook:
-        standing, pair = self.standing, self.pairs[index]
-        n, mean, error = (float(each[index]) for each in (standing.seen.n, standing.seen.mean, standing.seen.error))
+        standing, pair, latest = self.standing, self.pairs[index], self.standing.latest
+        n, mean, error = (float(each[index]) for each in (latest.n, latest.mean, latest.error))
         boundary = reach(int(n), level=standing.level, rule=standing.rule)
         return ComparisonLook(
             metric=pair.key[1],

@@ -124,63 +124,63 @@ def neighbours(differences: Values) -> Values:
         return np.full(differences.shape[:-1], np.nan)
     centred = differences - differences.mean(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Values = (centred[..., :-1] * centred[..., 1:]).sum(axis=-1) / np.square(centred).sum(axis=-1)
-    return found
+        correlations: Values = (centred[..., :-1] * centred[..., 1:]).sum(axis=-1) / np.square(centred).sum(axis=-1)
+    return correlations
 
 
-def dependent(seen: Estimates, *, pools: Counts, cells: Counts) -> Flags:
+def dependent(estimates: Estimates, *, pools: Counts, cells: Counts) -> Flags:
     """Whether blocks of what a pool measures resemble their neighbours: in 1 of 20 pools of independent ones.
 
     By the exact mean and variance of a normal sample's autocorrelation, over all cells of the pool; comparisons of a
     cell share a baseline and count as one. Source: Dufour and Roy (1985).
     """
-    n = np.maximum(seen.n, ENOUGH_NEIGHBOURS).astype(np.float64)
+    n = np.maximum(estimates.n, ENOUGH_NEIGHBOURS).astype(np.float64)
     variance = (n**4 - 4 * n**3 + 3 * n**2 + 4 * n - 4) / ((n + 1) * n**2 * (n - 1) ** 2)
-    known = np.isfinite(seen.neighbours)
-    excess = np.where(known, seen.neighbours + 1 / n, 0.0)
-    found = np.zeros(seen.n.shape, dtype=bool)
+    known = np.isfinite(estimates.neighbours)
+    excess = np.where(known, estimates.neighbours + 1 / n, 0.0)
+    flags = np.zeros(estimates.n.shape, dtype=bool)
     for pool in np.unique(pools):
-        total, spread = np.zeros(seen.n.shape[:-1]), np.zeros(seen.n.shape[:-1])
+        total, spread = np.zeros(estimates.n.shape[:-1]), np.zeros(estimates.n.shape[:-1])
         for cell in np.unique(cells[pools == pool]):
             of = (pools == pool) & (cells == cell)
             count = np.maximum(1, known[..., of].sum(axis=-1))
             total += excess[..., of].sum(axis=-1) / count
             spread += np.where(known[..., of], variance[..., of], 0.0).sum(axis=-1) / count
         alike = total > DEPENDENT_FROM * np.sqrt(spread)
-        found[..., pools == pool] = alike[..., None]
-    return found
+        flags[..., pools == pool] = alike[..., None]
+    return flags
 
 
-def p_difference(seen: Estimates, rule: Rule, *, level: float) -> Values:
+def p_difference(estimates: Estimates, rule: Rule, *, level: float) -> Values:
     """Two-sided p of no difference, valid for looking often; 1 before the first look.
 
     Held against signed ranks as far as they can reach the boundary of one comparison at `level`.
     """
-    t = _over(seen.mean, seen.error)
+    t = _over(estimates.mean, estimates.error)
 
     def at(n: int, look: int, here: Flags) -> Values:
         nominal = 2 * special.stdtr(n - 1, -np.abs(t[here]))
         share = confirming.weight(n, level=_nominal(look, level=level, rule=rule, sides=2))
-        p = confirming.towards(nominal, seen.ranked[here], share)
+        p = confirming.towards(nominal, estimates.ranked[here], share)
         if rule.kind == "anytime":
             return anytime.p(special.stdtrit(n - 1, p / 2), n)
         return rule.boundaries(2).sequential_p(p, look)
 
-    return _by_look(seen.n, rule=rule, at=at)
+    return _by_look(estimates.n, rule=rule, at=at)
 
 
-def p_equivalence(seen: Estimates, rule: Rule, *, level: float) -> Values:
+def p_equivalence(estimates: Estimates, rule: Rule, *, level: float) -> Values:
     """The larger p of two one-sided tests against the margin, valid for looking often; 1 before the first look."""
-    t = _over(np.abs(seen.mean) - seen.bound, seen.error)
+    t = _over(np.abs(estimates.mean) - estimates.bound, estimates.error)
 
     def at(n: int, look: int, here: Flags) -> Values:
         share = confirming.weight(n, level=2 * _nominal(look, level=level, rule=rule, sides=1))
-        p = confirming.towards(special.stdtr(n - 1, t[here]), seen.ranked_inside[here], share)
+        p = confirming.towards(special.stdtr(n - 1, t[here]), estimates.ranked_inside[here], share)
         if rule.kind == "anytime":
             return np.where(t[here] < 0, anytime.p(special.stdtrit(n - 1, p), n), 1.0)
         return rule.boundaries(1).sequential_p(p, look)
 
-    return _by_look(seen.n, rule=rule, at=at)
+    return _by_look(estimates.n, rule=rule, at=at)
 
 
 def reach(n: int, *, level: float, rule: Rule) -> float:
@@ -197,10 +197,10 @@ def reach(n: int, *, level: float, rule: Rule) -> float:
 
 def reaches(n: Counts, *, level: float, rule: Rule) -> Values:
     """`reach` of each element."""
-    found = np.empty(n.shape)
+    distances = np.empty(n.shape)
     for blocks in np.unique(n).tolist():
-        found[n == blocks] = reach(blocks, level=level, rule=rule)
-    return found
+        distances[n == blocks] = reach(blocks, level=level, rule=rule)
+    return distances
 
 
 def one_sided_reach(n: int, *, level: float, rule: Rule) -> float:
@@ -247,20 +247,20 @@ def goal(rule: Rule, *, differing: Counts, equalling: Counts) -> Goal:
     return Goal(difference=two[np.maximum(differing, 1) - 1], equivalence=one[np.maximum(equalling, 1) - 1])
 
 
-def chance_of_claim(seen: Estimates, rule: Rule, wanted: Goal) -> Values:
+def chance_of_claim(estimates: Estimates, rule: Rule, goal: Goal) -> Values:
     """Predictive probability that the last look claims a difference or equivalence, nothing known but these blocks.
 
     The mean of all blocks, given the first n, is this mean plus t with n - 1 degrees of freedom times
     error · sqrt(1 - n / last). The spread at the end is taken to be that of now. 0 at the last block.
     """
-    known = np.isfinite(seen.error)
-    share, error = seen.n / rule.last, np.where(known, seen.error, 1.0)
+    known = np.isfinite(estimates.error)
+    share, error = estimates.n / rule.last, np.where(known, estimates.error, 1.0)
     at_end, scale = error * np.sqrt(share), error * np.sqrt(np.maximum(0.0, 1 - share))
-    claimed = np.where(share > 0, wanted.difference * at_end, np.inf)
-    same = np.maximum(0.0, seen.bound - wanted.equivalence * at_end)
+    claimed = np.where(share > 0, goal.difference * at_end, np.inf)
+    same = np.maximum(0.0, estimates.bound - goal.equivalence * at_end)
 
     def below(value: Values) -> Values:
-        return np.asarray(special.stdtr(np.maximum(1, seen.n - 1), _over(value - seen.mean, scale)))
+        return np.asarray(special.stdtr(np.maximum(1, estimates.n - 1), _over(value - estimates.mean, scale)))
 
     inner = np.minimum(same, claimed)
     chance = 1 - below(claimed) + below(-claimed) + below(inner) - below(-inner)
@@ -274,7 +274,7 @@ def hopeless(chance: Values, n: Counts, rule: Rule) -> Flags:
     return given_up
 
 
-def steadied(seen: Estimates, *, pools: Counts, until: Counts) -> Estimates:
+def steadied(estimates: Estimates, *, pools: Counts, until: Counts) -> Estimates:
     """Errors no smaller than half of what a pool's spread gives, for comparisons of fewer blocks than `until`.
 
     A few blocks of a metric with two modes may all fall on one side and look certain. No t test sees that in one
@@ -282,17 +282,17 @@ def steadied(seen: Estimates, *, pools: Counts, until: Counts) -> Estimates:
 
     Comparisons of equal `pools` number (last axis) measure the same.
     """
-    df = np.where(np.isfinite(seen.error), np.maximum(0, seen.n - 1), 0)
-    squares = np.where(df > 0, np.square(np.where(df > 0, seen.error, 0.0)) * seen.n * df, 0.0)
-    error = seen.error.copy()
+    df = np.where(np.isfinite(estimates.error), np.maximum(0, estimates.n - 1), 0)
+    squares = np.where(df > 0, np.square(np.where(df > 0, estimates.error, 0.0)) * estimates.n * df, 0.0)
+    error = estimates.error.copy()
     for pool in np.unique(pools):
         members = pools == pool
         total = df[..., members].sum(axis=-1, keepdims=True).astype(np.float64)
         spread = _over(squares[..., members].sum(axis=-1, keepdims=True), total)
-        floor = QUIETEST * np.sqrt(_over(spread, seen.n[..., members].astype(np.float64)))
-        early = seen.n[..., members] < until[members]
+        floor = QUIETEST * np.sqrt(_over(spread, estimates.n[..., members].astype(np.float64)))
+        early = estimates.n[..., members] < until[members]
         error[..., members] = np.where(early, np.maximum(error[..., members], floor), error[..., members])
-    return replace(seen, error=error)
+    return replace(estimates, error=error)
 
 
 def exact_from(level: float) -> int:
@@ -308,8 +308,8 @@ def _over(number: Values, divisor: Values) -> Values:
 
 def _by_look(n: Counts, *, rule: Rule, at: Callable[[int, int, Flags], Values]) -> Values:
     """Between looks the larger of what both neighbours make of these blocks."""
-    found = np.ones(n.shape)
+    p = np.ones(n.shape)
     for blocks in np.unique(n[n >= rule.first]).tolist():
         here = n == blocks
-        found[here] = np.max([at(blocks, look, here) for look in _looks_beside(blocks, rule)], axis=0)
-    return found
+        p[here] = np.max([at(blocks, look, here) for look in _looks_beside(blocks, rule)], axis=0)
+    return p

@@ -67,20 +67,20 @@ def simulate(
 
 
 def _outcome(standing: Standing) -> SimulatedOutcomes:
-    alpha, seen = standing.rule.alpha, standing.seen
-    claimed = np.where(seen.mean > 0, HIGHER, LOWER)
+    alpha, estimates = standing.rule.alpha, standing.latest
+    claimed = np.where(estimates.mean > 0, HIGHER, LOWER)
     verdict = np.where(standing.differs_adjusted < alpha, claimed, UNDECIDED)
     verdict = np.where(standing.same_adjusted < alpha, EQUIVALENT, verdict)
-    away = reaches(seen.n, level=alpha, rule=standing.rule) * seen.error
-    by_family = reaches(seen.n, level=standing.level, rule=standing.rule) * seen.error
-    left_open = by_family + spreads.unseen(seen.n, level=standing.level)
-    size, bound = np.abs(seen.mean), standing.rule.bound
+    away = reaches(estimates.n, level=alpha, rule=standing.rule) * estimates.error
+    by_family = reaches(estimates.n, level=standing.level, rule=standing.rule) * estimates.error
+    left_open = by_family + spreads.unseen(estimates.n, level=standing.level)
+    size, bound = np.abs(estimates.mean), standing.rule.bound
     return SimulatedOutcomes(
         verdict=verdict,
-        blocks=seen.n,
+        blocks=estimates.n,
         futile=standing.futile & (verdict == UNDECIDED),
-        estimate=seen.mean,
-        low=seen.mean - away,
-        high=seen.mean + away,
+        estimate=estimates.mean,
+        low=estimates.mean - away,
+        high=estimates.mean + away,
         of_mean=np.where(verdict == EQUIVALENT, size + left_open < bound, size > left_open) & (verdict != UNDECIDED),
     )

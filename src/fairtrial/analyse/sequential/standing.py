@@ -53,7 +53,7 @@ class Standing:
     cells: Counts
     pools: Counts
     family: Flags
-    seen: Estimates = field(init=False)
+    latest: Estimates = field(init=False)
     p: Values = field(init=False)
     same: Values = field(init=False)
     differs_adjusted: Values = field(init=False)
@@ -70,7 +70,7 @@ class Standing:
         zero = np.zeros(self.shape)
         one, unknown = np.ones(self.shape), np.full(self.shape, np.nan)
         n = np.zeros(self.shape, dtype=np.int64)
-        self.seen = Estimates(n, zero, zero, zero, ranked=one, ranked_inside=one, neighbours=unknown)
+        self.latest = Estimates(n, zero, zero, zero, ranked=one, ranked_inside=one, neighbours=unknown)
         for name in ("p", "same", "chance", "differs_adjusted", "same_adjusted"):
             setattr(self, name, np.ones(self.shape))
         for name in ("different", "equivalent", "settled", "futile", "waits"):
@@ -84,19 +84,19 @@ class Standing:
 
     def look(self, now: Estimates) -> None:
         """Takes in what comparisons show now. One without a new block keeps what it had shown."""
-        new = now.n > self.seen.n
-        kept = (np.where(new, getattr(now, each.name), getattr(self.seen, each.name)) for each in fields(Estimates))
-        self.seen = replace(Estimates(*kept), bound=np.broadcast_to(now.bound, self.shape))
+        new = now.n > self.latest.n
+        kept = (np.where(new, getattr(now, each.name), getattr(self.latest, each.name)) for each in fields(Estimates))
+        self.latest = replace(Estimates(*kept), bound=np.broadcast_to(now.bound, self.shape))
         until = np.where(self.family, exact_from(self.level), self.rule.enough)
-        steady = steadied(self.seen, pools=self.pools, until=until)
-        self.waits = dependent(self.seen, pools=self.pools, cells=self.cells) & (self.seen.n < self.rule.last)
-        counts = np.isin(self.seen.n, self.rule.looks) & ~self.waits
+        steady = steadied(self.latest, pools=self.pools, until=until)
+        self.waits = dependent(self.latest, pools=self.pools, cells=self.cells) & (self.latest.n < self.rule.last)
+        counts = np.isin(self.latest.n, self.rule.looks) & ~self.waits
         differs = p_difference(steady, self.rule, level=self.level)
-        same = np.where(self.seen.n < self.rule.enough, 1.0, p_equivalence(self.seen, self.rule, level=self.level))
+        same = np.where(self.latest.n < self.rule.enough, 1.0, p_equivalence(self.latest, self.rule, level=self.level))
         self.p = np.where(new, np.where(counts, differs, np.maximum(self.p, differs)), self.p)
         self.same = np.where(new, np.where(counts, same, np.maximum(self.same, same)), self.same)
         self._adjust()
-        self.chance = np.where(new, chance_of_claim(self.seen, self.rule, self._goal()), self.chance)
+        self.chance = np.where(new, chance_of_claim(self.latest, self.rule, self._goal()), self.chance)
         self._decide()
 
     def _adjust(self) -> None:
@@ -116,16 +116,16 @@ class Standing:
 
     def _decide(self) -> None:
         """A difference inside the margin settles nothing: the verdict may still be `equivalent`, which comes first."""
-        rule, family, seen = self.rule, self.family, self.seen
+        rule, family, estimates = self.rule, self.family, self.latest
         if rule.kind == "precision":
             self.settled |= self._narrow() & ~self.waits
         else:
-            matters = (np.abs(seen.mean) > seen.bound) | (not rule.equivalence)
+            matters = (np.abs(estimates.mean) > estimates.bound) | (not rule.equivalence)
             self.different = (self.differs_adjusted < rule.alpha) & matters
             self.equivalent = (self.same_adjusted < rule.alpha) & rule.equivalence
             self.settled |= self.different | self.equivalent
-            self.futile |= self.live & ~self.settled & hopeless(self.chance, seen.n, rule)
-        open_ = family & ~(self.settled | self.futile) & (seen.n < rule.last)
+            self.futile |= self.live & ~self.settled & hopeless(self.chance, estimates.n, rule)
+        open_ = family & ~(self.settled | self.futile) & (estimates.n < rule.last)
         for cell in np.unique(self.cells):
             members = self.cells == cell
             self.live[..., members] &= open_[..., members].any(axis=-1, keepdims=True)
@@ -133,6 +133,6 @@ class Standing:
     def _narrow(self) -> Flags:
         """Whether the interval at the study's confidence is narrow enough."""
         with np.errstate(invalid="ignore"):
-            away = reaches(self.seen.n, level=self.rule.alpha, rule=self.rule) * self.seen.error
+            away = reaches(self.latest.n, level=self.rule.alpha, rule=self.rule) * self.latest.error
             narrow: Flags = away <= self.rule.half_width
         return narrow

@@ -80,9 +80,9 @@ def subsystem(counter: str) -> Subsystem:
 def note(counter: str, *, paths: Iterable[str]) -> str:
     """Why a counter may not mean the same in both arms, given the paths at which they differ."""
     differing = list(paths)
-    found = [
+    notes = [
         each.text
         for each in NOTES
         if each.counters.fullmatch(counter) and any(each.paths.search(path) for path in differing)
     ]
-    return "; ".join(found)
+    return "; ".join(notes)

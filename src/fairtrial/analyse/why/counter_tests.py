@@ -24,7 +24,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Tested:
+class CounterTests:
     """Tests of counters, arrays of shape (counters,).
 
     Attributes:
@@ -48,7 +48,7 @@ class Tested:
     p: Matrix
 
 
-def compare(baseline: Matrix, arm: Matrix, *, work: list[Matrix] | None, paired: bool) -> Tested:
+def compare(baseline: Matrix, arm: Matrix, *, work: list[Matrix] | None, paired: bool) -> CounterTests:
     """Tests every column of rates and levels, shape (trials, counters); `work` makes a rate a cost per unit of work."""
     positive = np.asarray((baseline > 0).all(axis=0) & (arm > 0).all(axis=0))
     units, plain = _tests(baseline, arm, positive, paired=paired)
@@ -58,7 +58,7 @@ def compare(baseline: Matrix, arm: Matrix, *, work: list[Matrix] | None, paired:
     low, high = _bounds(units)
     t = np.asarray(worked.estimate / worked.standard_error)
     trials = len(baseline) if paired else 1 / (1 / len(baseline) + 1 / len(arm))
-    return Tested(
+    return CounterTests(
         varies=~np.isnan(worked.standard_error),
         baseline=baseline.mean(axis=0),
         arm=arm.mean(axis=0),

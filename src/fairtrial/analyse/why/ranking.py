@@ -19,7 +19,7 @@ from fairtrial.analyse.inference.t_tests import SMALLEST_N
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.selection import ContrastCell, select
 from fairtrial.analyse.why import counter_notes, counter_tests
-from fairtrial.analyse.why.counter_tests import Matrix, Tested
+from fairtrial.analyse.why.counter_tests import CounterTests, Matrix
 from fairtrial.analyse.why.models import CellWhy, CounterChange, Form, RatioInterval
 from fairtrial.metrics.telemetry.counters import Counters
 from fairtrial.record.models import Plan, TrialRecord
@@ -48,9 +48,9 @@ def explain(
         return known[trial.trial.id]
 
     compared = [
-        found
+        each
         for cell, arm in _with_effect(analysis)
-        if (found := _compared(cells[cell], arm, paired=analysis.paired, read=once)) is not None
+        if (each := _compared(cells[cell], arm, paired=analysis.paired, read=once)) is not None
     ]
     every = np.concatenate([each.tests.p[list(each.columns)] for each in compared]) if compared else np.empty(0)
     adjusted = iter(benjamini_hochberg(every).tolist())
@@ -71,7 +71,7 @@ def _with_effect(analysis: Analysis) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _CellCounters:
     """One cell's counters that vary, with the column of each in the tests."""
 
     cell: str
@@ -81,15 +81,15 @@ class _Compared:
     unit: str
     names: tuple[str, ...]
     forms: tuple[Form, ...]
-    tests: Tested
+    tests: CounterTests
     columns: tuple[int, ...]
     constant: int
 
 
-def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Compared | None:
+def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _CellCounters | None:
     baseline = next(iter(cell.groups))
     sides = _common(cell.groups[baseline], cell.groups[arm], paired=paired)
-    counted = [[found for trial in side if (found := read(trial)) is not None] for side in sides]
+    counted = [[each for trial in side if (each := read(trial)) is not None] for side in sides]
     sizes = [len(side) for side in counted]
     if min(sizes) < max(FEWEST_BLOCKS, SMALLEST_N) or sizes != [len(side) for side in sides]:
         return None
@@ -104,7 +104,7 @@ def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Com
         *values, work=[_per(side, forms=forms) for side in counted] if unit else None, paired=paired
     )
     kept = np.flatnonzero(tests.varies)
-    return _Compared(
+    return _CellCounters(
         cell=cell.name,
         baseline=baseline,
         arm=arm,
@@ -150,25 +150,25 @@ def _matrix(side: Sequence[Counters], names: Sequence[str]) -> Matrix:
 
 def _per(side: Sequence[Counters], *, forms: Sequence[Form]) -> Matrix:
     """Seconds per unit of work of each trial, shape (trials, counters): what turns a rate into a cost; 1 for levels."""
-    each = np.array([found.length_s / found.work if found.work else math.nan for found in side])
+    each = np.array([trial.length_s / trial.work if trial.work else math.nan for trial in side])
     counter = np.array([form == "counter" for form in forms])
     return np.where(counter[None, :], each[:, None], 1.0)
 
 
-def _why(found: _Compared, adjusted: Sequence[float], *, analysis: Analysis, paths: Sequence[str]) -> CellWhy:
+def _why(counters: _CellCounters, adjusted: Sequence[float], *, analysis: Analysis, paths: Sequence[str]) -> CellWhy:
     changes = [
-        _change(found, index, p_adjusted=p, note=counter_notes.note(name, paths=paths))
-        for index, (name, p) in enumerate(zip(found.names, adjusted, strict=True))
+        _change(counters, index, p_adjusted=p, note=counter_notes.note(name, paths=paths))
+        for index, (name, p) in enumerate(zip(counters.names, adjusted, strict=True))
     ]
     changes.sort(key=lambda change: (not _discovered(change, margin=analysis.margin), -abs(change.standardised)))
     return CellWhy(
-        cell=found.cell,
-        baseline=found.baseline,
-        arm=found.arm,
-        n=found.n,
-        unit=found.unit,
-        tested=len(found.names),
-        constant=found.constant,
+        cell=counters.cell,
+        baseline=counters.baseline,
+        arm=counters.arm,
+        n=counters.n,
+        unit=counters.unit,
+        tested=len(counters.names),
+        constant=counters.constant,
         changes=tuple(changes[:CHANGES_KEPT]),
     )
 
@@ -188,18 +188,18 @@ def _discovered(change: CounterChange, *, margin: float) -> bool:
     return moved is None or abs(math.log(moved.ratio)) >= math.log1p(margin)
 
 
-def _change(found: _Compared, index: int, *, p_adjusted: float, note: str) -> CounterChange:
-    tests, form, at = found.tests, found.forms[index], found.columns[index]
+def _change(counters: _CellCounters, index: int, *, p_adjusted: float, note: str) -> CounterChange:
+    tests, form, at = counters.tests, counters.forms[index], counters.columns[index]
     low, high = tests.standardised_interval
     counter = form == "counter"
     return CounterChange(
-        counter=found.names[index],
+        counter=counters.names[index],
         form=form,
-        subsystem=counter_notes.subsystem(found.names[index]),
+        subsystem=counter_notes.subsystem(counters.names[index]),
         baseline=float(tests.baseline[at]),
         arm=float(tests.arm[at]),
         per_second=_moved(tests.plain, at) if counter else None,
-        per_work=_moved(tests.worked, at) if counter and found.unit else None,
+        per_work=_moved(tests.worked, at) if counter and counters.unit else None,
         level=_moved(tests.plain, at) if form == "level" else None,
         difference=float(tests.difference[at]),
         difference_low=float(tests.difference_low[at]),

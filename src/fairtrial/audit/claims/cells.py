@@ -29,27 +29,27 @@ _OF_TEST: Final[dict[str, Callable[[TTest], float]]] = {
 
 def findings(dataset: Dataset, claim: Claim, *, cell: CellClaim, floors: Floors) -> Iterator[AuditFinding]:
     """Every figure of one comparison, in order; those of a test are not checkable where it cannot be made."""
-    compared = _Compared(dataset, claim, cell)
+    pair = _LevelPair(dataset, claim, cell)
     named = place({**cell.at, "": cell.second}) if cell.second else place(cell.at)
     where = f"{named}: " if named else ""
-    missing = [dataset.missing(claim.metric, levels) for levels in compared.sides]
+    missing = [dataset.missing(claim.metric, levels) for levels in pair.sides]
     here = Passage(claim.where)
     if any(missing):
         yield here.unknown(f"{where}every figure", "", next(each for each in missing if each))
         return
-    yield from _arms(here, where, compared)
+    yield from _arms(here, where, pair)
     if cell.significant is not False:
-        here = replace(here, note=floors.note(claim, at=cell.at, levels=compared.levels, size=compared.size))
-    yield from _differences(here, where, compared)
-    test = compared.test
+        here = replace(here, note=floors.note(claim, at=cell.at, levels=pair.levels, size=pair.size))
+    yield from _differences(here, where, pair)
+    test = pair.test
     if isinstance(test, str):
         yield from (here.unknown(f"{where}{what}", printed, test) for what, printed in _untested(cell))
     else:
-        yield from _tested(here, where, compared=compared, test=test)
+        yield from _tested(here, where, pair=pair, test=test)
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _LevelPair:
     """The two levels that a cell is of."""
 
     dataset: Dataset
@@ -99,26 +99,26 @@ class _Compared:
         values = percent_of(self.test, self.means[0])
         return all(figure(text, value)[1] is None for text, value in zip(printed, values, strict=True))
 
-    def elsewhere(self) -> Iterator[_Compared]:
+    def elsewhere(self) -> Iterator[_LevelPair]:
         """The same claim at every combination of the other factors."""
         for at in self.dataset.combinations(without=self.claim.contrast):
             for second in self.dataset.levels(self.claim.contrast)[1:]:
                 yield replace(self, cell=self.cell.model_copy(update={"at": at, "second": second}))
 
 
-def _arms(here: Passage, where: str, compared: _Compared) -> Iterator[AuditFinding]:
+def _arms(here: Passage, where: str, pair: _LevelPair) -> Iterator[AuditFinding]:
     """What is printed of each arm by itself."""
-    medians = [float(np.median(each)) for each in compared.values]
-    cell = compared.cell
-    for name, printed, values in (("mean", cell.means, compared.means), ("median", cell.medians, medians)):
+    medians = [float(np.median(each)) for each in pair.values]
+    cell = pair.cell
+    for name, printed, values in (("mean", cell.means, pair.means), ("median", cell.medians, medians)):
         for text, value in zip(printed or (), values, strict=False):
             yield here.figure(f"{where}{name}", text, value)
 
 
-def _differences(here: Passage, where: str, compared: _Compared) -> Iterator[AuditFinding]:
+def _differences(here: Passage, where: str, pair: _LevelPair) -> Iterator[AuditFinding]:
     """What needs no test."""
-    cell, (first, second) = compared.cell, compared.means
-    by_trial = zip(*(each.tolist() for each in compared.values), strict=False)
+    cell, (first, second) = pair.cell, pair.means
+    by_trial = zip(*(each.tolist() for each in pair.values), strict=False)
     for number, (text, (a, b)) in enumerate(zip(cell.pairs, by_trial, strict=False), start=1):
         what = f"{where}trial {number}"
         yield here.figure(what, text, PERCENT * (b - a) / a) if a else here.unknown(what, text, "the first value is 0")
@@ -129,17 +129,17 @@ def _differences(here: Passage, where: str, compared: _Compared) -> Iterator[Aud
             value = second / first - over
             yield here.figure(f"{where}{name}", printed, PERCENT * value if over else value)
     if cell.difference and cell.test == "paired":
-        yield _paired_difference(here, f"{where}difference", compared)
+        yield _paired_difference(here, f"{where}difference", pair)
     elif cell.difference:
         yield here.figure(f"{where}difference", cell.difference, second - first)
 
 
-def _paired_difference(here: Passage, what: str, compared: _Compared) -> AuditFinding:
-    found = methods.pairs(compared.dataset, compared.claim.metric, sides=compared.sides)
-    if isinstance(found, str) or not len(found[0]):
-        why = found if isinstance(found, str) else methods.NO_PAIRED_TEST
-        return here.unknown(what, compared.cell.difference, why)
-    return here.figure(what, compared.cell.difference, float(np.mean(found[1] - found[0])))
+def _paired_difference(here: Passage, what: str, pair: _LevelPair) -> AuditFinding:
+    pairs = methods.pairs(pair.dataset, pair.claim.metric, sides=pair.sides)
+    if isinstance(pairs, str) or not len(pairs[0]):
+        why = pairs if isinstance(pairs, str) else methods.NO_PAIRED_TEST
+        return here.unknown(what, pair.cell.difference, why)
+    return here.figure(what, pair.cell.difference, float(np.mean(pairs[1] - pairs[0])))
 
 
 def _untested(cell: CellClaim) -> Iterator[tuple[str, str]]:
@@ -155,14 +155,14 @@ def _untested(cell: CellClaim) -> Iterator[tuple[str, str]]:
         yield "claim", _said(cell)
 
 
-def _tested(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[AuditFinding]:
-    cell = compared.cell
+def _tested(here: Passage, where: str, *, pair: _LevelPair, test: TTest) -> Iterator[AuditFinding]:
+    cell = pair.cell
     for text, value in zip(cell.interval or (), (test.low, test.high), strict=False):
         yield here.figure(f"{where}interval", text, value)
-    if cell.percent and not compared.means[0]:
+    if cell.percent and not pair.means[0]:
         yield here.unknown(f"{where}percent", " to ".join(cell.percent), "the first mean is 0")
     elif cell.percent:
-        yield from _percent(here, where, compared=compared, test=test)
+        yield from _percent(here, where, pair=pair, test=test)
     if cell.t:
         yield _t(here, f"{where}t", printed=cell.t, test=test)
     for name, value_of in _OF_TEST.items():
@@ -185,16 +185,16 @@ def _said(cell: CellClaim) -> str:
     return "significant" if cell.significant else "not significant"
 
 
-def _percent(here: Passage, where: str, *, compared: _Compared, test: TTest) -> Iterator[AuditFinding]:
-    printed, says = compared.cell.percent, compared.claim.says
+def _percent(here: Passage, where: str, *, pair: _LevelPair, test: TTest) -> Iterator[AuditFinding]:
+    printed, says = pair.cell.percent, pair.claim.says
     if printed is None:
         return
     text = f"[{printed[0]}, {printed[1]}] %"
-    if compared.has(printed):
+    if pair.has(printed):
         yield here.checked(f"{where}percent", text, computed=text, kind=None)
     else:
-        owner = next((each.cell.at for each in compared.elsewhere() if each.has(printed)), None)
-        low, high = percent_text(percent_of(test, compared.means[0]))
+        owner = next((each.cell.at for each in pair.elsewhere() if each.has(printed)), None)
+        low, high = percent_text(percent_of(test, pair.means[0]))
         computed = f"[{low}, {high}] %" + (f"; the printed interval is that of {place(owner)}" if owner else "")
         yield here.checked(f"{where}percent", text, computed=computed, kind="elsewhere" if owner else "nowhere")
     kind: Kind | None = None if is_significant(test) else "not significant"

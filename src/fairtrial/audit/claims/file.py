@@ -112,12 +112,12 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
     if claims.description:
         problems = Problems()
         node = _node(path.parent / claims.description, problems)
-        found: PublicationDescription | None = validate(
+        description: PublicationDescription | None = validate(
             _DESCRIPTION, _texts(node), node=node, prefix=(), problems=problems
         )
         _raise_if_any(problems)
-        if found is not None:
-            return found
+        if description is not None:
+            return description
     contrasts = list(dict.fromkeys((each.metric, each.contrast) for each in claims.claims if each.contrast))
     factors = {
         name: levels or list(dict.fromkeys(row[name] for row in rows if name in row))
@@ -151,30 +151,30 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
 def _check_columns(tables: Sequence[_Table]) -> None:
     """Every file has the columns of the first."""
     for file, rows in tables[1:]:
-        expected, found = set(tables[0][1][0] if tables[0][1] else ()), set(rows[0] if rows else ())
-        if expected != found:
+        expected, columns = set(tables[0][1][0] if tables[0][1] else ()), set(rows[0] if rows else ())
+        if expected != columns:
             message = (
-                f"columns differ from those of {tables[0][0]}: {listed(sorted(expected ^ found))} in only one file"
+                f"columns differ from those of {tables[0][0]}: {listed(sorted(expected ^ columns))} in only one file"
             )
             raise InputError([Problem(message, str(file), 1, 1)], hint="give every file in `data` the same columns")
 
 
 def _check_rows(path: Path, rows: list[dict[str, str]], description: PublicationDescription) -> None:
     """Every column is there, every metric a number."""
-    found = []
+    problems = []
     columns = list(rows[0]) if rows else []
     for name in (*description.factors, *description.metrics):
         if name not in columns:
             message = f"expected a column `{name}`, found {listed(columns)}"
-            found.append(Problem(message, str(path), 1, 1, suggestion=did_you_mean(name, columns)))
+            problems.append(Problem(message, str(path), 1, 1, suggestion=did_you_mean(name, columns)))
     for line, row in enumerate(rows, start=2):
-        found += [
+        problems += [
             Problem(f"expected a number, found `{row[name]}`", str(path), line, 1, name)
             for name in description.metrics
             if name in row and not _is_number(row[name])
         ]
-    if found:
-        raise InputError(found, hint="give the data a column for every factor and metric of the claims")
+    if problems:
+        raise InputError(problems, hint="give the data a column for every factor and metric of the claims")
 
 
 def _check_block(node: Node, tables: Sequence[_Table], description: PublicationDescription) -> None:
@@ -195,7 +195,8 @@ def _check_names(node: Node, claims: ClaimsFile, description: PublicationDescrip
     for index, claim in enumerate(claims.claims):
         item = entries.items[index] if isinstance(entries, Listing) else entries
         field = ("claims", str(index))
-        if _needs_metric(claim) and claim.metric not in description.metrics:
+        needs_metric = _needs_contrast(claim) or claim.values or claim.intervals
+        if needs_metric and claim.metric not in description.metrics:
             where = item.where("metric") if isinstance(item, Tree) else item.at
             problems.unknown("metric", claim.metric, description.metrics, at=where, field=(*field, "metric"))
         if _needs_contrast(claim) and len(_levels(description, claim.contrast)) < 2:  # noqa: PLR2004 - to compare
@@ -221,10 +222,6 @@ def _check_milder(
             problems.unknown("factor besides the contrast", factor, known, at=where, field=place)
         elif level not in levels[factor]:
             problems.unknown("level", level, levels[factor], at=where, field=place)
-
-
-def _needs_metric(claim: Claim) -> bool:
-    return bool(_needs_contrast(claim) or claim.values or claim.intervals)
 
 
 def _needs_contrast(claim: Claim) -> bool:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, FiniteFloat, model_validator
 
 from fairtrial.audit.models import Levels, Order
 from fairtrial.audit.printed import Printed, RequiredFigure, read
 from fairtrial.study.catalogue import Better
+from fairtrial.study.file_model import Names
 from fairtrial.study.tree.problems import did_you_mean, listed
 
 Bounds = tuple[RequiredFigure, RequiredFigure]  # low, high
@@ -45,8 +46,8 @@ def _best_first(levels: list[str]) -> list[str]:
 
 def percentile(statistic: str) -> float | None:
     """95 of `p95`; None of a statistic that is not a percentile."""
-    found = _PERCENTILE.fullmatch(statistic)
-    return float(found["percent"]) if found else None
+    match = _PERCENTILE.fullmatch(statistic)
+    return float(match["percent"]) if match else None
 
 
 Confidence = Annotated[str, AfterValidator(_confidence)]
@@ -58,13 +59,13 @@ def share(confidence: str) -> float:
     return float(read(confidence).value / 100)
 
 
-class _Written(BaseModel):
+class ClaimModel(BaseModel):
     """Frozen, and refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CellClaim(_Written):
+class CellClaim(ClaimModel):
     """Figures printed for one comparison.
 
     Attributes:
@@ -103,7 +104,7 @@ class CellClaim(_Written):
     pairs: list[RequiredFigure] = []
 
 
-class Arithmetic(_Written):
+class Arithmetic(ClaimModel):
     """A figure that follows from others the publication prints.
 
     Attributes:
@@ -119,7 +120,7 @@ class Arithmetic(_Written):
     model_config = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
 
 
-class ValueClaim(_Written):
+class ValueClaim(ClaimModel):
     """One arm's figure: a table cell. `at` may leave factors out: then their trials are taken together."""
 
     at: Levels = {}
@@ -127,7 +128,7 @@ class ValueClaim(_Written):
     printed: RequiredFigure
 
 
-class IntervalClaim(_Written):
+class IntervalClaim(ClaimModel):
     """One arm's interval: of a percentage of its trials' values, or a confidence interval of their mean or median.
 
     Attributes:
@@ -162,7 +163,7 @@ class IntervalClaim(_Written):
         return self
 
 
-class OrderClaim(_Written):
+class OrderClaim(ClaimModel):
     """Levels of the contrast, best first. With one level only: that one is better than every other.
 
     Attributes:
@@ -173,7 +174,7 @@ class OrderClaim(_Written):
     best_first: Annotated[list[str], AfterValidator(_best_first)]
 
 
-class Unchecked(_Written):
+class UncheckedClaim(ClaimModel):
     """A claim that no data can be held against, and why."""
 
     what: str
@@ -181,7 +182,7 @@ class Unchecked(_Written):
     because: str
 
 
-class Claim(_Written):
+class Claim(ClaimModel):
     """Figures printed in one place.
 
     Attributes:
@@ -202,7 +203,7 @@ class Claim(_Written):
     values: list[ValueClaim] = []
     intervals: list[IntervalClaim] = []
     orders: list[OrderClaim] = []
-    unchecked: list[Unchecked] = []
+    unchecked: list[UncheckedClaim] = []
     rest: Literal["not significant", ""] = ""
     pair_range: Bounds | None = None
     milder_at: Levels = {}
@@ -211,22 +212,14 @@ class Claim(_Written):
     arithmetic: list[Arithmetic] = []
 
 
-def _files(value: object) -> object:
-    """One name or several."""
-    return [value] if isinstance(value, str) else value
-
-
-Files = Annotated[list[str], BeforeValidator(_files)]
-
-
-class AuditedMetric(_Written):
+class AuditedMetric(ClaimModel):
     """A metric of a claims file that describes its own data."""
 
     unit: str = ""
     better: Better = "higher"
 
 
-class ClaimsFile(_Written):
+class ClaimsFile(ClaimModel):
     """claims.yaml: what a publication prints, and where its raw data are.
 
     Either `description` names a file as `publication.yaml`, or the keys below it describe the data. All files are
@@ -244,7 +237,7 @@ class ClaimsFile(_Written):
 
     title: str = ""
     source: str = ""
-    data: Files = []
+    data: Names = []
     description: str = ""
     r_output: str = ""
     factors: dict[str, list[str]] = {}

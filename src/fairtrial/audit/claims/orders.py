@@ -14,7 +14,7 @@ from fairtrial.analyse.inference import ranks, t_tests
 from fairtrial.analyse.inference.families import holm
 from fairtrial.audit import methods
 from fairtrial.audit.claims.models import Claim, OrderClaim
-from fairtrial.audit.comparisons import CONFIDENCE, Compared, compared_at, place
+from fairtrial.audit.comparisons import CONFIDENCE, ArmComparison, compared_at, place
 from fairtrial.audit.findings import AuditFinding, Passage
 from fairtrial.audit.models import Levels
 from fairtrial.audit.noise_floor import Floors
@@ -118,11 +118,11 @@ class _Order:
         """By blocks where the data name them; without any spread, by the exact rank test."""
         sides, metric = (self._side(first), self._side(second)), self.claim.metric
         values = self._values(first), self._values(second)
-        found = methods.tested(self.dataset, metric, sides=sides, test="paired", confidence=CONFIDENCE)
-        if isinstance(found, str):
-            found = methods.tested(self.dataset, metric, sides=sides, test="welch", confidence=CONFIDENCE)
-        if not isinstance(found, str):
-            return _Step(first, second, lead=self._sign * found.estimate, p=found.p)
+        test = methods.tested(self.dataset, metric, sides=sides, test="paired", confidence=CONFIDENCE)
+        if isinstance(test, str):
+            test = methods.tested(self.dataset, metric, sides=sides, test="welch", confidence=CONFIDENCE)
+        if not isinstance(test, str):
+            return _Step(first, second, lead=self._sign * test.estimate, p=test.p)
         exact = ranks.rank_sum(*values, confidence=CONFIDENCE)
         lead = self._sign * float(np.mean(values[1]) - np.mean(values[0]))
         return _Step(first, second, lead=lead, p=1.0 if exact is None else exact.p)
@@ -156,17 +156,17 @@ def milder(dataset: Dataset, claim: Claim) -> Iterator[AuditFinding]:
             yield _milder(dataset, claim, what=f"{place(at)} against {other}", effects=effects)
 
 
-def _effect(dataset: Dataset, claim: Claim, *, at: Levels, second: str) -> Compared | str:
+def _effect(dataset: Dataset, claim: Claim, *, at: Levels, second: str) -> ArmComparison | str:
     """On logarithms; or why there is none."""
     levels = dataset.levels(claim.contrast)[0], second
     missing = [dataset.missing(claim.metric, {**at, claim.contrast: level}) for level in levels]
-    found = compared_at(dataset, metric=claim.metric, contrast=claim.contrast, at=at, levels=levels)
-    if found is None:
+    effect = compared_at(dataset, metric=claim.metric, contrast=claim.contrast, at=at, levels=levels)
+    if effect is None:
         return next(filter(None, missing), methods.NO_TEST)
-    return found if found.all_positive else NO_RATIO
+    return effect if effect.all_positive else NO_RATIO
 
 
-def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[Compared | str]) -> AuditFinding:
+def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[ArmComparison | str]) -> AuditFinding:
     here = Passage(claim.where)
     one, other = effects
     if isinstance(one, str) or isinstance(other, str):
@@ -179,7 +179,7 @@ def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[Comp
     return here.checked(what, "milder", computed=computed, kind=None if is_milder else "order")
 
 
-def _apart(one: Compared, other: Compared) -> float:
+def _apart(one: ArmComparison, other: ArmComparison) -> float:
     """Chance that equal effects lie this far apart; degrees of freedom by Satterthwaite, as Welch's."""
     shares = [each.logs.standard_error**2 for each in (one, other)]
     df = sum(shares) ** 2 / sum(share**2 / each.logs.df for share, each in zip(shares, (one, other), strict=True))

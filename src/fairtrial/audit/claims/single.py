@@ -41,10 +41,10 @@ def values(dataset: Dataset, claim: Claim) -> Iterator[AuditFinding]:
         if missing := dataset.missing(claim.metric, each.at):
             yield place.unknown(what, each.printed, missing)
             continue
-        found = dataset.values(claim.metric, each.at)
+        data = dataset.values(claim.metric, each.at)
         if percent is not None:
-            yield from _percentiles(place, [what], printed=[each.printed], percents=[percent], found=found)
-        elif (value := _statistic(found, each.statistic)) is None:
+            yield from _percentiles(place, [what], printed=[each.printed], percents=[percent], data=data)
+        elif (value := _statistic(data, each.statistic)) is None:
             yield place.unknown(what, each.printed, ONE_VALUE)
         else:
             yield place.figure(what, each.printed, value)
@@ -59,13 +59,13 @@ def intervals(dataset: Dataset, claim: Claim) -> Iterator[AuditFinding]:
             name = "interval of trials" if each.percentiles else f"{each.confidence} % interval of the {each.of}"
             yield place.unknown(f"{name} of {claim.metric}{_at(each.at)}", " to ".join(printed), missing)
             continue
-        found = dataset.values(claim.metric, each.at)
+        data = dataset.values(claim.metric, each.at)
         if each.percentiles:
             percents = [float(read(text).value) for text in each.percentiles]
             whats = [f"p{percent:g} of {claim.metric}{_at(each.at)}" for percent in percents]
-            yield from _percentiles(place, whats, printed=printed, percents=percents, found=found)
+            yield from _percentiles(place, whats, printed=printed, percents=percents, data=data)
         else:
-            yield from _confidence(place, claim.metric, claimed=each, printed=printed, found=found)
+            yield from _confidence(place, claim.metric, claimed=each, printed=printed, data=data)
 
 
 def _at(levels: Levels) -> str:
@@ -73,11 +73,15 @@ def _at(levels: Levels) -> str:
 
 
 def _percentiles(
-    place: Passage, whats: Sequence[str], *, printed: Sequence[str], percents: Sequence[float], found: Values
+    place: Passage, whats: Sequence[str], *, printed: Sequence[str], percents: Sequence[float], data: Values
 ) -> Iterator[AuditFinding]:
     """All by one definition: by the first that all figures follow, else by the first of all."""
-    by_name = {name: np.percentile(found, percents, method=name).tolist() for name in DEFINITIONS}
-    fits = (name for name, values in by_name.items() if _all_agree(printed, values))
+    by_name = {name: np.percentile(data, percents, method=name).tolist() for name in DEFINITIONS}
+    fits = (
+        name
+        for name, computed in by_name.items()
+        if all(figure(text, value)[1] is None for text, value in zip(printed, computed, strict=True))
+    )
     chosen = next(fits, DEFINITIONS[0])
     named = "" if chosen == DEFINITIONS[0] else f" ({chosen.replace('_', ' ')})"
     for what, text, value in zip(whats, printed, by_name[chosen], strict=True):
@@ -85,16 +89,12 @@ def _percentiles(
         yield replace(each, computed=each.computed + named)
 
 
-def _all_agree(printed: Sequence[str], computed: Sequence[float]) -> bool:
-    return all(figure(text, value)[1] is None for text, value in zip(printed, computed, strict=True))
-
-
 def _confidence(
-    place: Passage, metric: str, *, claimed: IntervalClaim, printed: Sequence[str], found: Values
+    place: Passage, metric: str, *, claimed: IntervalClaim, printed: Sequence[str], data: Values
 ) -> Iterator[AuditFinding]:
     confidence = claimed.confidence or ""
     what = f"{confidence} % interval of the {claimed.of} of {metric}{_at(claimed.at)}"
-    bounds = (_of_mean if claimed.of == "mean" else _of_median)(found, confidence)
+    bounds = (_of_mean if claimed.of == "mean" else _of_median)(data, confidence)
     if isinstance(bounds, str):
         yield place.unknown(what, " to ".join(printed), bounds)
     elif claimed.plus_minus:
@@ -104,37 +104,37 @@ def _confidence(
             yield place.figure(f"{what}: {name}", text, value)
 
 
-def _of_mean(found: Values, confidence: str) -> tuple[float, float] | str:
+def _of_mean(data: Values, confidence: str) -> tuple[float, float] | str:
     """Student's. Source: `t.test(x, conf.level = …)` in R."""
-    test = t_tests.mean(found, confidence=share(confidence))
+    test = t_tests.mean(data, confidence=share(confidence))
     return NO_SPREAD if test is None else (test.low, test.high)
 
 
-def _of_median(found: Values, confidence: str) -> tuple[float, float] | str:
+def _of_median(data: Values, confidence: str) -> tuple[float, float] | str:
     """Order statistics that hold the median with at least this probability, whatever the distribution; or why none do.
 
     Source: the sign test inverted; Conover, Practical Nonparametric Statistics (1999), section 3.2.
     """
-    n, tail = len(found), (1 - share(confidence)) / 2
+    n, tail = len(data), (1 - share(confidence)) / 2
     below = int((special.bdtr(np.arange(n), n, 0.5) <= tail).sum())
     if not below:
         needed = math.ceil(-math.log2(tail))
         return TOO_FEW.format(n=n, confidence=confidence, needed=needed)
-    ordered = np.sort(found)
+    ordered = np.sort(data)
     return float(ordered[below - 1]), float(ordered[-below])
 
 
-def _statistic(found: Values, name: str) -> float | None:
+def _statistic(data: Values, name: str) -> float | None:
     if name in ("sd", "standard_error"):
-        if len(found) < t_tests.SMALLEST_N:
+        if len(data) < t_tests.SMALLEST_N:
             return None
-        spread = t_tests.spread(found)
-        return spread if name == "sd" else spread / math.sqrt(len(found))
+        spread = t_tests.spread(data)
+        return spread if name == "sd" else spread / math.sqrt(len(data))
     return {
-        "mean": lambda: float(np.mean(found)),
-        "median": lambda: float(np.median(found)),
-        "smallest": lambda: float(np.min(found)),
-        "largest": lambda: float(np.max(found)),
-        "count": lambda: float(len(found)),
-        "sum": lambda: math.fsum(found.tolist()),
+        "mean": lambda: float(np.mean(data)),
+        "median": lambda: float(np.median(data)),
+        "smallest": lambda: float(np.min(data)),
+        "largest": lambda: float(np.max(data)),
+        "count": lambda: float(len(data)),
+        "sum": lambda: math.fsum(data.tolist()),
     }[name]()

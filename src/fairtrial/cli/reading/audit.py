@@ -20,7 +20,7 @@ def audit(claims: Path, *, data: Path | None, as_json: bool) -> None:
     from fairtrial.audit import text as report
     from fairtrial.audit.claims import file as claims_file
 
-    found = publications.audit(claims_file.read(claims, data=data))
-    typer.echo(found.model_dump_json(indent=1) if as_json else "\n".join(report.text(found)))
-    if found.count("contradicted"):
+    result = publications.audit(claims_file.read(claims, data=data))
+    typer.echo(result.model_dump_json(indent=1) if as_json else "\n".join(report.text(result)))
+    if result.count("contradicted"):
         sys.exit(FINDING)

@@ -44,13 +44,13 @@ def gate(
 
     if baseline is None:
         settings = options(paths, acknowledged=acknowledged, levels=levels)
-        found = gating.by_history(examined(paths, metrics=metrics, by=by, options=settings))
+        result = gating.by_history(examined(paths, metrics=metrics, by=by, options=settings))
     else:
-        found = _against(paths, baseline, metrics=metrics, levels=levels)
-    typer.echo(found.model_dump_json(indent=1) if outputs.as_json else "\n".join(report.text(found)))
-    _write(outputs.junit, report.junit(found))
-    _write(outputs.markdown, report.markdown(found))
-    if not found.passed:
+        result = _against(paths, baseline, metrics=metrics, levels=levels)
+    typer.echo(result.model_dump_json(indent=1) if outputs.as_json else "\n".join(report.text(result)))
+    _write(outputs.junit, report.junit(result))
+    _write(outputs.markdown, report.markdown(result))
+    if not result.passed:
         sys.exit(FINDING)
 
 

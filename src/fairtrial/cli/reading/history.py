@@ -49,13 +49,13 @@ def history(
     as_json: bool,
 ) -> None:
     """Prints what the histories say."""
-    found = examined(paths, metrics=metrics, by=by, options=options(paths, acknowledged=acknowledged, levels=levels))
+    result = examined(paths, metrics=metrics, by=by, options=options(paths, acknowledged=acknowledged, levels=levels))
     if as_json:
-        typer.echo(found.model_dump_json(indent=1))
+        typer.echo(result.model_dump_json(indent=1))
         return
     from fairtrial.history import text as report
 
-    typer.echo("\n".join(report.text(found)))
+    typer.echo("\n".join(report.text(result)))
 
 
 def options(paths: Sequence[Path], *, acknowledged: Path | None, levels: DetectionLevels) -> HistoryOptions:
@@ -89,8 +89,8 @@ def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options:
     series = [*runs.series, *(each for table in tables for each in otava.read(table, metrics=metrics))]
     if not series:
         reasons = "; ".join(f"{run}: {reason}" for run, reason in runs.left_out.items())
-        wanted = f" of {', '.join(metrics)}" if metrics else ""
-        problem = Problem(message=f"found no series{wanted}: {reasons or 'no finished run'}", file=str(paths[0]))
+        which = f" of {', '.join(metrics)}" if metrics else ""
+        problem = Problem(message=f"found no series{which}: {reasons or 'no finished run'}", file=str(paths[0]))
         raise InputError([problem], hint="name finished runs, and with --metric a metric that they measure")
     return examine(series, options=options, left_out=runs.left_out)
 
@@ -104,12 +104,12 @@ def share(option: str, text: str) -> float:
     from fairtrial.study.tree.quantities import parse_share
 
     try:
-        found = parse_share(text)
+        value = parse_share(text)
     except ValueError as error:
         raise InputError([Problem(message=str(error), file=option)], hint="write a share as `1 %` or `0.01`") from error
-    if not 0 < found < 1:
+    if not 0 < value < 1:
         raise InputError(
             [Problem(message=f"expected a share between 0 and 1, found {text}", file=option)],
             hint="write `1 %` or `0.01`",
         )
-    return found
+    return value

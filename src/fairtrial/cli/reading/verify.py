@@ -13,14 +13,14 @@ FINDING = 1
 
 def verify(directory: Path) -> None:
     """Prints every mismatch; exits with 1 if there is one."""
-    found = record.read(directory)
-    mismatches = record.verify_hashes(found)
+    run = record.read(directory)
+    mismatches = record.verify_hashes(run)
     if not mismatches:  # a changed file makes every number below it differ: one cause, one message
-        mismatches = recomputation.recompute(found)
+        mismatches = recomputation.recompute(run)
     for mismatch in mismatches:
         print(mismatch)
-    files = sum(len(event.files) for event in found.events if event.event == "trial_finished")
+    files = sum(len(event.files) for event in run.events if event.event == "trial_finished")
     if mismatches:
         print(f"{len(mismatches)} mismatch{'' if len(mismatches) == 1 else 'es'} in {directory}")
         sys.exit(FINDING)
-    print(f"{directory}: {len(found.committed)} trials, {files} files unchanged, every reported number recomputed")
+    print(f"{directory}: {len(run.committed)} trials, {files} files unchanged, every reported number recomputed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
@@ -135,13 +134,9 @@ def _table(*columns: str, right: tuple[str, ...] = (), whole: tuple[str, ...] = 
 def _differences(differences: list[Difference], *, arms: list[str]) -> RenderableType:
     table = _table("path", *arms)
     for difference in differences:
-        values = (_value(difference.values[arm]) if arm in difference.values else "(not set)" for arm in arms)
-        table.add_row(Text(difference.path), *(Text(value) for value in values))
+        values = (difference.values.get(arm, "(not set)") for arm in arms)
+        table.add_row(Text(difference.path), *(Text("(none)" if value is None else str(value)) for value in values))
     return table
-
-
-def _value(value: Any) -> str:
-    return "(none)" if value is None else str(value)
 
 
 def _trials(plan: Plan) -> RenderableType:

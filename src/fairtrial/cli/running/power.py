@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -26,10 +26,8 @@ from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
 from fairtrial.run import noise
-from fairtrial.study.tree.quantities import WITH_UNITS, Share
+from fairtrial.study.tree.quantities import parse_share
 from fairtrial.words import counted, duration
-
-_SHARE: TypeAdapter[float] = TypeAdapter(Share)
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
     """
     kinds = catalogue()
     plan = planning.make(language.load(study, catalogue=kinds, size=size, overrides=overrides), catalogue=kinds)
-    wanted = None if effect is None else share(effect)
+    factor = None if effect is None else share(effect)
     known = of_run(record.read(pilot), plan) if pilot is not None else at_place(plan)
     if known is None or not known.pilots:
         where = "the place of this study" if pilot is None else str(pilot)
@@ -59,7 +57,7 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
             f"of {', '.join(plan.metrics.primary)}",
             hint=f"run `fairtrial run {study} --aa`, or name a run of the study with --from",
         )
-    Console(highlight=False).print(render(plan, known, effect=wanted))
+    Console(highlight=False).print(render(plan, known, effect=factor))
 
 
 def share(text: str) -> float:
@@ -69,28 +67,25 @@ def share(text: str) -> float:
         InputError: neither, or not above 0.
     """
     try:
-        found = _SHARE.validate_python(text, context=dict(WITH_UNITS))
-    except ValidationError as error:
-        found = 0.0
-        cause: ValidationError | None = error
-    else:
-        cause = None
-    if not 0 < found < 1:
+        value, cause = parse_share(text), None
+    except ValueError as error:
+        value, cause = 0.0, error
+    if not 0 < value < 1:
         problem = Problem(message=f"expected a share above 0 and below 100 %, found {text!r}", file="--effect")
         raise InputError([problem], hint="for example --effect 3%") from cause
-    return found
+    return value
 
 
-def of_run(found: Record, plan: Plan) -> PilotSpreads:
+def of_run(pilot_run: Record, plan: Plan) -> PilotSpreads:
     """A run's spreads of the plan's primary metrics, in the plan's cells."""
     cells = {cell.name for cell in plan.cells}
     pilots = tuple(
         pilot
-        for pilot in planned.of_run(found.plan, found.trials)
+        for pilot in planned.of_run(pilot_run.plan, pilot_run.trials)
         if pilot.cell in cells and pilot.metric in plan.metrics.primary
     )
-    kind = "A/A run" if found.plan.against_itself else "run"
-    return PilotSpreads(pilots=pilots, source=f"{kind} {found.directory.name}", block_s=_block_s(found, plan))
+    kind = "A/A run" if pilot_run.plan.against_itself else "run"
+    return PilotSpreads(pilots=pilots, source=f"{kind} {pilot_run.directory.name}", block_s=_block_s(pilot_run, plan))
 
 
 def at_place(plan: Plan) -> PilotSpreads | None:
@@ -105,12 +100,12 @@ def at_place(plan: Plan) -> PilotSpreads | None:
     return None
 
 
-def _block_s(found: Record, plan: Plan) -> float:
+def _block_s(pilot_run: Record, plan: Plan) -> float:
     """What a block of every cell took in a run, for as many trials as the plan's blocks have."""
     taken = [
         (datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)).total_seconds()
         - trial.phases_s.get("prepare", 0.0)
-        for trial in found.trials
+        for trial in pilot_run.trials
         if trial.valid
     ]
     per_block = len(plan.trials) / plan.design.blocks
@@ -168,8 +163,8 @@ def _blocks(plan: Plan, known: PilotSpreads, *, alpha: float) -> Table:
         here = " *" if blocks == plan.design.blocks else ""
         table.add_row(
             f"{blocks}{here}",
-            *(_percent(found) for found in upper),
-            ", ".join(_percent(found) for found in own),
+            *(_percent(effect) for effect in upper),
+            ", ".join(_percent(effect) for effect in own),
             duration(known.block_s * blocks),
         )
     table.caption = "* as in the study" if plan.design.blocks else None

@@ -42,14 +42,12 @@ def outcome(trial: TrialRecord) -> str:
         return f"highest rate {trial.scalars['highest_rate_per_s']:,.0f}/s"
     throughput = throughput_of(trial.resolved)
     if throughput is not None and throughput.name in trial.scalars:
-        return f"{trial.scalars[throughput.name]:,.0f} {throughput.unit}{_errors(trial.scalars.get('errors', 0))}"
+        errors = trial.scalars.get("errors")
+        failed = f", {errors:,.0f} error{'' if errors == 1 else 's'}" if errors else ""
+        return f"{trial.scalars[throughput.name]:,.0f} {throughput.unit}{failed}"
     if "elapsed_s" in trial.scalars:
         return f"{trial.scalars['elapsed_s']:.3g} s"
     return "done"
-
-
-def _errors(count: float) -> str:
-    return "" if not count else f", {count:,.0f} error{'' if count == 1 else 's'}"
 
 
 def stage(trial: PlannedTrial) -> str:
@@ -83,7 +81,7 @@ def _bound(rate_per_s: float | None) -> str:
     return "?" if rate_per_s is None else f"{rate_per_s:,.0f}/s"
 
 
-class Lines:
+class ProgressLines:
     """One line per finished trial, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
@@ -112,7 +110,7 @@ class Lines:
         self._console.print(text, markup=False, soft_wrap=True)
 
 
-class Bar:
+class ProgressBar:
     """A live bar: round, trial, what runs, its rate now, time left."""
 
     def __init__(self, bar: Progress, plan: Plan) -> None:
@@ -174,7 +172,7 @@ class Bar:
 def progress_for(console: Console, plan: Plan) -> Iterator[RunProgress]:
     """A bar on a terminal, lines elsewhere."""
     if not console.is_terminal:
-        yield Lines(console)
+        yield ProgressLines(console)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -183,4 +181,4 @@ def progress_for(console: Console, plan: Plan) -> Iterator[RunProgress]:
         TextColumn("{task.fields[left]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        yield Bar(bar, plan)
+        yield ProgressBar(bar, plan)

@@ -49,12 +49,12 @@ def resumed(
     if (study / "plan.json").exists():
         return _named(study, changed=bool(size or overrides or against_itself))
     loaded = language.load(study, catalogue=catalogue(), size=size, overrides=overrides)
-    asked = language.dump(loaded) if size or overrides else None
+    text = language.dump(loaded) if size or overrides else None
     for directory in _newest_first(output, loaded.name + (AA if against_itself else "")):
         if (
             _other_kind(directory, against_itself=against_itself)
             or _finished(directory)
-            or (asked is not None and _read(directory / MERGED) != asked)
+            or (text is not None and _read(directory / MERGED) != text)
         ):
             continue
         writer = record.resume(directory)
@@ -65,7 +65,7 @@ def resumed(
                 soft_wrap=True,
             )
         return writer
-    like = " with this --size and --set" if asked is not None else ""
+    like = " with this --size and --set" if text is not None else ""
     kind = "A/A run" if against_itself else "run"
     raise RecordError(
         f"no unfinished {kind} of {loaded.name}{like} in {output}",
@@ -101,8 +101,8 @@ def _named(directory: Path, *, changed: bool) -> Writer:
 def _newest_first(output: Path, study: str) -> list[Path]:
     """Runs of a study, and of none whose name only begins like it."""
     pattern = re.compile(rf"{re.escape(study)}-{STAMPED}")
-    found = [path for path in output.glob("*") if pattern.fullmatch(path.name) and (path / "plan.json").exists()]
-    return sorted(found, reverse=True)
+    directories = [path for path in output.glob("*") if pattern.fullmatch(path.name) and (path / "plan.json").exists()]
+    return sorted(directories, reverse=True)
 
 
 def _other_kind(directory: Path, *, against_itself: bool) -> bool:

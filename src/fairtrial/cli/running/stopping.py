@@ -23,10 +23,10 @@ def stopping_rule(plan: Plan) -> StoppingRule | None:
         from fairtrial.analyse import sequential
         from fairtrial.run import Decision
 
-        followed = sequential.follow(record.plan, record.trials)
-        assert followed is not None  # noqa: S101 - the design says so
-        decided = len(followed.stops) == len(record.plan.cells)
-        cells = followed.looks[-1] if followed.looks else ()
-        return Decision("stop" if decided else "continue", {"rule": followed.rule.kind}, cells=cells)
+        run = sequential.follow(record.plan, record.trials)
+        assert run is not None  # noqa: S101 - the design says so
+        decided = len(run.stops) == len(record.plan.cells)
+        cells = run.looks[-1] if run.looks else ()
+        return Decision("stop" if decided else "continue", {"rule": run.rule.kind}, cells=cells)
 
     return decide

@@ -114,11 +114,11 @@ def _decoded(path: Path, _version: tuple[int, int, int]) -> Mapping[str, Distrib
 def compute(directory: Path, *, by_type: bool = True) -> dict[str, float]:
     """Latency scalars over all types and, if wanted, per type; empty without a log or without observations."""
     distributions = read(directory)
-    found = scalars(merged(distributions.values()))
+    values = scalars(merged(distributions.values()))
     for kind, distribution in distributions.items():
         if by_type and kind != "all":
-            found |= scalars(distribution, prefix=f"{kind}_")
-    return found
+            values |= scalars(distribution, prefix=f"{kind}_")
+    return values
 
 
 def scalars(distribution: Distribution, *, prefix: str = "") -> dict[str, float]:
@@ -127,8 +127,8 @@ def scalars(distribution: Distribution, *, prefix: str = "") -> dict[str, float]
         return {}
     values = {name: distribution.percentile_ns(percent) for name, percent in PERCENTILES.items()}
     values |= {"max": distribution.max_ns, "mean": distribution.mean_ns}
-    found = {f"{prefix}latency_ns_{name}": value for name, value in values.items()}
-    return found | {f"{prefix}{COUNT}": float(distribution.n)}
+    named = {f"{prefix}latency_ns_{name}": value for name, value in values.items()}
+    return named | {f"{prefix}{COUNT}": float(distribution.n)}
 
 
 def _distribution(counts: Counts, shape: histogram_log.Shape) -> Distribution:

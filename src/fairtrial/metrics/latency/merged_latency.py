@@ -38,10 +38,10 @@ def write(directory: Path) -> None:
 def frame(distributions: Mapping[str, Distribution]) -> pl.DataFrame:
     """One row per type and value class, `SCHEMA`'s columns; a type without observations has a row without bounds."""
     parts = []
-    for kind, found in distributions.items():
-        columns = {"lowest_ns": found.lowest_ns, "highest_ns": found.highest_ns, "count": found.counts}
-        rows = columns if found.n else {"lowest_ns": [None], "highest_ns": [None], "count": [0]}
-        parts.append(pl.DataFrame({"type": [kind] * (len(found.counts) or 1), **rows}, schema=SCHEMA))
+    for kind, each in distributions.items():
+        columns = {"lowest_ns": each.lowest_ns, "highest_ns": each.highest_ns, "count": each.counts}
+        rows = columns if each.n else {"lowest_ns": [None], "highest_ns": [None], "count": [0]}
+        parts.append(pl.DataFrame({"type": [kind] * (len(each.counts) or 1), **rows}, schema=SCHEMA))
     return pl.concat(parts) if parts else pl.DataFrame(schema=SCHEMA)
 
 
@@ -102,8 +102,8 @@ def contradictions(directory: Path) -> list[str]:
 
 def _distribution(rows: pl.DataFrame) -> Distribution:
     """Of rows with observations."""
-    seen = rows.filter(pl.col("count") > 0)
-    lowest, highest, counts = (seen[name].to_numpy().astype(np.int64) for name in ("lowest_ns", "highest_ns", "count"))
+    used = rows.filter(pl.col("count") > 0)
+    lowest, highest, counts = (used[name].to_numpy().astype(np.int64) for name in ("lowest_ns", "highest_ns", "count"))
     return Distribution(lowest_ns=lowest, highest_ns=highest, counts=counts)
 
 
@@ -115,5 +115,5 @@ def _same(one: Distribution | None, other: Distribution | None) -> bool:
     )
 
 
-def _said(found: Distribution | None) -> str:
-    return "nothing" if found is None else f"{found.n} observations in {len(found.counts)} classes"
+def _said(distribution: Distribution | None) -> str:
+    return "nothing" if distribution is None else f"{distribution.n} observations in {len(distribution.counts)} classes"

@@ -16,8 +16,8 @@ def exceedances(metric: str, scalars: Mapping[str, float]) -> float | None:
 
     Fewer than `EXCEEDANCES_WANTED` make the percentile a statement about single observations.
     """
-    prefix, found, percentile = metric.partition("latency_ns_")
+    prefix, separator, percentile = metric.partition("latency_ns_")
     n = scalars.get(f"{prefix}{COUNT}")
-    if not found or percentile not in PERCENTILES or n is None:
+    if not separator or percentile not in PERCENTILES or n is None:
         return None
     return n * (100 - PERCENTILES[percentile]) / 100

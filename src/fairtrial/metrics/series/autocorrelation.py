@@ -14,8 +14,8 @@ STEPS_APART: Final = 2
 
 def lag1(values: Values) -> float | None:
     """Autocorrelation at lag 1, as R's `acf` gives it; None for a constant."""
-    found = correlations(values)
-    return None if found is None or len(found) < STEPS_APART else float(found[1])
+    by_lag = correlations(values)
+    return None if by_lag is None or len(by_lag) < STEPS_APART else float(by_lag[1])
 
 
 def correlations(values: Values) -> Values | None:
@@ -38,10 +38,10 @@ def effective_n(values: Values) -> float:
     Source: Geyer, *Practical Markov chain Monte Carlo*, Statistical Science 7 (1992), initial monotone sequence.
     """
     n = len(values)
-    found = correlations(values)
-    if found is None:
+    by_lag = correlations(values)
+    if by_lag is None:
         return float(n)
-    pairs = found[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
+    pairs = by_lag[: n // 2 * 2].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs <= 0)
     kept = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
     return float(np.clip(n / max(2 * kept.sum() - 1, 1.0), 1.0, n))
@@ -67,8 +67,8 @@ def residual_ar1(residuals: Values, *, parameters: int) -> float:
     square = float(residuals @ residuals)
     if square == 0:
         return 0.0
-    found = float(residuals[1:] @ residuals[:-1]) / square
-    return float(np.clip(found + parameters * (1 + 3 * max(found, 0.0)) / len(residuals), 0.0, LARGEST_AR))
+    phi = float(residuals[1:] @ residuals[:-1]) / square
+    return float(np.clip(phi + parameters * (1 + 3 * max(phi, 0.0)) / len(residuals), 0.0, LARGEST_AR))
 
 
 def inflation(ar1: float) -> float:

@@ -72,8 +72,8 @@ def proposed(values: Values) -> tuple[int, ...]:
         return ()
     import ruptures  # noqa: PLC0415 - half a second that a command's help must not wait for
 
-    found = ruptures.KernelCPD(kernel="linear", min_size=shortest).fit(whitened[:, np.newaxis])
-    changes = found.predict(pen=PENALTY * math.log(n))[:-1]
+    detector = ruptures.KernelCPD(kernel="linear", min_size=shortest).fit(whitened[:, np.newaxis])
+    changes = detector.predict(pen=PENALTY * math.log(n))[:-1]
     return tuple(int(change) + 1 for change in changes)  # whitening took the first value
 
 

@@ -70,7 +70,7 @@ def scalars(series: Throughput) -> dict[str, float]:
     if series.n < SMALLEST_N:
         return {}
     median = reference(series.per_s)
-    found = dips(series)
+    drops = dips(series)
     low = _below(DIP, series.per_s, median)
     short = np.where(low, median - series.per_s, 0.0)
     usual, mean = level(series.per_s), float(series.per_s.mean())
@@ -78,8 +78,8 @@ def scalars(series: Throughput) -> dict[str, float]:
         "zero_throughput_s": float(series.widths_s[series.per_s == 0].sum()),
         "below_80_percent_s": float(series.widths_s[low].sum()),
         "below_50_percent_s": float(series.widths_s[_below(DEEP_DIP, series.per_s, median)].sum()),
-        "longest_dip_s": max((dip.end_s - dip.start_s for dip in found), default=0.0),
-        "recovery_s": max((dip.recovered_s - dip.start_s for dip in found), default=0.0),
+        "longest_dip_s": max((dip.end_s - dip.start_s for dip in drops), default=0.0),
+        "recovery_s": max((dip.recovered_s - dip.start_s for dip in drops), default=0.0),
         "lost_transactions": float((short * series.widths_s).sum()),
         "throughput_p5_share": float(np.percentile(series.per_s, FIFTH)) / usual if usual > 0 else 0.0,
     }
@@ -130,12 +130,12 @@ def dips(series: Throughput) -> list[Dip]:
     ends = series.starts_s + series.widths_s
     low = np.concatenate([[False], _below(DIP, series.per_s, median), [False]])
     edges = np.flatnonzero(low[1:] != low[:-1])
-    found = []
+    drops = []
     for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
         back = np.flatnonzero(~_below(RECOVERED, series.per_s[after:], median[after:]))
         against = median[first:after]
         shares = np.divide(series.per_s[first:after], against, out=np.zeros_like(against), where=against > 0)
-        found.append(
+        drops.append(
             Dip(
                 start_s=float(series.starts_s[first]),
                 end_s=float(ends[after - 1]),
@@ -143,7 +143,7 @@ def dips(series: Throughput) -> list[Dip]:
                 recovered_s=float(series.starts_s[after + back[0]]) if len(back) else float(ends[-1]),
             )
         )
-    return found
+    return drops
 
 
 def _detrended_cv(values: Values) -> float:

@@ -72,34 +72,34 @@ def scalars(series: Throughput) -> dict[str, float]:
     """See `DEFINITIONS`."""
     if series.n < SMALLEST_N or float(series.per_s.mean()) == 0:
         return {}
-    found = verify(series)
+    steadiness = verify(series)
     correlation = lag1(series.per_s)
     return ({} if correlation is None else {"throughput_autocorrelation": correlation}) | {
         "throughput_effective_n": effective_n(series.per_s),
-        "throughput_drift": found.line.change,
-        "throughput_drift_p": found.line.p,
-        "throughput_levels": float(len(found.levels.starts)),
-        "settled_from_s": found.settled_from_s,
-        "drifting": float(found.verdict == "drifting"),
-        "unsteady": float(found.verdict == "unsteady"),
+        "throughput_drift": steadiness.line.change,
+        "throughput_drift_p": steadiness.line.p,
+        "throughput_levels": float(len(steadiness.levels.starts)),
+        "settled_from_s": steadiness.settled_from_s,
+        "drifting": float(steadiness.verdict == "drifting"),
+        "unsteady": float(steadiness.verdict == "unsteady"),
     }
 
 
 def verify(series: Throughput) -> WindowSteadiness:
     """Judges a window of at least `SMALLEST_N` intervals with some throughput."""
-    straight, found = line(series.per_s), segments.levels(series.per_s)
+    straight, levels = line(series.per_s), segments.levels(series.per_s)
     others = [
-        differs and abs(mean - found.means[-1]) > RELEVANT * abs(found.means[-1])
-        for differs, mean in zip(found.differs, found.means, strict=True)
+        differs and abs(mean - levels.means[-1]) > RELEVANT * abs(levels.means[-1])
+        for differs, mean in zip(levels.differs, levels.means, strict=True)
     ]
     stepped = any(others)
     sloped = straight.p < LEVEL and abs(straight.change) > RELEVANT
     begins = max((index + 1 for index, other in enumerate(others) if other), default=0)
-    settled = float(series.starts_s[found.starts[begins]] - series.starts_s[0]) if stepped else 0.0
-    if sloped and (not stepped or _line_describes_better(straight, found, n=series.n)):
-        return WindowSteadiness(verdict="drifting", line=straight, levels=found, settled_from_s=series.length_s)
+    settled = float(series.starts_s[levels.starts[begins]] - series.starts_s[0]) if stepped else 0.0
+    if sloped and (not stepped or _line_describes_better(straight, levels, n=series.n)):
+        return WindowSteadiness(verdict="drifting", line=straight, levels=levels, settled_from_s=series.length_s)
     verdict: Verdict = "unsteady" if stepped else "steady"
-    return WindowSteadiness(verdict=verdict, line=straight, levels=found, settled_from_s=settled)
+    return WindowSteadiness(verdict=verdict, line=straight, levels=levels, settled_from_s=settled)
 
 
 def line(values: Values) -> TrendLine:
@@ -120,19 +120,19 @@ def line(values: Values) -> TrendLine:
     change = rate * n / float(values.mean())
     if square <= (n * np.finfo(np.float64).eps * float(np.abs(values).max())) ** 2:
         return TrendLine(change=change, p=0.0 if abs(change) > RELEVANT else 1.0, residual_square=0.0)
-    found = float(left[1:] @ left[:-1]) / square
-    more = inflation(float(np.clip((found + 2 / n) / (1 - 4 / n), 0.0, LARGEST_AR)))
+    phi = float(left[1:] @ left[:-1]) / square
+    more = inflation(float(np.clip((phi + 2 / n) / (1 - 4 / n), 0.0, LARGEST_AR)))
     error = math.sqrt(square / (n - LINE) / spread * more)
     p = float(2 * special.stdtr(max(n / more - LINE, 1.0), -abs(rate / error)))
     return TrendLine(change=change, p=p, residual_square=square)
 
 
-def _line_describes_better(straight: TrendLine, found: Segmentation, *, n: int) -> bool:
+def _line_describes_better(straight: TrendLine, levels: Segmentation, *, n: int) -> bool:
     """By Schwarz's criterion: a level costs two parameters, its height and where it begins."""
-    parameters = 2 * len(found.starts) - 1
-    if found.residual_square == 0 or straight.residual_square == 0:
-        return straight.residual_square <= found.residual_square
-    return n * math.log(straight.residual_square / found.residual_square) < (parameters - LINE) * math.log(n)
+    parameters = 2 * len(levels.starts) - 1
+    if levels.residual_square == 0 or straight.residual_square == 0:
+        return straight.residual_square <= levels.residual_square
+    return n * math.log(straight.residual_square / levels.residual_square) < (parameters - LINE) * math.log(n)
 
 
 def _metric(name: str, label: str, unit: str, source: str, better: Better = "lower") -> MetricDefinition:  # noqa: PLR0917 - a row of the table below

@@ -91,5 +91,5 @@ def compute(directory: Path, *, window: Window, ticks_per_s: float | None) -> di
         for metric in METRICS
         if (source := observed[metric.source]) is not None
     }
-    found = {name: value for name, value in values.items() if value is not None}
-    return found | seen_shares.compute(found)
+    known = {name: value for name, value in values.items() if value is not None}
+    return known | seen_shares.compute(known)

@@ -98,8 +98,8 @@ def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -
 
 def _stored(path: Path) -> tuple[dict[str, float], dict[str, float]]:
     try:
-        found = json.loads(path.read_bytes())
-        grown, levels = ({name: float(value) for name, value in found[part].items()} for part in ("grown", "levels"))
+        document = json.loads(path.read_bytes())
+        grown, levels = ({name: float(value) for name, value in document[part].items()} for part in ("grown", "levels"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"{path} cannot be read: {error!r}", hint="restore the trial from a copy") from error
     return grown, levels
@@ -116,17 +116,17 @@ def _summed(directory: Path, *, window: Window, sources: Iterable[str]) -> tuple
 
 def _add(source: str, directory: Path, *, window: Window, grown: dict[str, float], levels: dict[str, float]) -> None:
     only = partial(_chosen, source) if source in CHOSEN_FROM else None
-    seen = observe(telemetry.read(directory, source, only=only), window)
-    if seen is None:
+    samples = observe(telemetry.read(directory, source, only=only), window)
+    if samples is None:
         return
-    present = [name for name in seen.columns if seen.has(name)]
+    present = [name for name in samples.columns if samples.has(name)]
     counted = [name for name in present if frames.counts(source, name)]
-    for name, growth in zip(counted, growths(seen, counted), strict=True):
+    for name, growth in zip(counted, growths(samples, counted), strict=True):
         grown[f"{source}:{name}"] = growth
     held = [name for name in present if not frames.counts(source, name)]
-    for name, mean in zip(held, means(seen, held), strict=True):
+    for name, mean in zip(held, means(samples, held), strict=True):
         levels[f"{source}:{name}"] = mean
-    if source == "cpu" and seen.grown(*CPU_CLASSES) is not None:  # a class that is missing would enlarge all others
+    if source == "cpu" and samples.grown(*CPU_CLASSES) is not None:  # a class that is missing would enlarge all others
         ticks = {name: grown.get(f"cpu:{name}", 0.0) for name in CPU_CLASSES}
         whole = sum(ticks.values())
         levels |= {f"cpu:{name} share": value / whole for name, value in ticks.items() if whole}
@@ -140,49 +140,49 @@ def _chosen(source: str, columns: list[str]) -> list[str]:
     return [name for name in columns if name.rpartition(".")[0] in devices]
 
 
-def growths(seen: WindowSamples, columns: Sequence[str]) -> list[float]:
+def growths(samples: WindowSamples, columns: Sequence[str]) -> list[float]:
     """What counters grew by, as `WindowSamples.grown` computes it, from the samples beside the window's edges only."""
     if not columns:
         return []
     rows: list[int] = []
-    for edge in (0.0, seen.length_s):
-        after = int(np.clip(np.searchsorted(seen.times_s, edge), 1, len(seen.times_s) - 1))
+    for edge in (0.0, samples.length_s):
+        after = int(np.clip(np.searchsorted(samples.times_s, edge), 1, len(samples.times_s) - 1))
         rows += [after - 1, after]
-    raw = seen.frame.select(columns)[rows].to_numpy().astype(np.int64)
+    raw = samples.frame.select(columns)[rows].to_numpy().astype(np.int64)
     since = (raw - raw[0]).astype(np.float64)
     ends = []
-    for index, edge in enumerate((0.0, seen.length_s)):
+    for index, edge in enumerate((0.0, samples.length_s)):
         at = slice(EDGE_ROWS * index, EDGE_ROWS * (index + 1))
-        before, after_s = seen.times_s[rows[at]]
+        before, after_s = samples.times_s[rows[at]]
         share = np.clip((edge - before) / (after_s - before), 0.0, 1.0)  # beyond the samples it stands still
         ends.append(since[at][0] + share * (since[at][1] - since[at][0]))
     grown: list[float] = np.maximum(ends[1] - ends[0], 0.0).tolist()
     return grown
 
 
-def means(seen: WindowSamples, columns: Sequence[str]) -> list[float]:
+def means(samples: WindowSamples, columns: Sequence[str]) -> list[float]:
     """Means over the window, as `WindowSamples.mean` computes them, of all columns at once."""
     if not columns:
         return []
-    values = seen.frame.select(columns).to_numpy().astype(np.float64)
-    inside = np.flatnonzero((seen.times_s > 0) & (seen.times_s < seen.length_s))
-    times = np.concatenate([[0.0], seen.times_s[inside], [seen.length_s]])
-    edges = [_at(seen, values, edge) for edge in (0.0, seen.length_s)]
+    values = samples.frame.select(columns).to_numpy().astype(np.float64)
+    inside = np.flatnonzero((samples.times_s > 0) & (samples.times_s < samples.length_s))
+    times = np.concatenate([[0.0], samples.times_s[inside], [samples.length_s]])
+    edges = [_at(samples, values, edge) for edge in (0.0, samples.length_s)]
     curve = np.vstack([edges[0], values[inside], edges[1]])
-    found: list[float] = (np.trapezoid(curve, times, axis=0) / seen.length_s).tolist()
-    return found
+    averages: list[float] = (np.trapezoid(curve, times, axis=0) / samples.length_s).tolist()
+    return averages
 
 
 def _at(
-    seen: WindowSamples, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], edge: float
+    samples: WindowSamples, values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], edge: float
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    after = int(np.clip(np.searchsorted(seen.times_s, edge), 1, len(seen.times_s) - 1))
-    before_s, after_s = seen.times_s[after - 1], seen.times_s[after]
+    after = int(np.clip(np.searchsorted(samples.times_s, edge), 1, len(samples.times_s) - 1))
+    before_s, after_s = samples.times_s[after - 1], samples.times_s[after]
     share = np.clip((edge - before_s) / (after_s - before_s), 0.0, 1.0)
-    found: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = values[after - 1] + share * (
+    value: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = values[after - 1] + share * (
         values[after] - values[after - 1]
     )
-    return found
+    return value
 
 
 def _work(trial: TrialRecord) -> tuple[float | None, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fairtrial.metrics.telemetry.window import WindowSamples
+from fairtrial.metrics.telemetry.window import NANOSECONDS_PER_SECOND, WindowSamples
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
 Value = Callable[[WindowSamples], float | None]
@@ -43,15 +43,36 @@ class Family:
 
 def count(*columns: str) -> Value:
     """What counters grew by inside the window, summed over those that are there."""
-    return lambda seen: seen.grown(*columns)
+    return lambda samples: samples.grown(*columns)
+
+
+def per_second(column: str, *, scale: float) -> Value:
+    """What a counter grew by per second of the window, in units of `scale`."""
+
+    def rate(samples: WindowSamples) -> float | None:
+        growth = samples.grown(column)
+        return None if growth is None else growth / scale / samples.length_s
+
+    return rate
+
+
+def mean(column: str) -> Value:
+    """A gauge's mean over the window."""
+    return lambda samples: samples.mean(samples.gauge(column))
+
+
+def answer_s(samples: WindowSamples) -> float | None:
+    """How long the server took to answer, mean over the window."""
+    answer_ns = samples.mean(samples.gauge("answer_ns"))
+    return None if answer_ns is None else answer_ns / NANOSECONDS_PER_SECOND
 
 
 def first(groups: Sequence[Sequence[str]]) -> Value:
     """What the first group of counters that the place has grew by: kernels split the same pages in several ways."""
 
-    def grown(seen: WindowSamples) -> float | None:
-        there = (group for group in groups if any(name in seen.frame.columns for name in group))
-        return seen.grown(*next(there, ()))
+    def grown(samples: WindowSamples) -> float | None:
+        there = (group for group in groups if any(name in samples.frame.columns for name in group))
+        return samples.grown(*next(there, ()))
 
     return grown
 

@@ -8,13 +8,14 @@ column a kernel lacks is None there, never zero.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from fairtrial.metrics.telemetry import governor as governor_metrics
 from fairtrial.metrics.telemetry import server as server_metrics
-from fairtrial.metrics.telemetry.definition import Family, Value, count, either, first
+from fairtrial.metrics.telemetry.definition import Family, Value, count, either, first, mean, per_second
 from fairtrial.metrics.telemetry.window import WindowSamples
 
 SECTOR_BYTES: Final = 512  # /proc/diskstats, whatever the device's own sector (Documentation/admin-guide/iostats.rst)
@@ -43,58 +44,49 @@ def whole_devices(columns: list[str]) -> list[str]:
 
 
 def _cpu_share(*classes: str) -> Value:
-    def share(seen: WindowSamples) -> float | None:
-        part, whole = seen.grown(*classes), seen.grown(*CPU_CLASSES)
+    def share(samples: WindowSamples) -> float | None:
+        part, whole = samples.grown(*classes), samples.grown(*CPU_CLASSES)
         return part / whole if part is not None and whole else None
 
     return share
 
 
-def _stall(column: str) -> Value:
-    def share(seen: WindowSamples) -> float | None:
-        stalled_us = seen.grown(column)
-        return None if stalled_us is None else stalled_us / MICROSECONDS_PER_SECOND / seen.length_s
-
-    return share
+_stall = partial(per_second, scale=MICROSECONDS_PER_SECOND)
 
 
 def _disk_bytes(field: str) -> Value:
-    def moved(seen: WindowSamples) -> float | None:
-        sectors = seen.grown(*(f"{device}.{field}" for device in whole_devices(seen.columns)))
+    def moved(samples: WindowSamples) -> float | None:
+        sectors = samples.grown(*(f"{device}.{field}" for device in whole_devices(samples.columns)))
         return None if sectors is None else sectors * SECTOR_BYTES
 
     return moved
 
 
-def _server_cpu_s(seen: WindowSamples) -> float | None:
-    ticks = seen.grown("user_ticks", "system_ticks")
-    return None if ticks is None or seen.ticks_per_s is None else ticks / seen.ticks_per_s
+def _server_cpu_s(samples: WindowSamples) -> float | None:
+    ticks = samples.grown("user_ticks", "system_ticks")
+    return None if ticks is None or samples.ticks_per_s is None else ticks / samples.ticks_per_s
 
 
-def _resident(seen: WindowSamples) -> float | None:
-    return seen.mean(seen.gauge("resident_bytes"))
-
-
-def _page_cache(seen: WindowSamples) -> float | None:
-    cached, buffers, shared = (seen.gauge(name) for name in ("Cached", "Buffers", "Shmem"))
+def _page_cache(samples: WindowSamples) -> float | None:
+    cached, buffers, shared = (samples.gauge(name) for name in ("Cached", "Buffers", "Shmem"))
     if cached is None or buffers is None or shared is None:
         return None
-    return seen.mean(cached + buffers - shared)
+    return samples.mean(cached + buffers - shared)
 
 
-def _swapped_out(seen: WindowSamples) -> float | None:
-    total, free, cached = (seen.gauge(name) for name in ("SwapTotal", "SwapFree", "SwapCached"))
-    anonymous, shared = seen.gauge("AnonPages"), seen.gauge("Shmem")
+def _swapped_out(samples: WindowSamples) -> float | None:
+    total, free, cached = (samples.gauge(name) for name in ("SwapTotal", "SwapFree", "SwapCached"))
+    anonymous, shared = samples.gauge("AnonPages"), samples.gauge("Shmem")
     if total is None or free is None or cached is None or anonymous is None or shared is None:
         return None
     out = np.maximum(total - free - cached, 0.0)  # the kernel sums them one after the other, while pages move
     held = out + anonymous + shared
-    return seen.mean(np.divide(out, held, out=np.zeros_like(out), where=held > 0))
+    return samples.mean(np.divide(out, held, out=np.zeros_like(out), where=held > 0))
 
 
-def _inactive_file(seen: WindowSamples) -> float | None:
-    inactive, total = seen.gauge("Inactive(file)"), seen.gauge("MemTotal")
-    return None if inactive is None or total is None else seen.mean(inactive / total)
+def _inactive_file(samples: WindowSamples) -> float | None:
+    inactive, total = samples.gauge("Inactive(file)"), samples.gauge("MemTotal")
+    return None if inactive is None or total is None else samples.mean(inactive / total)
 
 
 _TIME = Family("cpu", "share of all processors", "wall_clock")
@@ -123,7 +115,10 @@ _PLACE: Final = (
     _SWITCHES.metric("context_switches", count("context_switches"), of="context_switches", label="context switches"),
     _SERVER_TIME.metric("server_cpu_s", _server_cpu_s, of="user_ticks + system_ticks", label="server's CPU time"),
     _SERVER_BYTES.metric(
-        "server_resident_bytes_mean", _resident, of="resident_bytes, mean over the window", label="server's memory"
+        "server_resident_bytes_mean",
+        mean("resident_bytes"),
+        of="resident_bytes, mean over the window",
+        label="server's memory",
     ),
     _SERVER_BYTES.metric("server_read_bytes", count("read_bytes"), of="read_bytes (from storage)", label="server read"),
     _SERVER_BYTES.metric(

@@ -8,40 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairtrial.metrics.telemetry.definition import Family, Value, count
-from fairtrial.metrics.telemetry.window import WindowSamples
+from fairtrial.metrics.telemetry.definition import Family, answer_s, count, mean, per_second
+from fairtrial.metrics.telemetry.window import NANOSECONDS_PER_SECOND, WindowSamples
 
 SOURCE: Final = "governor"
-NANOSECONDS_PER_SECOND: Final = 1e9
 NANOSECONDS_PER_MILLISECOND: Final = 1e6
 MOST_THREADS: Final = 32  # innodb_purge_threads
 
 
-def _share(column: str) -> Value:
-    def share(seen: WindowSamples) -> float | None:
-        passed_ns = seen.grown(column)
-        return None if passed_ns is None else passed_ns / NANOSECONDS_PER_SECOND / seen.length_s
-
-    return share
-
-
-def _period_s(seen: WindowSamples) -> float | None:
-    looks = seen.grown("looks")
-    return seen.length_s / looks if looks else None
-
-
-def _cpu_ms_per_s(seen: WindowSamples) -> float | None:
-    cpu_ns = seen.grown("cpu_ns")
-    return None if cpu_ns is None else cpu_ns / NANOSECONDS_PER_MILLISECOND / seen.length_s
-
-
-def _answer_s(seen: WindowSamples) -> float | None:
-    answer_ns = seen.mean(seen.gauge("answer_ns"))
-    return None if answer_ns is None else answer_ns / NANOSECONDS_PER_SECOND
-
-
-def _threads(seen: WindowSamples) -> float | None:
-    return seen.mean(seen.gauge("threads"))
+def _period_s(samples: WindowSamples) -> float | None:
+    looks = samples.grown("looks")
+    return samples.length_s / looks if looks else None
 
 
 _SHARE = Family(SOURCE, "share", "count")
@@ -66,33 +43,33 @@ METRICS: Final = (
     _TIME.metric("governor_period_s", _period_s, of="looks: the loop's period as achieved", label="governor's period"),
     _TIME.metric(
         "governor_answer_s_mean",
-        _answer_s,
+        answer_s,
         of="answer_ns / 10⁹, mean over the window: what a look takes the server",
         label="server's answer to the governor",
     ),
     Family(SOURCE, "ms/s", "wall_clock").metric(
         "governor_cpu_ms_per_s",
-        _cpu_ms_per_s,
+        per_second("cpu_ns", scale=NANOSECONDS_PER_MILLISECOND),
         of="cpu_ns: the loop's own processor time, per second",
         label="governor's processor time",
     ),
     Family(SOURCE, "threads", "count").metric(
         "governor_threads_mean",
-        _threads,
+        mean("threads"),
         of="threads, mean over the window",
         label="purge threads asked for",
         better="higher",
     ),
     _SHARE.metric(
         "governor_held_share",
-        _share("held_ns"),
+        per_second("held_ns", scale=NANOSECONDS_PER_SECOND),
         of="held_ns: time for which purge was held on the lowest rung",
         label="purge held",
     ),
     *(
         _SHARE.metric(
             f"governor_threads_{threads}_share",
-            _share(f"at_{threads}_ns"),
+            per_second(f"at_{threads}_ns", scale=NANOSECONDS_PER_SECOND),
             of=f"at_{threads}_ns: time for which {threads} threads, or that share of the batch, were asked for",
             label=f"time with {threads} purge thread{'s' if threads > 1 else ''}",
         )

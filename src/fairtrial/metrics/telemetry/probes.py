@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairtrial.errors import RecordError
 from fairtrial.study.probes import ProbeKind
+from fairtrial.words import cut
 
 DIRECTORY: Final = "diagnostics"  # of a trial; `probes` belongs to searches for a rate
 RUNS: Final = "probes.json"  # when each probe ran, and how it ended
@@ -120,20 +121,20 @@ def read(directory: Path) -> list[ProbeFinding]:
 
 
 def _finding(directory: Path, run: ProbeRun) -> ProbeFinding:
-    found = ProbeFinding(number=run.number, kind=run.kind, label=run.label, failure=run.failure, seconds=run.seconds)
+    finding = ProbeFinding(number=run.number, kind=run.kind, label=run.label, failure=run.failure, seconds=run.seconds)
     if run.failure:
-        return found  # what a broken probe left is kept, but says nothing
+        return finding  # what a broken probe left is kept, but says nothing
     match run.kind:
         case "perf_stat":
-            return found.model_copy(update={"counters": counters(_text(directory / f"{run.stem}.tsv"))})
+            return finding.model_copy(update={"counters": counters(_text(directory / f"{run.stem}.tsv"))})
         case "perf_record":
             samples, symbols = profile(_text(directory / f"{run.stem}.tsv"))
-            return found.model_copy(update={"samples": samples, "symbols": symbols})
+            return finding.model_copy(update={"samples": samples, "symbols": symbols})
         case "file":
             before, after = (_text(directory / f"{run.stem}.{when}.txt") for when in ("before", "after"))
-            return found.model_copy(update=_kept(list(changed(before, after))) | {"seconds": None})
+            return finding.model_copy(update=_kept(list(changed(before, after))) | {"seconds": None})
         case _:
-            return found.model_copy(update=_kept(_text(directory / f"{run.stem}.txt").splitlines()))
+            return finding.model_copy(update=_kept(_text(directory / f"{run.stem}.txt").splitlines()))
 
 
 def _text(path: Path) -> str:
@@ -149,12 +150,8 @@ def _kept(lines: list[str]) -> dict[str, object]:
         lines = lines[1:]
     while lines and not lines[-1].strip():
         lines = lines[:-1]
-    shown = tuple(_short(line.rstrip()) for line in lines[:LINES_KEPT])
+    shown = tuple(cut(line.rstrip(), LONGEST_LINE) for line in lines[:LINES_KEPT])
     return {"lines": shown, "lines_left_out": len(lines) - len(shown)}
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
 
 
 def _rows(text: str, columns: int) -> Iterator[list[str]]:
@@ -171,13 +168,13 @@ def counters(text: str) -> dict[str, float | None]:
     Raises:
         RecordError: a count is no number.
     """
-    found: dict[str, float | None] = {}
+    counts: dict[str, float | None] = {}
     for fields in _rows(text, _COUNTER_COLUMNS):
         try:
-            found[fields[_EVENT]] = None if fields[_COUNT] in _NOT_COUNTED else float(fields[_COUNT])
+            counts[fields[_EVENT]] = None if fields[_COUNT] in _NOT_COUNTED else float(fields[_COUNT])
         except ValueError as error:
             raise RecordError(f"perf stat: {fields[_COUNT]!r} is no count", hint=_HINT) from error
-    return found
+    return counts
 
 
 def profile(text: str) -> tuple[int, tuple[Symbol, ...]]:
@@ -189,7 +186,7 @@ def profile(text: str) -> tuple[int, tuple[Symbol, ...]]:
     counted: Counter[tuple[str, str]] = Counter()
     for samples, _program, origin, symbol in (fields[:_PROFILE_COLUMNS] for fields in _rows(text, _PROFILE_COLUMNS)):
         try:
-            counted[_short(symbol), origin] += int(samples)
+            counted[cut(symbol, LONGEST_LINE), origin] += int(samples)
         except ValueError as error:
             raise RecordError(f"perf report: {samples!r} is no number of samples", hint=_HINT) from error
     total = counted.total()

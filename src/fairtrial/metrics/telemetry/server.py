@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from fairtrial.metrics.telemetry.definition import Family, Value, count
+from fairtrial.metrics.telemetry.definition import Family, answer_s, count, mean
 from fairtrial.metrics.telemetry.window import Series, WindowSamples
 
 SOURCE: Final = "server"
@@ -21,33 +21,21 @@ ENDED: Final = ("com_commit", "com_rollback", "transactions_committed", "transac
 CHECKPOINT_SHARE: Final = "checkpoint_age_bytes / checkpoint_age_max_bytes"
 
 
-def _mean(column: str) -> Value:
-    return lambda seen: seen.mean(seen.gauge(column))
-
-
-def _largest(column: str) -> Value:
-    return lambda seen: seen.largest(seen.gauge(column))
-
-
-def _at_end(column: str) -> Value:
-    return lambda seen: seen.at_end(seen.gauge(column))
-
-
-def _checkpoint_age(seen: WindowSamples) -> Series | None:
+def _checkpoint_age(samples: WindowSamples) -> Series | None:
     """The server's own figure, or the distance between its log's two positions."""
-    age = seen.gauge("checkpoint_age_bytes")
+    age = samples.gauge("checkpoint_age_bytes")
     if age is not None:
         return age
-    end, checkpoint = seen.gauge("lsn_current"), seen.gauge("lsn_checkpoint")
+    end, checkpoint = samples.gauge("lsn_current"), samples.gauge("lsn_checkpoint")
     return None if end is None or checkpoint is None else end - checkpoint
 
 
-def _checkpoint_share(seen: WindowSamples) -> Series | None:
-    age, most = _checkpoint_age(seen), seen.gauge("checkpoint_age_max_bytes")
+def _checkpoint_share(samples: WindowSamples) -> Series | None:
+    age, most = _checkpoint_age(samples), samples.gauge("checkpoint_age_max_bytes")
     return None if age is None or most is None or not most.all() else age / most
 
 
-def _checkpoint_full_share(seen: WindowSamples) -> float | None:
+def _checkpoint_full_share(samples: WindowSamples) -> float | None:
     """Share of time at the largest age: from there InnoDB flushes furiously, and who writes waits for it.
 
     MariaDB from 10.5 on: a commit that leaves a greater age than `max_checkpoint_age` asks for all to be flushed now
@@ -55,33 +43,28 @@ def _checkpoint_full_share(seen: WindowSamples) -> float | None:
     MySQL says as the largest age is its own mark for the same, `log_max_modified_age_sync`. In servers before, the mark
     is 15/16 of `max_checkpoint_age`: where they say the latter (MariaDB 10.1), this is a lower bound.
     """
-    share = _checkpoint_share(seen)
-    return None if share is None else seen.mean((share >= 1).astype(np.float64))
+    share = _checkpoint_share(samples)
+    return None if share is None else samples.mean((share >= 1).astype(np.float64))
 
 
-def _dirty_share(seen: WindowSamples) -> float | None:
-    dirty, total = seen.gauge("buffer_pool_pages_dirty"), seen.gauge("buffer_pool_pages_total")
-    return None if dirty is None or total is None or not total.all() else seen.mean(dirty / total)
+def _dirty_share(samples: WindowSamples) -> float | None:
+    dirty, total = samples.gauge("buffer_pool_pages_dirty"), samples.gauge("buffer_pool_pages_total")
+    return None if dirty is None or total is None or not total.all() else samples.mean(dirty / total)
 
 
-def _miss_share(seen: WindowSamples) -> float | None:
-    missed, asked = seen.grown("buffer_pool_reads"), seen.grown("buffer_pool_read_requests")
-    return missed / asked if missed is not None and asked else None
+def _miss_share(samples: WindowSamples) -> float | None:
+    missed, requests = samples.grown("buffer_pool_reads"), samples.grown("buffer_pool_read_requests")
+    return missed / requests if missed is not None and requests else None
 
 
-def _ended_per_minute(seen: WindowSamples) -> float | None:
-    ended = seen.grown(*ENDED)
-    return None if ended is None else ended / seen.length_s * SECONDS_PER_MINUTE
+def _ended_per_minute(samples: WindowSamples) -> float | None:
+    ended = samples.grown(*ENDED)
+    return None if ended is None else ended / samples.length_s * SECONDS_PER_MINUTE
 
 
-def _row_lock_time_s(seen: WindowSamples) -> float | None:
-    waited_ms = seen.grown("row_lock_time_ms")
+def _row_lock_time_s(samples: WindowSamples) -> float | None:
+    waited_ms = samples.grown("row_lock_time_ms")
     return None if waited_ms is None else waited_ms / MILLISECONDS_PER_SECOND
-
-
-def _answer_s(seen: WindowSamples) -> float | None:
-    answer_ns = seen.mean(seen.gauge("answer_ns"))
-    return None if answer_ns is None else answer_ns / 1e9
 
 
 _UNDO = Family(SOURCE, "undo logs", "count")
@@ -95,31 +78,31 @@ _TIME = Family(SOURCE, "s", "wall_clock")
 METRICS: Final = (
     _UNDO.metric(
         "history_list_length_max",
-        _largest("history_list_length"),
+        lambda samples: samples.largest(samples.gauge("history_list_length")),
         of="history_list_length, largest in the window",
         label="longest history list",
     ),
     _UNDO.metric(
         "history_list_length_mean",
-        _mean("history_list_length"),
+        mean("history_list_length"),
         of="history_list_length, mean over the window",
         label="history list",
     ),
     _UNDO.metric(
         "history_list_length_end",
-        _at_end("history_list_length"),
+        lambda samples: samples.at_end(samples.gauge("history_list_length")),
         of="history_list_length at the end of the window: what purge still has to do",
         label="purge lag at the end",
     ),
     _SHARE.metric(
         "checkpoint_age_share_max",
-        lambda seen: seen.largest(_checkpoint_share(seen)),
+        lambda samples: samples.largest(_checkpoint_share(samples)),
         of=f"{CHECKPOINT_SHARE}, largest in the window",
         label="largest checkpoint age",
     ),
     _SHARE.metric(
         "checkpoint_age_share_mean",
-        lambda seen: seen.mean(_checkpoint_share(seen)),
+        lambda samples: samples.mean(_checkpoint_share(samples)),
         of=f"{CHECKPOINT_SHARE}, mean over the window",
         label="checkpoint age",
     ),
@@ -131,7 +114,7 @@ METRICS: Final = (
     ),
     _BYTES.metric(
         "checkpoint_age_bytes_max",
-        lambda seen: seen.largest(_checkpoint_age(seen)),
+        lambda samples: samples.largest(_checkpoint_age(samples)),
         of="checkpoint_age_bytes, else lsn_current − lsn_checkpoint; largest in the window",
         label="largest checkpoint age",
     ),
@@ -198,7 +181,7 @@ METRICS: Final = (
     ),
     Family(SOURCE, "threads", "count").metric(
         "threads_running_mean",
-        _mean("threads_running"),
+        mean("threads_running"),
         of="threads_running, mean over the window; the sampler's connection is one of them",
         label="server's running threads",
     ),
@@ -216,7 +199,7 @@ METRICS: Final = (
     ),
     _TIME.metric(
         "server_answer_s_mean",
-        _answer_s,
+        answer_s,
         of="answer_ns / 10⁹, mean over the window",
         label="server's answer to a sample",
     ),

@@ -11,13 +11,13 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairtrial.errors import RecordError
+from fairtrial.metrics.telemetry.window import NANOSECONDS_PER_SECOND
 from fairtrial.study.catalogue import MetricDefinition
 
 FILE: Final = "shutdown.json"
 TIME: Final = "slow_shutdown_s"
 GAP: Final = "slow_shutdown_gap_s"
 CENSORED: Final = "slow_shutdown_censored"
-NANOSECONDS_PER_SECOND: Final = 1e9
 
 
 class Shutdown(BaseModel):

@@ -64,11 +64,12 @@ class Vm(BootedPlace[VmParameters]):
     @property
     def need(self) -> str:
         """The guest's memory and processors, and what runs them."""
-        asked = self.parameters
-        kvm = ", KVM" if asked.accelerator == "kvm" else ""
+        parameters = self.parameters
+        kvm = ", KVM" if parameters.accelerator == "kvm" else ""
         return (
-            f"a guest for every trial with {asked.kernel}: {size(asked.memory + (asked.pmem or 0))} of memory, "
-            f"{counted(asked.cpus, 'processor')}, QEMU{kvm}"
+            f"a guest for every trial with {parameters.kernel}: "
+            f"{size(parameters.memory + (parameters.pmem or 0))} of memory, "
+            f"{counted(parameters.cpus, 'processor')}, QEMU{kvm}"
         )
 
     def carrier(self) -> Local:
@@ -77,12 +78,12 @@ class Vm(BootedPlace[VmParameters]):
 
     def requirements(self) -> Requirements:
         """QEMU, what fills its disk, memory, and what downloads and unpacks its kernel if that is a package."""
-        asked = self.parameters
-        has_kernel = Path(asked.kernel).expanduser().exists()
+        parameters = self.parameters
+        has_kernel = Path(parameters.kernel).expanduser().exists()
         return Requirements(
             programs=(*BOOTING, *(() if has_kernel else DOWNLOADING)),
-            memory_bytes=asked.memory + (asked.pmem or 0) + BESIDE_GUEST_BYTES,
-            virtualisation=VIRTUALISATION[asked.asked_accelerator],
+            memory_bytes=parameters.memory + (parameters.pmem or 0) + BESIDE_GUEST_BYTES,
+            virtualisation=VIRTUALISATION[parameters.accelerator_choice],
         )
 
     def boot(self, *, holder: str, lock: bool, disk: Disk) -> Guest:
@@ -102,7 +103,7 @@ class Vm(BootedPlace[VmParameters]):
         try:
             state = Path(host.hello.state_directory) / self.name
             kernel = kernels.find(parameters.kernel, cache=state / "kernels")
-            accelerator = accelerators.choose(parameters.asked_accelerator, kernel, state=state)
+            accelerator = accelerators.choose(parameters.accelerator_choice, kernel, state=state)
             running = state / "running"
             if lock:
                 shutil.rmtree(running, ignore_errors=True)  # of guests whose control plane was killed
@@ -143,9 +144,9 @@ class Vm(BootedPlace[VmParameters]):
         return Path(host.state_directory) / self.name
 
 
-def _disk(state: Path, parameters: VmParameters, asked: Disk) -> Path:
-    if asked.key is not None and not asked.keep:
-        prepared = images.path(state, key=asked.key, size=parameters.disk)
+def _disk(state: Path, parameters: VmParameters, disk: Disk) -> Path:
+    if disk.key is not None and not disk.keep:
+        prepared = images.path(state, key=disk.key, size=parameters.disk)
         if prepared.exists():
             return prepared
     return state / f"disk-{parameters.disk}"

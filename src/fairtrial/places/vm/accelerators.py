@@ -22,7 +22,7 @@ KNOWN = "kvm.json"
 PANIC = b"Kernel panic"
 
 
-def choose(asked: str, kernel: Kernel, *, state: Path) -> str:
+def choose(accelerator: str, kernel: Kernel, *, state: Path) -> str:
     """`kvm` or `tcg`; what a probe found is kept until this machine boots again.
 
     Raises:
@@ -30,11 +30,11 @@ def choose(asked: str, kernel: Kernel, *, state: Path) -> str:
     """
     if shutil.which(QEMU) is None:
         raise PlaceError(f"no {QEMU} on this machine", hint="install qemu-system-x86")
-    if asked == "tcg":
+    if accelerator == "tcg":
         return "tcg"
     if _works(kernel, state):
         return "kvm"
-    if asked == "kvm":
+    if accelerator == "kvm":
         raise PlaceError(
             "KVM does not boot a kernel here", hint="use `accelerator: tcg`, and counts instead of times as metrics"
         )
@@ -57,16 +57,16 @@ def _works(kernel: Kernel, state: Path) -> bool:
         return False
     known, boot = state / KNOWN, BOOT_ID.read_text(encoding="ascii").strip()
     try:
-        found = json.loads(known.read_text(encoding="ascii"))
+        results = json.loads(known.read_text(encoding="ascii"))
     except (FileNotFoundError, ValueError):
-        found = {}
-    if found.get("boot") != boot:
-        found = {"boot": boot, "kernels": {}}
-    if kernel.sha256 not in found["kernels"]:
-        found["kernels"][kernel.sha256] = _probe(kernel)
+        results = {}
+    if results.get("boot") != boot:
+        results = {"boot": boot, "kernels": {}}
+    if kernel.sha256 not in results["kernels"]:
+        results["kernels"][kernel.sha256] = _probe(kernel)
         state.mkdir(parents=True, exist_ok=True)
-        known.write_text(json.dumps(found), encoding="ascii")
-    return bool(found["kernels"][kernel.sha256])
+        known.write_text(json.dumps(results), encoding="ascii")
+    return bool(results["kernels"][kernel.sha256])
 
 
 def _probe(kernel: Kernel) -> bool:

@@ -36,10 +36,10 @@ LINES_SAID = 12  # of the console, when a guest has failed
 STATE = "/var/lib/fairtrial"  # in the guest
 DATA, SWAP_DEVICE = "/dev/vda", "/dev/vdb"
 FILE_SYSTEM = "xfs"
-WANTED = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_blk", "virtio_rng")
-WANTED_BY_DISK = ("crc32c_generic", FILE_SYSTEM)  # checksums are no dependency that a module names
+MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_blk", "virtio_rng")
+MODULES_OF_DISK = ("crc32c_generic", FILE_SYSTEM)  # checksums are no dependency that a module names
 BESIDES = ("ext4", "dm_mod", "dm_delay", "dm_flakey", "null_blk", "zram", "loop")
-WANTED_BY_PMEM = ("nd_e820", "nd_pmem", "dax_pmem")
+MODULES_OF_PMEM = ("nd_e820", "nd_pmem", "dax_pmem")
 
 
 class CarrierFacts(BaseModel):
@@ -186,7 +186,7 @@ class Guest:
 
 def _furnish(machine: Machine) -> None:
     """The guest's files: what it boots from, its disk if there is none yet, its swap."""
-    found = modules.available(machine.kernel.modules)
+    available = modules.available(machine.kernel.modules)
     boot = Boot(
         modules=[],
         root=machines.SHARE,
@@ -195,11 +195,11 @@ def _furnish(machine: Machine) -> None:
         state_directory=STATE,
         host="guest",
     )
-    wanted = modules.in_order([*WANTED, *WANTED_BY_DISK, *_by_pmem(machine.parameters), *BESIDES], found)
+    contents = modules.in_order([*MODULES, *MODULES_OF_DISK, *_by_pmem(machine.parameters), *BESIDES], available)
     kernel, words = machine.kernel, machine.parameters.boot_parameters
     if machine.accelerator == "tcg" and modules.may_be_unsigned(kernel.image, kernel.release, words):
-        wanted = {name: modules.unsigned(module) for name, module in wanted.items()}
-    write(machine.directory / INITIAL, agent=find_agent(), modules=wanted, boot=boot)
+        contents = {name: modules.unsigned(module) for name, module in contents.items()}
+    write(machine.directory / INITIAL, agent=find_agent(), modules=contents, boot=boot)
     if not machine.disk.exists():
         _format(machine.disk, machine.parameters.disk)
     if not machine.keep:
@@ -211,8 +211,8 @@ def _furnish(machine: Machine) -> None:
 
 
 def _by_pmem(parameters: VmParameters) -> tuple[str, ...]:
-    asked = parameters.pmem is not None or any(word.startswith("memmap=") for word in parameters.boot_parameters)
-    return WANTED_BY_PMEM if asked else ()
+    has_pmem = parameters.pmem is not None or any(word.startswith("memmap=") for word in parameters.boot_parameters)
+    return MODULES_OF_PMEM if has_pmem else ()
 
 
 def _format(disk: Path, size: int) -> None:

@@ -79,16 +79,16 @@ def _content(directory: Path) -> Iterator[str]:
         ValueError: something there cannot be listed.
     """
     for entry in sorted(directory.iterdir()):
-        found = entry.lstat()
-        special = stat.S_IMODE(found.st_mode) & ~PERMISSIONS
-        owned = f"{stat.S_IMODE(found.st_mode):03o} {found.st_uid} {found.st_gid}"
+        status = entry.lstat()
+        special = stat.S_IMODE(status.st_mode) & ~PERMISSIONS
+        owned = f"{stat.S_IMODE(status.st_mode):03o} {status.st_uid} {status.st_gid}"
         if len(str(entry).split()) != 1 or special:
             raise ValueError(entry)
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             yield f"{entry.name} d--{owned}"
             yield from _content(entry)
             yield END
-        elif stat.S_ISREG(found.st_mode) and found.st_size <= MOST_FILE_BYTES:
+        elif stat.S_ISREG(status.st_mode) and status.st_size <= MOST_FILE_BYTES:
             yield f"{entry.name} ---{owned} {entry}"
         else:
             raise ValueError(entry)

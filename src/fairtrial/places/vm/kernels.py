@@ -111,11 +111,11 @@ def _built(directory: Path) -> Kernel:
 
 def _from_package(name: str, cache: Path) -> Kernel:
     short = SHORT_NAME.fullmatch(name)
-    wanted = re.compile(PACKAGE.format(version=re.escape(short["version"])) if short else re.escape(name))
-    unpacked = [found for found in _cached(cache) if wanted.fullmatch(found.name.split("_")[0])]
+    pattern = re.compile(PACKAGE.format(version=re.escape(short["version"])) if short else re.escape(name))
+    unpacked = [path for path in _cached(cache) if pattern.fullmatch(path.name.split("_")[0])]
     if unpacked:
         return _in_package(max(unpacked, key=_by_version))
-    offered = [package for package in debian.offered("linux-image-") if wanted.fullmatch(package)]
+    offered = [package for package in debian.offered("linux-image-") if pattern.fullmatch(package)]
     if not offered:
         raise PlaceError(
             f"apt offers no kernel {name}",
@@ -140,8 +140,7 @@ def _in_package(directory: Path) -> Kernel:
     images = sorted((directory / "boot").glob("vmlinuz-*"))
     if not images:
         raise PlaceError(f"package {directory.name} holds no kernel image", hint="name a linux-image package")
-    release = release_of(images[0])
-    return _kernel(images[0], directory / "lib/modules" / release, source=directory.name)
+    return _kernel(images[0], directory / "lib/modules" / release_of(images[0]), source=directory.name)
 
 
 def _kernel(image: Path, modules: Path, *, source: str) -> Kernel:

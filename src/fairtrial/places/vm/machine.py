@@ -60,7 +60,7 @@ def command_line(machine: Machine) -> list[str]:
     # An idle guest whose clock counts instructions jumps to its next timer: minutes of silence pass there in no time.
     limits = machine.limits if parameters.icount is None else replace(machine.limits, silence_s=PATIENT_S)
     # What the kernel does not know becomes the first process's environment.
-    told = [f"{name}={value}" for name, value in limits.environment().items()]
+    variables = [f"{name}={value}" for name, value in limits.environment().items()]
     return [
         "console=ttyS0",
         "loglevel=4",
@@ -69,7 +69,7 @@ def command_line(machine: Machine) -> list[str]:
         "rdinit=/fairtrial/agent",
         *persistent,
         *_emulated(machine),
-        *told,
+        *variables,
         *parameters.boot_parameters,
         "--",
         "boot",

@@ -26,16 +26,16 @@ def available(directory: Path) -> dict[str, Path]:
     Raises:
         PlaceError: they are packed in a way that is not known here.
     """
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for suffix in SUFFIXES:
         for path in directory.rglob(f"*{suffix}"):
-            found[_name(path.name.removesuffix(suffix))] = path
-    if not found and (other := next(directory.rglob("*.ko.*"), None)) is not None:
+            paths[_name(path.name.removesuffix(suffix))] = path
+    if not paths and (other := next(directory.rglob("*.ko.*"), None)) is not None:
         raise PlaceError(
             f"modules of this kernel are packed as {other.name.partition('.ko')[2]}, which is not read here",
             hint="use a kernel whose modules are `.ko` or `.ko.xz`, as Debian's are",
         )
-    return found
+    return paths
 
 
 def content(path: Path) -> bytes:
@@ -76,20 +76,20 @@ def may_be_unsigned(image: Path, release: str, boot_parameters: Iterable[str]) -
     return False
 
 
-def in_order(wanted: Iterable[str], found: Mapping[str, Path]) -> dict[str, bytes]:
+def in_order(names: Iterable[str], available: Mapping[str, Path]) -> dict[str, bytes]:
     """Wanted modules and all that they need, each after what it needs. What is not there is built in."""
     loaded: dict[str, bytes] = {}
-    for name in wanted:
-        _load(_name(name), found, loaded)
+    for name in names:
+        _load(_name(name), available, loaded)
     return loaded
 
 
-def _load(name: str, found: Mapping[str, Path], loaded: dict[str, bytes]) -> None:
-    if name in loaded or name not in found:
+def _load(name: str, available: Mapping[str, Path], loaded: dict[str, bytes]) -> None:
+    if name in loaded or name not in available:
         return
-    module = content(found[name])
+    module = content(available[name])
     for needed in dependencies(module):
-        _load(needed, found, loaded)
+        _load(needed, available, loaded)
     loaded[name] = module
 
 

@@ -60,7 +60,7 @@ class VmParameters(BaseModel):
     )
 
     @property
-    def asked_accelerator(self) -> Literal["auto", "kvm", "tcg"]:
+    def accelerator_choice(self) -> Literal["auto", "kvm", "tcg"]:
         """`icount` counts what emulation executes, so a machine with KVM emulates then, too."""
         return "tcg" if self.icount is not None else self.accelerator
 

@@ -28,8 +28,8 @@ class Dips:
 
 def dips(scene: Scene, cell: CellResult) -> Dips:
     """The dips that cost most, in time order."""
-    found = [(each, dip) for each in scene.of(cell) for dip in scene.dips.get(each.trial.trial.id, [])]
-    worst = sorted(found, key=lambda one: _cost(one[1]), reverse=True)[:MARKED]
+    drops = [(each, dip) for each in scene.of(cell) for dip in scene.dips.get(each.trial.trial.id, [])]
+    worst = sorted(drops, key=lambda one: _cost(one[1]), reverse=True)[:MARKED]
     shown: Rows = [
         {
             "from": rounded(dip.start_s),
@@ -41,12 +41,12 @@ def dips(scene: Scene, cell: CellResult) -> Dips:
         }
         for each, dip in sorted(worst, key=lambda one: one[1].start_s)
     ]
-    if not found:
+    if not drops:
         return Dips(shown=[], note="")
-    deep = sum(dip.lowest_share < DEEP_DIP for _, dip in found)
-    which = "" if len(found) <= MARKED else f", the {MARKED} that cost most"
+    deep = sum(dip.lowest_share < DEEP_DIP for _, dip in drops)
+    which = "" if len(drops) <= MARKED else f", the {MARKED} that cost most"
     note = (
-        f" Vertical bands: {counted(len(found), 'dip')} below 80 % of the rolling median{which}, in the colour of the "
+        f" Vertical bands: {counted(len(drops), 'dip')} below 80 % of the rolling median{which}, in the colour of the "
         f"trial's arm; {deep} below 50 %. The telemetry charts have the same bands."
     )
     return Dips(shown=shown, note=note)

@@ -48,9 +48,9 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
         detail=alt.Detail("t:N"),
         color=colour,
     )
-    found = dips(scene, cell)
+    marks = dips(scene, cell)
     chart = alt.layer(
-        *marked(found.shown, drawing, colour),
+        *marked(marks.shown, drawing, colour),
         alt.Chart(drawing.rows([{"s": 0}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("s:Q")),
         base.mark_line(strokeWidth=1.1).encode(opacity=alt.condition(hovered, alt.value(1.0), alt.value(0.55))),
         base.mark_point(size=60, opacity=0)
@@ -67,7 +67,7 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
     note = "One line per trial; the dashed line is the start of the measurement window."
     if any(course.is_thinned for _, course in courses):
         note += " Long timelines are thinned; the smallest and largest value of every stretch is kept."
-    note += found.note
+    note += marks.note
     return Figure(name="timeline", title="Throughput over time", note=note, spec=drawing.finished(chart))
 
 

@@ -20,7 +20,7 @@ from fairtrial.metrics.telemetry.window import TIME
 from fairtrial.report.figures.dips import dips, marked
 from fairtrial.report.figures.thinning import Rows, rows
 from fairtrial.report.figures.verdicts import Drawing, Figure, Spec, arm_colour
-from fairtrial.report.scene import Placed, Scene
+from fairtrial.report.scene import ContrastTrial, Scene
 
 HEIGHT: Final = 120
 RATE: Final = "_per_s"
@@ -141,7 +141,7 @@ def _sampled(scene: Scene, cell: CellResult, source: str) -> pl.DataFrame:
 
     Of each file only the columns that measures read are kept: of hundreds of hours all would not fit.
     """
-    alike: dict[tuple[str, ...], list[tuple[Placed, pl.DataFrame]]] = {}
+    alike: dict[tuple[str, ...], list[tuple[ContrastTrial, pl.DataFrame]]] = {}
     for each in scene.of(cell):
         if each.trial.window is not None:
             directory = scene.record.trial_directory(each.trial.trial.id)
@@ -149,7 +149,7 @@ def _sampled(scene: Scene, cell: CellResult, source: str) -> pl.DataFrame:
             if raw.height:
                 ordered = raw if raw[TIME].is_sorted() else raw.sort(TIME)
                 alike.setdefault(tuple(raw.columns), []).append((each, ordered))
-    stacked = [_completed(_stacked(found), source) for found in alike.values()]
+    stacked = [_completed(_stacked(frames), source) for frames in alike.values()]
     known = {name for frame in stacked for name in frame.columns}
     measures = [each for each in MEASURES if each.source == source and known.intersection(each.needs)]
     return pl.concat([_valued(frame, measures) for frame in stacked] or [pl.DataFrame()])
@@ -170,16 +170,16 @@ def _wanted(source: str) -> set[str]:
     return {name for measure in MEASURES if measure.source == source for name in measure.columns}
 
 
-def _stacked(found: Sequence[tuple[Placed, pl.DataFrame]]) -> pl.DataFrame:
+def _stacked(frames: Sequence[tuple[ContrastTrial, pl.DataFrame]]) -> pl.DataFrame:
     """Files of the same columns below each other, with `second`, `arm` and `elapsed_s`, null in a trial's first row."""
-    heights = [frame.height for _, frame in found]
-    trial = np.repeat(np.arange(len(found)), heights)
-    starts_ns = np.array([each.trial.window.start_ns for each, _ in found if each.trial.window is not None])[trial]
+    heights = [frame.height for _, frame in frames]
+    trial = np.repeat(np.arange(len(frames)), heights)
+    starts_ns = np.array([each.trial.window.start_ns for each, _ in frames if each.trial.window is not None])[trial]
     follows = pl.lit(pl.Series(np.diff(trial, prepend=-1) == 0))
-    return pl.concat([frame for _, frame in found], how="vertical_relaxed").select(
+    return pl.concat([frame for _, frame in frames], how="vertical_relaxed").select(
         pl.all().exclude(TIME),
         second=(pl.col(TIME) - pl.lit(pl.Series(starts_ns))) / NANOSECONDS_PER_SECOND,
-        arm=pl.lit(pl.Series([each.arm for each, _ in found])[trial]),
+        arm=pl.lit(pl.Series([each.arm for each, _ in frames])[trial]),
         elapsed_s=pl.when(follows).then(pl.col(TIME).diff()) / NANOSECONDS_PER_SECOND,
     )
 

@@ -42,8 +42,8 @@ def cell_figures(scene: Scene) -> Iterator[CellFigures]:
     """The figures of every cell of the contrast, one after the other."""
     for cell in scene.analysis.cells:
         with debug_mode(arg=False):  # Altair's check of every part as it is made costs more than a long run's figures
-            found = _of_cell(scene, cell)
-        yield found
+            figures = _of_cell(scene, cell)
+        yield figures
 
 
 def _of_cell(scene: Scene, cell: CellResult) -> CellFigures:
@@ -59,12 +59,12 @@ def _of_cell(scene: Scene, cell: CellResult) -> CellFigures:
 def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigures]) -> str:
     """The page."""
     specs: list[Spec] = []
-    told: set[str] = set()  # how to read a kind of figure is said once
+    notes: set[str] = set()  # how to read a kind of figure is said once
 
     def placed(figure: Figure) -> dict[str, str | int]:
         specs.append(figure.spec)
-        noted = figure.note if figure.note not in told else ""
-        told.add(figure.note)
+        noted = figure.note if figure.note not in notes else ""
+        notes.add(figure.note)
         return {
             "index": len(specs) - 1,
             "title": figure.title,

@@ -30,6 +30,7 @@ from fairtrial.report.text.columns import heading, pairs, prose, table
 from fairtrial.report.text.grid import grid
 from fairtrial.report.words import again, counted, fates, stopping
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.words import cut
 
 OPTION_CHARACTERS: Final = 22  # of a name or value beside another: switches of optimizers have hundreds
 ARMS_BESIDE: Final = 3  # columns of such values that fit a line
@@ -67,7 +68,7 @@ def render(scene: Scene) -> str:
     lines += _counts(analysis, behind)
     lines += _fidelity(record, scene.fidelity)
     lines += _where(behind)
-    lines += _again(record)
+    lines += [*heading("Run again and check"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
     lines += _raw_data(scene)
     return "\n".join(lines) + "\n"
 
@@ -120,15 +121,11 @@ def _in_effect(arms: Sequence[str], behind: Background) -> list[str]:
     if len(arms) > ARMS_BESIDE:
         return ["", f"{len(behind.in_effect)} options in effect differ, set by the study or not: see report.html."]
     rows = [[name, *(values.get(arm, numbers.ABSENT) for arm in arms)] for name, values in behind.in_effect]
-    both = [[_cut(text) for text in row] for row in rows if numbers.ABSENT not in row][:OPTIONS_SHOWN]
+    both = [[cut(text, OPTION_CHARACTERS) for text in row] for row in rows if numbers.ABSENT not in row][:OPTIONS_SHOWN]
     lines = table(["option", *arms], both, left=len(arms) + 1) if both else []
     more = len(rows) - len(both)
     end = [f"{more} more are in report.html; most of them do not exist in every arm"] if more else []
     return ["", "Options in effect that differ, set by the study or not:", *lines, *end]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= OPTION_CHARACTERS else text[: OPTION_CHARACTERS - 1] + "…"
 
 
 def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
@@ -184,13 +181,13 @@ def _ratio(metric: MetricTable, row: Row) -> tuple[str, ...]:
 
 
 def _in_units(metric: MetricTable, row: Row) -> tuple[str, ...]:
-    found = row.comparison
+    comparison = row.comparison
     return (
-        str(found.n),
-        metric.scale.value(found.difference.estimate),
-        metric.scale.interval(found.difference.low, found.difference.high),
-        numbers.p_value(found.p_equivalence),
-        _detectable(found, metric),
+        str(comparison.n),
+        metric.scale.value(comparison.difference.estimate),
+        metric.scale.interval(comparison.difference.low, comparison.difference.high),
+        numbers.p_value(comparison.p_equivalence),
+        _detectable(comparison, metric),
     )
 
 
@@ -299,10 +296,10 @@ def _expectations(analysis: Analysis) -> list[str]:
 
 def _doubts(analysis: Analysis, drew: Sequence[Fidelity]) -> list[str]:
     lines = heading("Doubts")
-    found = concerns(doubts(analysis) + fidelity.doubts(drew))
-    if not found:
+    raised = concerns(doubts(analysis) + fidelity.doubts(drew))
+    if not raised:
         return [*lines, "No check found a reason for doubt."]
-    for concern in found:
+    for concern in raised:
         kind = " · ".join(part for part in (concern.code, concern.where) if part)
         lines += prose(f"* {kind}", indent="    ")
         lines += ["  " + line for line in prose(f"{concern.message} {concern.advice}")]
@@ -355,10 +352,10 @@ def _where(behind: Background) -> list[str]:
 
 def _cautions(place: PlaceFacts) -> list[str]:
     """What was found of the place before the run and is not fine; what could not be seen is only counted."""
-    seen = [finding for finding in place.cautions if finding["grade"] != "unknown"]
-    unseen = len(place.cautions) - len(seen)
+    known = [finding for finding in place.cautions if finding["grade"] != "unknown"]
+    unseen = len(place.cautions) - len(known)
     lines = ["", f"Fitness before the run: {len(place.findings)} findings, {unseen} unknown"] if place.findings else []
-    for finding in seen:
+    for finding in known:
         host = "host's " if finding["of_host"] else ""
         said = f"* {finding['grade']}: {host}{finding['name']}: {finding['value']}. {finding['fix']}"
         lines += prose(said, indent="  ")
@@ -369,10 +366,6 @@ def _pairs(facts: Iterable[Fact]) -> list[tuple[str, str]]:
     return [(fact.label, fact.value) for fact in facts]
 
 
-def _again(record: Record) -> list[str]:
-    return [*heading("Run again and check"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
-
-
 def _raw_data(scene: Scene) -> list[str]:
     """The appendix: every used value, in time order, as in raw_data.r."""
     lines = heading("Appendix: raw data")
@@ -380,12 +373,9 @@ def _raw_data(scene: Scene) -> list[str]:
         lines += ["", f"# {metric.definition.name} ({metric.definition.unit})"]
         for cell in scene.analysis.cells:
             for arm in cell.summaries.get(metric.definition.name, ()):
-                lines += [f"# {cell_label(cell.levels)}, {arm.arm}, blocks {_blocks(arm)}", *_values(arm)]
+                blocks = " ".join(map(str, arm.blocks))
+                lines += [f"# {cell_label(cell.levels)}, {arm.arm}, blocks {blocks}", *_values(arm)]
     return lines
-
-
-def _blocks(arm: Summary) -> str:
-    return " ".join(str(block) for block in arm.blocks)
 
 
 def _values(arm: Summary) -> list[str]:

@@ -50,8 +50,8 @@ def render(analysis: Analysis) -> RenderableType:
     parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
     parts += [Text(sentence, style="yellow") for sentence in unclear(analysis)]
     parts += [Text(sentence, style="dim") for sentence in estimands(analysis)]
-    if found := kinds(concerns(doubts(analysis))):
-        parts.append(Doubts(found))
+    if raised := kinds(concerns(doubts(analysis))):
+        parts.append(Doubts(raised))
     parts.append(Text(_fate(analysis), style="dim"))
     return Group(*parts)
 
@@ -80,13 +80,13 @@ class Doubts:
     Not a `Table` itself, because tables are printed as wide as they are, and prose is not.
     """
 
-    found: tuple[Concern, ...]
+    concerns: tuple[Concern, ...]
 
     def __rich__(self) -> Table:
         drawn = Table.grid(padding=(0, 1, 0, 0))
         drawn.add_column(no_wrap=True)
         drawn.add_column(overflow="fold")
-        for concern in self.found:
+        for concern in self.concerns:
             where = f"{concern.briefly}: " if concern.spots else ""
             alike = f" ({concern.alike} more like this in the report)" if concern.alike else ""
             said = Text.assemble((where, "bold"), f"{concern.message}{alike}", "\n", (f"– {concern.advice}", "dim"))

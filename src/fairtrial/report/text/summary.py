@@ -59,10 +59,10 @@ def estimands(analysis: Analysis) -> tuple[str, ...]:
     return tuple(each for each in (said, _about("Outcomes of guardrails", analysis, outcomes)) if each)
 
 
-def _about(subject: str, analysis: Analysis, found: Sequence[tuple[MetricTable, Row, Estimand | None]]) -> str:
-    several = len({table.definition.name for table, _, _ in found}) > 1
+def _about(subject: str, analysis: Analysis, rows: Sequence[tuple[MetricTable, Row, Estimand | None]]) -> str:
+    several = len({table.definition.name for table, _, _ in rows}) > 1
     spots: dict[Estimand | None, dict[str, None]] = defaultdict(dict)
-    for table, row, estimand in found:
+    for table, row, estimand in rows:
         spots[estimand][_spot(analysis, table, row, named=several)] = None
     of_mean, typical, some = ([*spots[each]] for each in _ESTIMANDS)
     said = []
@@ -87,14 +87,14 @@ def _spot(analysis: Analysis, table: MetricTable, row: Row, *, named: bool) -> s
 
 def _open(judged: Sequence[Comparison]) -> str:
     """Where nothing is shown of the mean. A stall costs a share, which values without logarithms do not have."""
-    found = [
+    undecided = [
         each.stalls
         for each in judged
         if each.estimand != "mean" and each.stalls is not None and each.ratio.estimate is not None
     ]
-    if not found:
+    if not undecided:
         return ""
-    most = max(found, key=lambda each: each.share)
+    most = max(undecided, key=lambda each: each.share)
     share, depth, worth = (f"{100 * value:.3g} %" for value in (most.share, most.depth, most.worth))
     unseen = f"Even if no trial stalled, stalls in up to {share} of an arm's trials cannot be excluded"
     return f"{unseen}: with a loss of {depth} each, they cost the arm up to {worth}."

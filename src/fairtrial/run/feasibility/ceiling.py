@@ -30,9 +30,9 @@ def facts(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> dict[str, float 
     directory = workspace.work_directory(place, "ceiling")
     workspace.make(place, directory)
     kept = place.state_directory / f"ceiling-{measured_for}.json"
-    found = place.native(CEILING, Ceiling(directory=str(directory), kept=str(kept)))
+    ceiling = place.native(CEILING, Ceiling(directory=str(directory), kept=str(kept)))
     workspace.remove(place, directory)
-    return {PER_CORE_S: found.operations_per_core_s, INTERFACE: found.interface}
+    return {PER_CORE_S: ceiling.operations_per_core_s, INTERFACE: ceiling.interface}
 
 
 def _drives_a_server(trial: ResolvedTrial) -> bool:

@@ -30,10 +30,10 @@ def require(place: OpenPlace, need_bytes: int, *, trials: Iterable[ResolvedTrial
         return
     held = sum(_held_bytes(place, directory) for directory in prepared.directories(place, trials))
     if free + held < need_bytes:
-        kept = f", {_told(held)} of prepared data for it beside that" if held >= _ROUND else ""
+        kept = f", {_rounded(held)} of prepared data for it beside that" if held >= _ROUND else ""
         raise PlaceError(
-            f"this run needs about {_told(need_bytes)} at the place, and the disk of {place.state_directory} has "
-            f"{_told(free)} free{kept}",
+            f"this run needs about {_rounded(need_bytes)} at the place, and the disk of {place.state_directory} has "
+            f"{_rounded(free)} free{kept}",
             hint=more_room(place.facts),
         )
 
@@ -44,5 +44,5 @@ def _held_bytes(place: OpenPlace, directory: PurePosixPath) -> int:
     return int(counted.output.split()[0]) if counted.code == 0 else 0
 
 
-def _told(count: int) -> str:
+def _rounded(count: int) -> str:
     return format_bytes(count // _ROUND * _ROUND) if count >= _ROUND else format_bytes(count)

@@ -34,9 +34,9 @@ def require(place: OpenPlace, probes: Sequence[Probe]) -> None:
     workspace.remove(place, directory)
     workspace.make(place, directory)
     problems = [
-        Problem(found[0], "telemetry.probes", field=f"telemetry.probes.{index}.{probe.kind}", suggestion=found[1])
+        Problem(fault[0], "telemetry.probes", field=f"telemetry.probes.{index}.{probe.kind}", suggestion=fault[1])
         for index, probe in enumerate(probes)
-        if (found := _wrong(place, probe, directory / f"{index + 1}-{probe.kind}")) is not None
+        if (fault := _wrong(place, probe, directory / f"{index + 1}-{probe.kind}")) is not None
     ]
     workspace.remove(place, directory)
     if problems:

@@ -8,7 +8,7 @@ from fairtrial import settings
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.protocol.generated import CreateAction, GroupAction, Step, WriteAction
 from fairtrial.run import elsewhere
-from fairtrial.settings.steps.effect import Effect, Need
+from fairtrial.settings.steps.effect import Effect, Requirement
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.wire.open_place import OpenPlace
 
@@ -40,7 +40,7 @@ def require(place: OpenPlace, trials: Iterable[ResolvedTrial], *, rehearse: bool
         PlaceError: files or programs are not there, by setting; or the place cannot do it, by its facts or in fact.
     """
     effects = [settings.effects(trial.settings, place.facts, elsewhere.context(trial)) for trial in trials]
-    needs: dict[str, Need] = {}
+    needs: dict[str, Requirement] = {}
     for effect in effects:
         for need in _needs(effect):
             needs.setdefault(need.what, need)
@@ -60,7 +60,7 @@ def require_of_client(place: OpenPlace, client: elsewhere.Client, trials: Iterab
         settings.effects(trial.settings, place.facts, elsewhere.context(trial, client))
 
 
-def _look(place: OpenPlace, needs: Mapping[str, Need]) -> None:
+def _look(place: OpenPlace, needs: Mapping[str, Requirement]) -> None:
     missing = place.require(["sh", "-c", LOOK, "look", *needs], hint="the place must have a POSIX shell").split()
     if missing:
         named = ", ".join(f"{needs[what].name} ({what})" for what in missing)
@@ -94,7 +94,7 @@ def _undo(place: OpenPlace) -> None:
         raise PlaceError("what was tried could not be undone: " + "; ".join(failed), hint="restore it by hand")
 
 
-def _needs(effect: Effect) -> Iterator[Need]:
+def _needs(effect: Effect) -> Iterator[Requirement]:
     """What settings say themselves; files that are written, but for those that come with what a step makes."""
     yield from effect.needs
     made = [step.action.path for _, step in effect.steps if isinstance(step.action, CreateAction | GroupAction)]
@@ -102,7 +102,7 @@ def _needs(effect: Effect) -> Iterator[Need]:
         if isinstance(step.action, WriteAction):
             path = step.action.path
             if not any(path.startswith(f"{each}/") for each in made):
-                yield Need(step.name, path, _advice(path))
+                yield Requirement(step.name, path, _advice(path))
 
 
 def _advice(path: str) -> str:

@@ -40,7 +40,7 @@ class Lack:
 
 
 @dataclass(frozen=True)
-class Outlook:
+class StudyFeasibility:
     """Whether a study could run at a place.
 
     Attributes:
@@ -58,30 +58,32 @@ class Outlook:
         return asdict(self)
 
 
-def outlooks(plans: Iterable[Plan], place: OpenPlace, seen: PlaceObservation, *, at: Section) -> list[Outlook]:
-    """The outlook of each study; a server that several name is looked for once.
+def feasibilities(
+    plans: Iterable[Plan], place: OpenPlace, observation: PlaceObservation, *, at: Section
+) -> list[StudyFeasibility]:
+    """Whether each study could run; a server that several name is looked for once.
 
     Raises:
         StreamLostError: the stream to the place ended.
     """
     servers: dict[str, list[Lack]] = {}
-    return [outlook(plan, place, seen, at=at, servers=servers) for plan in plans]
+    return [feasibility(plan, place, observation, at=at, servers=servers) for plan in plans]
 
 
-def outlook(
+def feasibility(
     plan: Plan,
     place: OpenPlace,
-    seen: PlaceObservation,
+    observation: PlaceObservation,
     *,
     at: Section,
     servers: dict[str, list[Lack]] | None = None,
-) -> Outlook:
+) -> StudyFeasibility:
     """Asks everything that a run would ask before its first trial, and names all that is missing at once.
 
     Args:
         plan: the study's.
         place: open; what it has is looked at, and nothing is changed.
-        seen: of the same place, programs included.
+        observation: of the same place, programs included.
         at: the place's section. A study that says `local` is taken to run there, wherever it is.
         servers: what is known of servers there already; what is found is added.
 
@@ -91,15 +93,20 @@ def outlook(
     trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
     needed = [place for trial in trials for place in (trial.place, elsewhere.of(trial)) if place is not None]
     unseen = {place_of(place).title: place for place in needed if not _here(place, at)}
-    theirs = [trial for trial in trials if _here(trial.place, at) and _disk_is_seen(trial, seen)]
-    lacks = [*_of_plan(plan, place, seen, trials=theirs)]
+    theirs = [trial for trial in trials if _here(trial.place, at) and _disk_is_observed(trial, observation)]
+    lacks = [*_of_plan(plan, place, observation, trials=theirs)]
     known = {} if servers is None else servers
     for trial in trials:
         if _here(trial.place, at):
-            lacks += [*_of_trial(trial, place, seen, plan=plan), *_server(trial, place, seen, known=known)]
+            lacks += [
+                *_of_trial(trial, place, observation, plan=plan),
+                *_server(trial, place, observation, known=known),
+            ]
     lacks = list(dict.fromkeys(lacks))
     lacks += [Lack(f"runs at {name}", f"`fairtrial doctor {place_of(of).word}`") for name, of in unseen.items()]
-    return Outlook(study=plan.study, question=plan.question, can_run=None if unseen else not lacks, lacks=tuple(lacks))
+    return StudyFeasibility(
+        study=plan.study, question=plan.question, can_run=None if unseen else not lacks, lacks=tuple(lacks)
+    )
 
 
 def _here(place: Section, at: Section) -> bool:
@@ -107,43 +114,43 @@ def _here(place: Section, at: Section) -> bool:
     return place.kind == LOCAL or place == at or (is_booted(place) and at.kind == LOCAL)
 
 
-def _disk_is_seen(trial: ResolvedTrial, seen: PlaceObservation) -> bool:
+def _disk_is_observed(trial: ResolvedTrial, observation: PlaceObservation) -> bool:
     """Whether a trial's data are on the disk that was looked at: a guest has one of its own."""
-    return not is_booted(trial.place) or seen.facts.guest is not None
+    return not is_booted(trial.place) or observation.facts.guest is not None
 
 
 def _of_plan(
-    plan: Plan, place: OpenPlace, seen: PlaceObservation, *, trials: Sequence[ResolvedTrial]
+    plan: Plan, place: OpenPlace, observation: PlaceObservation, *, trials: Sequence[ResolvedTrial]
 ) -> Iterator[Lack]:
     """What the whole run needs, whatever the trial."""
     try:
         room.require(place, plan.disk_bytes, trials=trials)
     except PlaceError as error:
         yield Lack(str(error), error.hint)
-    wanted = {PROGRAMS_OF_PROBES[probe.kind] for probe in plan.probes if probe.kind in PROGRAMS_OF_PROBES}
-    for program in sorted(wanted):
-        yield from _program(seen, program)
-    if "perf" in wanted and (finding := perf(seen)).grade != "fine":
+    programs = {PROGRAMS_OF_PROBES[probe.kind] for probe in plan.probes if probe.kind in PROGRAMS_OF_PROBES}
+    for program in sorted(programs):
+        yield from _program(observation, program)
+    if "perf" in programs and (finding := perf(observation)).grade != "fine":
         yield Lack(f"probes with perf: {finding.value}", finding.fix)
 
 
-def _of_trial(trial: ResolvedTrial, place: OpenPlace, seen: PlaceObservation, *, plan: Plan) -> Iterator[Lack]:
+def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation, *, plan: Plan) -> Iterator[Lack]:
     is_guest = is_booted(trial.place)
-    inside = seen.facts.guest is not None  # looked at was a guest itself
+    inside = observation.facts.guest is not None  # looked at was a guest itself
     if is_guest and not inside:
-        yield from _guest(hosted.guest_of(trial.place), plan, seen)
+        yield from _guest(hosted.guest_of(trial.place), plan, observation)
     try:
         elsewhere.require(plan, trial)
     except (PlaceError, InputError) as error:
         yield Lack(str(error), error.hint)
     if elsewhere.of(trial) is None:
-        yield from _workload(workload_of(trial.workload), place, seen)
+        yield from _workload(workload_of(trial.workload), place, observation)
     if not is_guest or inside:  # a guest's settings are of the guest's kernel
-        yield from _settings(trial, place, seen)
+        yield from _settings(trial, place, observation)
 
 
 def _server(
-    trial: ResolvedTrial, place: OpenPlace, seen: PlaceObservation, *, known: dict[str, list[Lack]]
+    trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation, *, known: dict[str, list[Lack]]
 ) -> Iterator[Lack]:
     """Its program, which depends on where it comes from and on none of its options; memory for its cache."""
     system = system_of(trial.system)
@@ -157,7 +164,7 @@ def _server(
             known[source] = [Lack(str(error), error.hint)]
     yield from known[source]
     name, cache_bytes = system.cache_bytes() or ("", 0.0)
-    memory_bytes = (seen.kibibytes("MemTotal") or 0) << 10
+    memory_bytes = (observation.kibibytes("MemTotal") or 0) << 10
     is_guest = is_booted(trial.place)  # whose memory is its own
     if memory_bytes and not is_guest and cache_bytes > memory_bytes:
         yield Lack(
@@ -166,11 +173,11 @@ def _server(
         )
 
 
-def _workload(workload: Workload[Any], place: OpenPlace, seen: PlaceObservation) -> Iterator[Lack]:
+def _workload(workload: Workload[Any], place: OpenPlace, observation: PlaceObservation) -> Iterator[Lack]:
     """The programs it runs, by name and then as a drive looks for them; native ones run none."""
-    missing = [program.name for program in workload.programs if program.name not in seen.programs]
+    missing = [program.name for program in workload.programs if program.name not in observation.programs]
     for program in missing:
-        yield from _program(seen, program)
+        yield from _program(observation, program)
     if not missing:
         try:
             workload.require(place)
@@ -178,32 +185,32 @@ def _workload(workload: Workload[Any], place: OpenPlace, seen: PlaceObservation)
             yield Lack(str(error), error.hint)
 
 
-def _settings(trial: ResolvedTrial, place: OpenPlace, seen: PlaceObservation) -> Iterator[Lack]:
+def _settings(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation) -> Iterator[Lack]:
     try:
         settable.require(place, [trial], rehearse=False)  # nothing here may change the place
     except PlaceError as error:
         yield Lack(str(error), error.hint)
         return
-    steps = effects(trial.settings, seen.facts, elsewhere.context(trial)).steps
+    steps = effects(trial.settings, observation.facts, elsewhere.context(trial)).steps
     names = dict.fromkeys(step.name for _phase, step in steps)
-    if names and seen.facts.user_id != ROOT:
+    if names and observation.facts.user_id != ROOT:
         yield Lack(f"{', '.join(names)} can only be set by root", "run as root, or reach the place as root")
 
 
-def _guest(place: BootedPlace[Any], plan: Plan, seen: PlaceObservation) -> Iterator[Lack]:
+def _guest(place: BootedPlace[Any], plan: Plan, observation: PlaceObservation) -> Iterator[Lack]:
     """Programs and memory that its machine has not, and a processor that may be measured on."""
     need = place.requirements()
     for program in need.programs:
-        yield from _program(seen, program)
-    available = (seen.kibibytes("MemAvailable") or 0) << 10
+        yield from _program(observation, program)
+    available = (observation.kibibytes("MemAvailable") or 0) << 10
     if available and need.memory_bytes > available:
         yield Lack(
             f"its guest takes {format_bytes(need.memory_bytes)} of memory, and {available >> 20}MiB are available",
             f"stop what takes the memory, or give the guest less with `--set place.{place.name}.memory=…`",
         )
     # Whether KVM is there where it must be; what has not been tried is believed.
-    tried = booted_kernels(seen)
-    works = seen.nodes.get("/dev/kvm") == "rw" and (tried is None or any(tried))
+    tried = booted_kernels(observation)
+    works = observation.nodes.get("/dev/kvm") == "rw" and (tried is None or any(tried))
     if need.virtualisation == "required" and not works:
         yield Lack("it asks for KVM, which boots no kernel here", "use a machine that lends its processor")
     try:
@@ -212,6 +219,6 @@ def _guest(place: BootedPlace[Any], plan: Plan, seen: PlaceObservation) -> Itera
         yield Lack(str(error), error.hint)
 
 
-def _program(seen: PlaceObservation, program: str) -> Iterator[Lack]:
-    if program not in seen.programs:
+def _program(observation: PlaceObservation, program: str) -> Iterator[Lack]:
+    if program not in observation.programs:
         yield Lack(f"no {program} at this place", PROGRAMS[program].install)

@@ -77,7 +77,7 @@ class Governor:
             name="governor",
             argv=GOVERN_PURGE.argv,
             stdin=GOVERN_PURGE.document(request.model_copy(update={"originals": str(originals)})),
-            processors=list(processors) if processors is not None else None,
+            processors=processors,
             on_line=self._hear,
         )
         self.effective = self._wait(request)

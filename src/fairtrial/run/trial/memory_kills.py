@@ -17,12 +17,11 @@ NAMED_AT_MOST: Final = 3
 
 def count(place: OpenPlace) -> int:
     """How many processes were killed since the place's boot; 0 where the kernel does not count."""
-    shown = place.execute(["grep", "-w", COUNTER, "/proc/vmstat"])
-    words = shown.output.split()
+    words = place.execute(["grep", "-w", COUNTER, "/proc/vmstat"]).output.split()
     return int(words[1]) if words[:1] == [COUNTER] else 0
 
 
-def told(place: OpenPlace, *, since: int) -> str:
+def report(place: OpenPlace, *, since: int) -> str:
     """What the kernel killed since its count was `since`, in its own words where it gives them; empty if nothing."""
     killed = count(place) - since
     if killed <= 0:
@@ -42,7 +41,7 @@ def named(place: OpenPlace, *, since: int) -> Iterator[None]:
     try:
         yield
     except SystemStartError as error:
-        killed = told(place, since=since)
+        killed = report(place, since=since)
         if not killed:
             raise
         raise SystemStartError(f"{error}; {killed}", hint="give the place more memory, or the server less") from error

@@ -32,7 +32,7 @@ TOO_LATE: Final = "began after the measured window"
 
 
 @dataclass
-class _Started:
+class _ProbeProcess:
     """A probe in this trial. `process` is None for a file, and where it could not be started."""
 
     probe: Probe
@@ -44,7 +44,7 @@ class _Started:
 
 
 @dataclass
-class Probing:
+class TrialProbes:
     """The probes of one trial.
 
     Attributes:
@@ -56,7 +56,7 @@ class Probing:
     directory: PurePosixPath
     probes: Sequence[Probe]
     processors: tuple[int, ...] | None = None
-    _started: list[_Started] = field(default_factory=list)
+    _started: list[_ProbeProcess] = field(default_factory=list)
     _measuring: threading.Event = field(default_factory=threading.Event)
     _over: bool = False
     _waiting: threading.Thread | None = None
@@ -91,7 +91,7 @@ class Probing:
     def _start_all(self) -> None:
         """Starts them in the study's order; one that does not start is noted and fails its trial."""
         for run, probe in self._numbered():
-            started = _Started(probe, run)
+            started = _ProbeProcess(probe, run)
             self._started.append(started)
             try:
                 self._start(started)
@@ -100,7 +100,7 @@ class Probing:
             except PlaceError as error:
                 started.fail(f"did not start: {error}")
 
-    def _start(self, started: _Started) -> None:
+    def _start(self, started: _ProbeProcess) -> None:
         stem, probe = started.run.stem, started.probe
         if probe.file is not None:
             self._read(started, "before")
@@ -108,15 +108,15 @@ class Probing:
         started.process = self.place.agent.spawn(
             name=f"probe {stem}",
             argv=command(probe, self.directory / stem),
-            environment=dict(PLAIN),
+            environment=PLAIN,
             directory=str(self.directory),
-            processors=list(self.processors) if self.processors is not None else None,
+            processors=self.processors,
             stdout=_file(self.directory / (f"{stem}.txt" if probe.command is not None else f"{stem}.log")),
             stderr=_file(self.directory / f"{stem}-errors.log"),
         )
         started.run = started.run.model_copy(update={"start_ns": started.process.started_ns})
 
-    def _read(self, started: _Started, when: str) -> None:
+    def _read(self, started: _ProbeProcess, when: str) -> None:
         """A copy of a file, by `cat`: files of the kernel have no length to copy by."""
         process = self.place.agent.spawn(
             name=f"probe {started.run.stem}",
@@ -183,7 +183,7 @@ class Probing:
         waiting.join()
         return began
 
-    def _finish(self, started: _Started, process: Process, *, interrupted: bool) -> None:
+    def _finish(self, started: _ProbeProcess, process: Process, *, interrupted: bool) -> None:
         """Waits for its end. A program that ended by itself did so well with code 0 only."""
         try:
             exited = ended(process, again_s=AGAIN_S, limits=self.place.limits)
@@ -196,17 +196,17 @@ class Probing:
         if exited.signal == signal.SIGKILL:
             started.fail(f"did not end within {self.place.limits.short_s:g} s of its interruption and was killed")
         started.run = started.run.model_copy(update={"end_ns": exited.time_ns})
-        as_asked = interrupted and (exited.signal == signal.SIGINT or exited.code == _INTERRUPTED)
-        if exited.code != 0 and not as_asked:
+        as_intended = interrupted and (exited.signal == signal.SIGINT or exited.code == _INTERRUPTED)
+        if exited.code != 0 and not as_intended:
             started.fail(f"ended with {how(exited)}; its words are in {started.run.stem}-errors.log")
 
-    def _report(self, started: _Started) -> None:
+    def _report(self, started: _ProbeProcess) -> None:
         """The profile with its symbols, which only the place can resolve: its programs are there."""
         stem = self.directory / started.run.stem
         process = self.place.agent.spawn(
             name=f"report {started.run.stem}",
             argv=report_command(PurePosixPath(f"{stem}.data")),
-            environment=dict(PLAIN),
+            environment=PLAIN,
             stdout=_file(PurePosixPath(f"{stem}.tsv")),
             stderr=_file(PurePosixPath(f"{stem}-errors.log")),
         )
@@ -254,10 +254,10 @@ def command(probe: Probe, stem: PurePosixPath) -> list[str]:
         events = [word for event in probe.perf_stat.events for word in ("-e", event)]
         return ["perf", "stat", "-a", "-x", SEPARATOR, "-o", f"{stem}.tsv", *events]
     if probe.perf_record is not None:
-        asked = probe.perf_record
-        chains = ["-g"] if asked.call_graph else []
+        options = probe.perf_record
+        chains = ["-g"] if options.call_graph else []
         return [
-            *("perf", "record", "-a", "-F", str(asked.frequency), "-e", asked.event),
+            *("perf", "record", "-a", "-F", str(options.frequency), "-e", options.event),
             *(*chains, "-o", f"{stem}.data"),
         ]
     if probe.bpftrace is not None:

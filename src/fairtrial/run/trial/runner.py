@@ -25,16 +25,16 @@ from fairtrial.protocol.generated import Changed, Settle, Step, Undone
 from fairtrial.protocol.subcommands import SETTLE
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
-from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, Settled, TrialData, TrialRecord
+from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, SettleResult, TrialData, TrialRecord
 from fairtrial.run import elsewhere, hosted, prepared
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.progress import Progress
 from fairtrial.run.trial import governing, memory_kills, preloading, read_back, workspace
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.run.trial.outcome import TrialOutcome
-from fairtrial.run.trial.probing import Probing
+from fairtrial.run.trial.probing import TrialProbes
 from fairtrial.run.trial.separation import separated
-from fairtrial.run.trial.shutting_down import Loaded, shut_down_slowly
+from fairtrial.run.trial.shutting_down import LoadedServer, shut_down_slowly
 from fairtrial.settings import Effect
 from fairtrial.settings.steps.effect import Phase
 from fairtrial.study.resolved import ResolvedTrial, Section
@@ -239,8 +239,8 @@ class Attempt:
                 drop_caches=self.place.facts.user_id == 0,
             )
             settled = self.place.native(SETTLE, request, timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S)
-            found = Settled(**settled.model_dump(), at_rest=settled.dirty_bytes <= REST_DIRTY_BYTES)
-            self.outcome.data = self.outcome.data.model_copy(update={"settled": found})
+            result = SettleResult(**settled.model_dump(), at_rest=settled.dirty_bytes <= REST_DIRTY_BYTES)
+            self.outcome.data = self.outcome.data.model_copy(update={"settled": result})
 
     def _with_system(self) -> None:
         preloading.put(self.place, self.effect, self.remote / "server", served=self.served)
@@ -263,7 +263,7 @@ class Attempt:
             self._apply("after_server")
             self._apply("before_ramp_up")
             self._sampled_drive(instance)
-            loaded = Loaded(instance, launch, self.outcome.load_ended_ns)
+            loaded = LoadedServer(instance, launch, self.outcome.load_ended_ns)
             instance = shut_down_slowly(self.place, self.parts, loaded, phase=self._phase)
             self._check(instance)
         except StreamLostError:
@@ -277,7 +277,7 @@ class Attempt:
                 self.outcome.invalidate(f"the server ended during the trial ({how(exited)})")
             self.parts.system.stop(self.place, instance, settled=False)
         preloading.keep(self.place, self.effect, self.remote)
-        self._ran_out_of_memory(memory_kills.told(self.place, since=killed))
+        self._ran_out_of_memory(memory_kills.report(self.place, since=killed))
 
     def _ran_out_of_memory(self, killed: str) -> None:
         """A guest runs nothing but the trial; elsewhere what was killed may be anyone's, unless something broke."""
@@ -297,8 +297,8 @@ class Attempt:
             if self.effect.preloaded is not None:
                 effective.append(read_back.preloaded(self.place, pid, self.effect.preloaded))
             if self.effect.server_groups:
-                found = read_back.groups(self.place, pid, self.effect.server_groups)
-                effective.append(read_back.of_any_trial(found, trial=self.remote.name))
+                setting = read_back.groups(self.place, pid, self.effect.server_groups)
+                effective.append(read_back.of_any_trial(setting, trial=self.remote.name))
         except StreamLostError:
             raise
         except PlaceError as error:
@@ -312,7 +312,7 @@ class Attempt:
                 self.outcome.effective.append(
                     EffectiveSetting(
                         name=step.name,
-                        asked=read_back.asked(step, trial=self.remote.name),
+                        asked=read_back.expectation(step, trial=self.remote.name),
                         before=changed.before,
                         read_back=changed.read_back,
                     )
@@ -337,7 +337,7 @@ class Attempt:
             with self._phase("drive"), self._governed(instance):
                 self._probed_drive(instance)
         finally:
-            self._stop(sampler)
+            self._end(sampler.stop)
 
     @contextlib.contextmanager
     def _governed(self, instance: Instance) -> Iterator[None]:
@@ -353,8 +353,7 @@ class Attempt:
         try:
             yield
         finally:
-            with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-                self.outcome.invalidate(governing.ended(governor))
+            self._end(lambda: governing.ended(governor))
 
     def _probed_drive(self, instance: Instance) -> None:
         """Drives, in a diagnostic trial with the plan's probes at work inside the measured window."""
@@ -362,7 +361,7 @@ class Attempt:
         if not self.planned.diagnostic:
             self._drive(instance, on_progress=load)
             return
-        probing = Probing(
+        probes = TrialProbes(
             self.place,
             self.remote / "out" / PROBES,
             self.runner.writer.plan.probes,
@@ -370,14 +369,13 @@ class Attempt:
         )
         # What warms up says when its window begins; the window of a command is its whole life.
         if self.parts.workload.announces:
-            probing.begin_when_measuring()
+            probes.begin_when_measuring()
         else:
-            probing.begin()
+            probes.begin()
         try:
-            self._drive(instance, on_progress=probing.listening(load))
+            self._drive(instance, on_progress=probes.listening(load))
         finally:
-            with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-                self.outcome.invalidate(probing.end(self.outcome.window))
+            self._end(lambda: probes.end(self.outcome.window))
 
     def _drive(self, instance: Instance, *, on_progress: OnProgress) -> None:
         if self.client is not None:
@@ -393,15 +391,15 @@ class Attempt:
             groups=self._load_groups(),
         )
         try:
-            driven = self.parts.workload.drive(self.driver, drive)
+            outcome = self.parts.workload.drive(self.driver, drive)
         except (StreamLostError, AgentError):
             raise
         except PlaceError as error:
             self.outcome.invalidate(f"the load failed: {error}")
             return
-        self.outcome.window = driven.window
-        self.outcome.options |= driven.effective
-        self.outcome.invalidate(driven.invalid_reason)
+        self.outcome.window = outcome.window
+        self.outcome.options |= outcome.effective
+        self.outcome.invalidate(outcome.invalid_reason)
 
     def _load_processors(self) -> tuple[int, ...] | None:
         """The client's set; without a server, the system runs in the load's process and the server's set is its."""
@@ -419,9 +417,10 @@ class Attempt:
         """The client's groups; without a server, the system runs in the load's process and the server's are its."""
         return self.effect.client_groups if self.served else self.effect.server_groups or self.effect.client_groups
 
-    def _stop(self, sampler: telemetry.Sampler) -> None:
+    def _end(self, what: Callable[[], str]) -> None:
+        """Ends what ran beside the load, and says why that makes the trial invalid."""
         with contextlib.suppress(StreamLostError):  # the caller is told by its own next call on the stream
-            self.outcome.invalidate(sampler.stop())
+            self.outcome.invalidate(what())
 
     def _check(self, instance: Instance) -> None:
         """Checks the data where the workload asks for it; a failing database has measured something else."""

@@ -19,7 +19,7 @@ Phase = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedServer:
     """A server whose load has ended.
 
     Attributes:
@@ -34,7 +34,7 @@ class Loaded:
     load_ended_ns: int | None
 
 
-def shut_down_slowly(place: OpenPlace, parts: Parts, loaded: Loaded, *, phase: Phase) -> Instance:
+def shut_down_slowly(place: OpenPlace, parts: Parts, loaded: LoadedServer, *, phase: Phase) -> Instance:
     """Shuts the trial's server down slowly where the study asks for it, and keeps how long it took beside its log.
 
     The limit is the server's own, from its being told; what passed between the load's end and that comes on top.
@@ -58,7 +58,7 @@ def shut_down_slowly(place: OpenPlace, parts: Parts, loaded: Loaded, *, phase: P
         if exited.code != 0 and exited.signal != KILLED:
             raise PlaceError(f"the server ended with {how(exited)} when shut down slowly", hint="its log says why")
         complete = exited.code == 0
-        found = Shutdown(
+        shutdown = Shutdown(
             began_ns=began_ns,
             ended_ns=exited.time_ns,
             limit_s=limit_s,
@@ -66,7 +66,7 @@ def shut_down_slowly(place: OpenPlace, parts: Parts, loaded: Loaded, *, phase: P
             load_ended_ns=loaded.load_ended_ns,
         )
         path = launch.log_path.parent.parent / FILE  # log/server.log is one of the trial's raw files
-        place.agent.put(str(path), found.model_dump_json().encode(), mode=0o644)
+        place.agent.put(str(path), shutdown.model_dump_json().encode(), mode=0o644)
     if not complete:
         return replace(instance, process=None, endpoint=None)
     with phase("start"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from fairtrial.protocol.generated import Step
-from fairtrial.settings.steps.effect import Need
+from fairtrial.settings.steps.effect import Requirement
 from fairtrial.settings.steps.shared import printed, program, shell
 
 MIB = 1 << 20
@@ -56,7 +56,7 @@ rm -f "$2"
 SHOW_NULL = 'if [ -d "$1" ]; then cd "$1"; cat size memory_backed irqmode completion_nsec power; fi'
 
 
-def file(trial: PurePosixPath, size: int, *, latency_s: float | None) -> tuple[str, list[Step], list[Need]]:
+def file(trial: PurePosixPath, size: int, *, latency_s: float | None) -> tuple[str, list[Step], list[Requirement]]:
     """A file in the trial's directory, all of its blocks there, as a device.
 
     Returns:
@@ -68,7 +68,10 @@ def file(trial: PurePosixPath, size: int, *, latency_s: float | None) -> tuple[s
         program(shell(LOOP, image, link), name="storage.loop", undo=shell(NO_LOOP, image, link)),
     ]
     hint = MODULE_HINT.format(module="loop")
-    needs = [Need("storage", "losetup", "install mount there"), Need("storage", "/dev/loop-control", hint)]
+    needs = [
+        Requirement("storage", "losetup", "install mount there"),
+        Requirement("storage", "/dev/loop-control", hint),
+    ]
     if latency_s is None:
         return link, steps, needs
     name, delay_ms = f"fairtrial-{trial.name}", round(latency_s * 1000)
@@ -82,13 +85,13 @@ def file(trial: PurePosixPath, size: int, *, latency_s: float | None) -> tuple[s
     )
     hint = MODULE_HINT.format(module="dm_delay")
     needs += [
-        Need("storage.latency", "dmsetup", "install dmsetup there"),
-        Need("storage.latency", "/sys/module/dm_delay", hint),
+        Requirement("storage.latency", "dmsetup", "install dmsetup there"),
+        Requirement("storage.latency", "/sys/module/dm_delay", hint),
     ]
     return f"{MAPPER}/{name}", steps, needs
 
 
-def null_blk(trial: PurePosixPath, size: int, *, latency_s: float | None) -> tuple[str, list[Step], list[Need]]:
+def null_blk(trial: PurePosixPath, size: int, *, latency_s: float | None) -> tuple[str, list[Step], list[Requirement]]:
     """Memory behind the block layer: requests take their time by a timer, and nothing else.
 
     Returns:
@@ -102,4 +105,4 @@ def null_blk(trial: PurePosixPath, size: int, *, latency_s: float | None) -> tup
         undo=shell(NO_NULL, item, link),
         check=printed(shell(SHOW_NULL, item), f"{mebibytes} 1 2 {latency_ns} 1"),
     )
-    return link, [made], [Need("storage", NULL_BLK, MODULE_HINT.format(module="null_blk"))]
+    return link, [made], [Requirement("storage", NULL_BLK, MODULE_HINT.format(module="null_blk"))]

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from fairtrial.errors import PlaceError
-from fairtrial.locks import Announced
+from fairtrial.locks import Announcement
 from fairtrial.protocol.generated import Step
 from fairtrial.settings.steps.purge import PurgeGovernor
 
@@ -17,7 +17,7 @@ Side = Literal["server", "client"]
 
 
 @dataclass(frozen=True)
-class Need:
+class Requirement:
     """What a place must have for a setting, looked for before anything starts.
 
     Attributes:
@@ -32,7 +32,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Limit:
+class GroupLimit:
     """What the control group of one side is given.
 
     Attributes:
@@ -70,12 +70,12 @@ class Effect:
     client_processors: tuple[int, ...] | None = None
     server_groups: tuple[str, ...] = ()
     client_groups: tuple[str, ...] = ()
-    limits: tuple[Limit, ...] = ()
-    needs: tuple[Need, ...] = ()
+    limits: tuple[GroupLimit, ...] = ()
+    needs: tuple[Requirement, ...] = ()
     rehearsed: tuple[Step, ...] = ()
     data_directory: PurePosixPath | None = None
     governor: PurgeGovernor | None = None
-    preloaded: Announced | None = None
+    preloaded: Announcement | None = None
 
 
 def before_server(steps: Iterable[Step]) -> Effect:
@@ -93,11 +93,11 @@ def merged(effects: Iterable[Effect]) -> Effect:
     environment: dict[str, str] = {}
     server: tuple[int, ...] | None = None
     client: tuple[int, ...] | None = None
-    limits: list[Limit] = []
-    needs: list[Need] = []
+    limits: list[GroupLimit] = []
+    needs: list[Requirement] = []
     data: PurePosixPath | None = None
     governor: PurgeGovernor | None = None
-    preloaded: Announced | None = None
+    preloaded: Announcement | None = None
     for effect in effects:
         steps += effect.steps
         limits += effect.limits

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Controller, Step, WriteAction
 from fairtrial.settings.steps.context import TrialContext
-from fairtrial.settings.steps.effect import Effect, Limit, Phase, Side
+from fairtrial.settings.steps.effect import Effect, GroupLimit, Phase, Side
 from fairtrial.settings.steps.shared import program, shell
 from fairtrial.wire.facts import Facts
 
@@ -42,18 +42,18 @@ def controller(name: str, facts: Facts, *, setting: str) -> Controller:
         PlaceError: the place has it in no hierarchy, or the agent is not root.
     """
     require_root(setting, facts)
-    found = facts.controllers.get(name)
-    if found is None:
+    group = facts.controllers.get(name)
+    if group is None:
         raise PlaceError(
             f"settings.{setting} needs the controller {name} of control groups, and this place has "
             f"{', '.join(facts.controllers) or 'none'}",
             hint="mount its hierarchy, boot with `cgroup_enable=memory` where distributions switch it off, or take "
             "`place: {vm: {kernel: debian-6.1}}`",
         )
-    return found
+    return group
 
 
-def directory(limit: Limit, facts: Facts, trial: TrialContext) -> str:
+def directory(limit: GroupLimit, facts: Facts, trial: TrialContext) -> str:
     """The group of a limit's side in its controller's hierarchy."""
     return f"{facts.controllers[limit.controller].directory}/fairtrial-{trial.directory.name}-{limit.side}"
 
@@ -92,14 +92,14 @@ def _require_sides(sides: set[Side], trial: TrialContext) -> None:
         )
 
 
-def _controllers(limits: Iterable[Limit], facts: Facts) -> set[str]:
+def _controllers(limits: Iterable[GroupLimit], facts: Facts) -> set[str]:
     """Those that limits need. In version 2 what is written back is charged to a group that counts memory, too."""
     names = {limit.controller for limit in limits}
     both = all(name in facts.controllers and facts.controllers[name].version == UNIFIED for name in ("io", "memory"))
     return names | {"memory"} if "io" in names and both else names
 
 
-def _groups(side: str, paths: Iterable[tuple[Limit, str]]) -> tuple[str, ...]:
+def _groups(side: str, paths: Iterable[tuple[GroupLimit, str]]) -> tuple[str, ...]:
     """Each directory once: in version 2 all controllers have the same."""
     return tuple(dict.fromkeys(path for limit, path in paths if limit.side == side))
 
@@ -112,9 +112,9 @@ def _group(path: str, *, name: str) -> Step:
 def _enabled(names: Iterable[str], facts: Facts) -> Iterable[Step]:
     """Gives controllers of version 2 to the groups below the top, where they are not given yet."""
     for name in sorted(names):
-        found = facts.controllers[name]
-        if not found.enabled:
-            file = f"{found.directory}/cgroup.subtree_control"
+        group = facts.controllers[name]
+        if not group.enabled:
+            file = f"{group.directory}/cgroup.subtree_control"
             yield program(
                 shell('echo "$2" > "$1"', file, f"+{name}"),
                 name=f"controller {name} for groups",

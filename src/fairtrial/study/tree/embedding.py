@@ -55,17 +55,17 @@ def _parameters(tree: Tree, *, kind: Kind, problems: Problems) -> Tree:
             )
             continue
         try:
-            found = read_tree(Path(node.at.file).parent / node.text, problems, asked=node.at)
+            file = read_tree(Path(node.at.file).parent / node.text, problems, at=node.at)
         except InputError as error:
             for problem in error.problems:
                 problems.note(problem)
             continue
-        tree = _replaced(tree, key, content=content, found=found)
+        tree = _replaced(tree, key, content=content, file=file)
     return tree
 
 
-def _replaced(tree: Tree, key: str, *, content: str, found: Tree) -> Tree:
+def _replaced(tree: Tree, key: str, *, content: str, file: Tree) -> Tree:
     """The same mapping with a file's content, under its own key, in the place of the file's name."""
-    whole = Tree(found.entries, found.at, found.key_at, is_whole=True)
+    whole = Tree(file.entries, file.at, file.key_at, is_whole=True)
     entries = {content if name == key else name: whole if name == key else node for name, node in tree.entries.items()}
     return Tree(entries, tree.at, {**tree.key_at, content: tree.where(key)}, tree.is_whole)

@@ -54,7 +54,7 @@ def listed(names: Iterable[str]) -> str:
     return shown if len(every) <= _LISTED else f"{shown} and {len(every) - _LISTED} more"
 
 
-def found(value: object) -> str:
+def brief(value: object) -> str:
     """A value as a message shows it."""
     if isinstance(value, Mapping):
         return "a mapping" if value else "an empty mapping"
@@ -168,7 +168,7 @@ def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> t
     if first["type"] == "literal_error":
         choices = [choice.strip("'") for choice in first["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         suggestion = did_you_mean(str(first["input"]), choices)
-    return f"expected {expected}, found {found(first['input'])}", suggestion
+    return f"expected {expected}, found {brief(first['input'])}", suggestion
 
 
 def _tag_in_words(detail: ErrorDetails) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, plain
-from fairtrial.study.tree.problems import Problems, found
+from fairtrial.study.tree.problems import Problems, brief
 
 MAXIMUM_DEPTH = 40  # a study needs eight; an alias to its own parent would never end
 MAXIMUM_NODES = 100_000  # the largest study seen has 300; aliases of aliases multiply
@@ -137,43 +137,43 @@ def read_documents(path: Path, problems: Problems) -> list[Tree]:
     Raises:
         InputError: a file cannot be read, is no YAML, or includes itself.
     """
-    return _read(path, problems, chain=(), asked=Position(str(path)))
+    return _read(path, problems, chain=(), at=Position(str(path)))
 
 
-def read_tree(path: Path, problems: Problems, *, asked: Position) -> Tree:
-    """Reads one file that holds a mapping; `asked` is where it was named.
+def read_tree(path: Path, problems: Problems, *, at: Position) -> Tree:
+    """Reads one file that holds a mapping; `at` is where it was named.
 
     Raises:
         InputError: it cannot be read, or is no YAML or no mapping.
     """
-    root = parse(_text(path, asked), file=str(path), problems=problems)
+    root = parse(_text(path, at), file=str(path), problems=problems)
     if not isinstance(root, Tree):
-        what = "nothing" if root is None else found(plain(root))
+        what = "nothing" if root is None else brief(plain(root))
         raise _refusal(f"expected a mapping, found {what}", root.at if root else Position(str(path)))
     return root
 
 
-def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], asked: Position) -> list[Tree]:
+def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], at: Position) -> list[Tree]:
     resolved = path.resolve()
     if resolved in chain:
         names = " → ".join(link.name for link in (*chain[chain.index(resolved) :], resolved))
-        raise _refusal(f"files include each other in a circle: {names}", asked, hint="remove one of the includes")
-    root = read_tree(path, problems, asked=asked)
+        raise _refusal(f"files include each other in a circle: {names}", at, hint="remove one of the includes")
+    root = read_tree(path, problems, at=at)
     documents: list[Tree] = []
     for included in _includes(root, problems):
         target = path.parent / included.text
-        documents += _read(target, problems, chain=(*chain, resolved), asked=included.at)
+        documents += _read(target, problems, chain=(*chain, resolved), at=included.at)
     return [*documents, root.without("include")]
 
 
-def _text(path: Path, asked: Position) -> str:
+def _text(path: Path, at: Position) -> str:
     try:
         if path.stat().st_size > MAXIMUM_BYTES:
             raise _refusal(f"larger than {MAXIMUM_BYTES >> 20} MiB: not a study", Position(str(path)))
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         hint = "check the path, which is relative to the file that names it"
-        raise _refusal(f"cannot read {path}: {error.strerror}", asked, hint=hint) from error
+        raise _refusal(f"cannot read {path}: {error.strerror}", at, hint=hint) from error
     except UnicodeDecodeError as error:
         raise _refusal(f"not UTF-8 at byte {error.start}", Position(str(path)), hint="save it as UTF-8") from error
 
@@ -186,5 +186,5 @@ def _includes(root: Tree, problems: Problems) -> list[Scalar]:
         if isinstance(item, Scalar) and isinstance(item.value, str):
             names.append(item)
         else:
-            problems.add(f"expected a file or a list of files, found {found(plain(item))}", item.at, field=("include",))
+            problems.add(f"expected a file or a list of files, found {brief(plain(item))}", item.at, field=("include",))
     return names

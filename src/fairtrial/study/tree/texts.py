@@ -19,11 +19,11 @@ def position_in(scalar: Scalar, offset: int) -> Position:
     """The position of the letter at `offset` of a text; the text's own where its file is not known (`--set`)."""
     if not scalar.written or not isinstance(scalar.value, str):
         return scalar.at
-    wanted = sum(not letter.isspace() for letter in scalar.value[:offset])
+    index = sum(not letter.isspace() for letter in scalar.value[:offset])
     places = list(_letters(scalar.written))
     if not places:
         return scalar.at
-    place = places[min(wanted, len(places) - 1)]
+    place = places[min(index, len(places) - 1)]
     before = scalar.written[:place]
     line = before.count("\n")
     column = place - before.rfind("\n") if line else scalar.at.column + place

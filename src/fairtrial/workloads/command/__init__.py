@@ -18,7 +18,7 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.command import runs as command_runs
 from fairtrial.workloads.command.parameters import CommandMetric, CommandParameters
 from fairtrial.workloads.command.runs import OUTPUT
-from fairtrial.workloads.workload import Drive, Driven, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 USAGE = "usage.json"  # the kernel's accounting of it
 METRICS_FILE = "metrics.json"
@@ -45,7 +45,7 @@ class Command(Workload[CommandParameters]):
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """The kernel's accounting and every metric of the study."""
-        found = {
+        definitions = {
             name: MetricDefinition(
                 name=name, label=label, unit=unit, kind=kind, better=better, source="the kernel's accounting (wait4)"
             )
@@ -53,7 +53,7 @@ class Command(Workload[CommandParameters]):
         }
         for name, metric in self.parameters.metrics.items():
             source = metric.regex or metric.json_path or metric.file_key or ""
-            found[name] = MetricDefinition(
+            definitions[name] = MetricDefinition(
                 name=name,
                 label=metric.label or name,
                 unit=metric.unit,
@@ -61,7 +61,7 @@ class Command(Workload[CommandParameters]):
                 kind=metric.kind,
                 source=source,
             )
-        return found
+        return definitions
 
     def require(self, place: OpenPlace) -> None:
         """Looks for the program that the command line begins with."""
@@ -69,7 +69,7 @@ class Command(Workload[CommandParameters]):
         if place.execute(["sh", "-c", 'command -v -- "$0"', program]).code != 0:
             raise PlaceError(f"no {program} at this place", hint="install it there, or give its full path")
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Runs the program, as often as it is asked. It finds its seed and where to put metrics in its environment."""
         exchange = {
             "FAIRTRIAL_SEED": str(drive.seed),
@@ -80,22 +80,22 @@ class Command(Workload[CommandParameters]):
         runs = command_runs.measured(place, self.parameters, drive)
         place.agent.put(str(drive.directory / USAGE), command_runs.accounting(runs), mode=0o644)
         window = Window(start_ns=runs[0].start_ns, end_ns=runs[-1].end_ns)
-        return Driven(window=window, invalid_reason=runs[-1].failure)
+        return DriveOutcome(window=window, invalid_reason=runs[-1].failure)
 
     def scalars(self, directory: Path, _window: Window) -> dict[str, float]:
         """The kernel's accounting and every metric of the study."""
         usage = json.loads((directory / USAGE).read_bytes())
-        found = {name: float(usage[name]) for name in _USAGE}
+        values = {name: float(usage[name]) for name in _USAGE}
         text = (directory / OUTPUT).read_text(encoding="utf-8", errors="replace")
         for name, metric in self.parameters.metrics.items():
             try:
-                found[name] = _number(metric, text, directory)
+                values[name] = _number(metric, text, directory)
             except (KeyError, IndexError, TypeError, ValueError, FileNotFoundError) as error:
                 raise PlaceError(
                     f"cannot read metric {name} from the program's output: {error!r}; its last output:\n{text[-500:]}",
                     hint=f"fix workload.command.metrics.{name}; the full output is in {directory / OUTPUT}",
                 ) from error
-        return found
+        return values
 
 
 def _number(metric: CommandMetric, text: str, directory: Path) -> float:
@@ -109,17 +109,17 @@ def _number(metric: CommandMetric, text: str, directory: Path) -> float:
 def _last_json(text: str) -> Any:
     """The last JSON object in the text, whatever stands around it."""
     decoder = json.JSONDecoder()
-    found = None
+    document = None
     position = text.find("{")
     while position != -1:
         try:
-            found, end = decoder.raw_decode(text, position)
+            document, end = decoder.raw_decode(text, position)
         except json.JSONDecodeError:
             end = position + 1
         position = text.find("{", end)
-    if found is None:
+    if document is None:
         raise ValueError("no JSON object in the output")
-    return found
+    return document
 
 
 def _follow(value: Any, path: str) -> Any:

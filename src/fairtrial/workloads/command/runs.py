@@ -83,16 +83,16 @@ def reaching(endpoint: Endpoint | None) -> dict[str, str]:
     if endpoint is None:
         return {}
     own = libpq(endpoint) if isinstance(endpoint, PostgresEndpoint) else {}
-    return {ENDPOINT[name]: value for name, value in _told(endpoint).items() if name in ENDPOINT} | own
+    return {ENDPOINT[name]: value for name, value in _fields(endpoint).items() if name in ENDPOINT} | own
 
 
 def libpq(endpoint: Endpoint) -> dict[str, str]:
     """Libpq's variables (libpq-envars)."""
-    told = _told(endpoint)
-    return {variable: told[name] for name, variable in LIBPQ.items() if name in told}
+    fields = _fields(endpoint)
+    return {variable: fields[name] for name, variable in LIBPQ.items() if name in fields}
 
 
-def _told(endpoint: Endpoint) -> dict[str, str]:
+def _fields(endpoint: Endpoint) -> dict[str, str]:
     return {name: str(value) for name, value in endpoint.model_dump().items() if value not in (None, "")}
 
 
@@ -102,12 +102,12 @@ def measured(place: OpenPlace, parameters: CommandParameters, drive: Drive) -> l
         ran = _prepared_run(place, parameters, drive, output=UNMEASURED)
         if ran.failure:
             return [ran]
-    found: list[CommandRun] = []
+    runs: list[CommandRun] = []
     for _ in range(parameters.runs):
-        found.append(_prepared_run(place, parameters, drive, output=OUTPUT))
-        if found[-1].failure:
+        runs.append(_prepared_run(place, parameters, drive, output=OUTPUT))
+        if runs[-1].failure:
             break
-    return found
+    return runs
 
 
 def accounting(runs: Sequence[CommandRun]) -> bytes:
@@ -131,15 +131,16 @@ def _prepared_run(place: OpenPlace, parameters: CommandParameters, drive: Drive,
 
 def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, output: str) -> CommandRun:
     """Runs the program once, its output appended to a file of the trial's directory."""
-    starting = drive.starting
-    starting["environment"] = {**reaching(drive.endpoint), **starting["environment"]}
+    environment = {**reaching(drive.endpoint), **drive.environment}
     if output == UNMEASURED:  # or its figures would stand for those of a run that writes none
-        starting["environment"][METRICS_VARIABLE] = str(drive.work_directory / "metrics-unmeasured.json")
+        environment[METRICS_VARIABLE] = str(drive.work_directory / "metrics-unmeasured.json")
     process = place.agent.spawn(
         name="load",
         argv=[*(WITHOUT if isinstance(drive.endpoint, PostgresEndpoint) else []), *shlex.split(parameters.run)],
         directory=parameters.directory or str(drive.work_directory),
-        **starting,
+        environment=environment,
+        processors=drive.processors,
+        groups=drive.groups,
         stdout=_file(drive.directory / output),
         stderr=_file(drive.directory / ERRORS),
     )

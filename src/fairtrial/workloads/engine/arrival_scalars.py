@@ -14,13 +14,13 @@ FILE: Final = "lateness.hlog"
 STATISTICS: Final = {"p50": "median", "p99": "p99", "max": "maximum"}
 
 
-def compute(directory: Path, driven: drive.DriveResult, *, window: Window) -> dict[str, float]:
+def compute(directory: Path, result: drive.DriveResult, *, window: Window) -> dict[str, float]:
     """Scalars of one trial; empty if its users began when they liked.
 
     Raises:
         RecordError: `lateness.hlog` cannot be decoded.
     """
-    arrived = driven.arrivals
+    arrived = result.arrivals
     if arrived is None:
         return {}
     late = latency.scalars(latency.merged(latency.read(directory, file=FILE).values()))
@@ -35,7 +35,7 @@ def compute(directory: Path, driven: drive.DriveResult, *, window: Window) -> di
     )
 
 
-def _timed_out(arrived: drive.Arrived) -> dict[str, float]:
+def _timed_out(arrived: drive.ArrivalCounts) -> dict[str, float]:
     """Nothing where all wait, however long."""
     if arrived.timed_out is None or not arrived.offered:
         return {}

@@ -96,16 +96,16 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
     length_s = seconds(directory, window)
     counts = [thread.acquisitions for thread in contention.threads]
     count = sum(counts)
-    found = {
+    values = {
         "acquisitions": float(count),
         "acquisitions_per_s": count / length_s,
         "starvation_ns": float(max(thread.longest_gap_ns for thread in contention.threads)),
         "turn_ns": contention.turn_ns,
     }
     if count:
-        found |= _shares(contention, counts) | _costs(result.client, count)
+        values |= _shares(contention, counts) | _costs(result.client, count)
     return (
-        found
+        values
         | latency.compute(directory, by_type=False)
         | stability.compute(directory, window=window)
         | steadiness.compute(directory, window=window)
@@ -125,7 +125,7 @@ def _shares(contention: Contention, counts: list[int]) -> dict[str, float]:
     count = sum(counts)
     mean = count / len(counts)
     handed = sum(thread.handed for thread in contention.threads) / count
-    found = {
+    values = {
         "fairness_jain": jain(counts),
         "least_thread_share": min(counts) / mean,
         "most_thread_share": max(counts) / mean,
@@ -133,8 +133,8 @@ def _shares(contention: Contention, counts: list[int]) -> dict[str, float]:
     }
     if contention.sampled:
         contended = sum(thread.contended for thread in contention.threads)
-        found["contended_share"] = contended / contention.sampled
-    return found
+        values["contended_share"] = contended / contention.sampled
+    return values
 
 
 def _costs(spent: LockUsage, count: int) -> dict[str, float]:
@@ -155,14 +155,13 @@ def contradictions(directory: Path) -> Iterator[str]:
     done = result.transactions[ACQUISITION].done
     if contention.acquisitions != done:
         yield f"{FILE}: threads got {contention.acquisitions} acquisitions, {RESULT} says {done}"
-    timed = sum(found.n for found in latency.read(directory).values())
+    timed = sum(each.n for each in latency.read(directory).values())
     if contention.sampled != timed:
         yield f"{latency.FILE}: {timed} waits, {FILE} says {contention.sampled} were timed"
 
 
 def _definition(name: str, label: str, *, unit: str, better: Better = "lower", source: str) -> MetricDefinition:
-    counted = name == "acquisitions" or "switches" in name
-    kind: MetricKind = "count" if counted else "wall_clock"
+    kind: MetricKind = "count" if name == "acquisitions" or "switches" in name else "wall_clock"
     return MetricDefinition(name=name, label=label, unit=unit, better=better, kind=kind, source=source)
 
 

@@ -16,7 +16,7 @@ Shape = (
 )
 
 
-class Shaped(Protocol):
+class DistributionParameters(Protocol):
     """A model that says what shapes each distribution."""
 
     @property
@@ -40,7 +40,7 @@ class Shaped(Protocol):
         """How steeply frequency falls with rank."""
 
 
-def shape(kind: Distribution, shaped: Shaped) -> Shape:
+def shape(kind: Distribution, shaped: DistributionParameters) -> Shape:
     """A distribution as the engine takes it, with its own parameters only."""
     match kind:
         case "uniform":

@@ -22,7 +22,7 @@ from fairtrial.wire.messages import SAME_VERSION
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import arrival_scalars, arrivals, replay, search_scalars
 from fairtrial.workloads.engine.arrivals import HIGHEST_PER_S, Arrivals, Offered, Search, Spacing
-from fairtrial.workloads.workload import Drive, Driven, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
 TRANSACTIONS_LIMIT_S = 6 * 3600.0  # a drive by count; the engine itself ends a drive that makes no progress
@@ -105,11 +105,11 @@ class DriveParameters(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_ramp_up(cls, given: Any) -> Any:
+    def _one_ramp_up(cls, values: Any) -> Any:
         """The default of `ramp_up` is for those who say nothing."""
-        if not isinstance(given, dict) or given.get("ramp_up_transactions") is None:
-            return given
-        return {"ramp_up": 0.0, **given}
+        if not isinstance(values, dict) or values.get("ramp_up_transactions") is None:
+            return values
+        return {"ramp_up": 0.0, **values}
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -129,8 +129,8 @@ class DriveParameters(BaseModel):
         if self.rate is not None and self.arrivals is not None:
             raise ValueError("expected one of `rate` and `arrivals`, found both: leave one out")
         if self.is_open and self.think_time:
-            given = "a `rate`" if self.rate is not None else "`arrivals`"
-            raise ValueError(f"transactions of {given} begin at their scheduled times: leave `think_time` out")
+            source = "a `rate`" if self.rate is not None else "`arrivals`"
+            raise ValueError(f"transactions of {source} begin at their scheduled times: leave `think_time` out")
         if self.queue_timeout is not None and not self.is_open:
             raise ValueError("`queue_timeout` needs a `rate` or `arrivals`: leave it out")
         return self
@@ -212,7 +212,7 @@ def task(place: OpenPlace, parameters: DriveParameters, drive: Drive) -> wire.Dr
 
 def run(
     place: OpenPlace, subcommand: Subcommand[I, None], request: I, *, parameters: DriveParameters, drive: Drive
-) -> Driven:
+) -> DriveOutcome:
     """Drives; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory.
 
     Args:
@@ -226,12 +226,14 @@ def run(
         PlaceError: the engine failed; its own words say why.
     """
     limit_s = _limit_s(parameters)
-    place.native(subcommand, request, timeout_s=limit_s, on_progress=drive.on_progress, **drive.starting)
-    result = driven(place, drive)
-    return Driven(window=window(result), effective=result.effective, invalid_reason=why_invalid(result, parameters))
+    place.native(subcommand, request, timeout_s=limit_s, on_progress=drive.on_progress, **drive.process_options)
+    result = read_result(place, drive)
+    return DriveOutcome(
+        window=window(result), effective=result.effective, invalid_reason=why_invalid(result, parameters)
+    )
 
 
-def driven(place: OpenPlace, drive: Drive) -> wire.Driven:
+def read_result(place: OpenPlace, drive: Drive) -> wire.Driven:
     """The `result.json` that a drive has left at the place.
 
     Raises:

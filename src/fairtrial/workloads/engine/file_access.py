@@ -19,7 +19,7 @@ from fairtrial.workloads import prepared_files
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.prepared_files import FileParameters, skewed
-from fairtrial.workloads.workload import Drive, Driven
+from fairtrial.workloads.workload import Drive, DriveOutcome
 
 DRIVE_GRACE_S = 300.0  # beyond what is asked for, for files to be opened and written
 COUNTED_PER_S = 100.0  # accesses of one job; slower storage is broken
@@ -47,11 +47,11 @@ class FileAccessParameters(FileParameters):
     @field_validator("distribution")
     @classmethod
     def _known(cls, text: str) -> str:
-        found = skewed(text)
-        if text != "random" and (found is None or found[2] is not None):
+        skew = skewed(text)
+        if text != "random" and (skew is None or skew[2] is not None):
             raise ValueError(f"expected `random`, `zipf:0.8`, `pareto:0.2` or `normal:14`, found {text!r}")
-        if found is not None and (found[1] <= 0 or (found[0] == "pareto" and found[1] >= 1)):
-            raise ValueError(f"{found[1]:g} is not a valid parameter of `{found[0]}`")
+        if skew is not None and (skew[1] <= 0 or (skew[0] == "pareto" and skew[1] >= 1)):
+            raise ValueError(f"{skew[1]:g} is not a valid parameter of `{skew[0]}`")
         return text
 
     @model_validator(mode="after")
@@ -74,37 +74,37 @@ class FileAccess(prepared_files.FileWorkload[FileAccessParameters]):
         """All of access to files."""
         return file_scalars.definitions()
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Warms up and measures; leaves `result.json`, `latency.hlog`, `timeline.arrows` and `counters.json`.
 
         Raises:
             PlaceError: an access failed, or gave a block of another place.
         """
-        asked = self.parameters
+        parameters = self.parameters
         task = wire.FileDrive(
             directory=str(prepared_files.directory(drive.endpoint)),
-            jobs=asked.jobs,
-            bytes=asked.size,
-            block_bytes=asked.block_size,
-            engine=asked.engine,
-            direct=asked.direct,
-            depth=asked.iodepth,
-            distribution=_distribution(asked.distribution),
-            write_share=asked.write_share,
-            accesses=asked.accesses,
-            duration_s=asked.duration,
-            warm_up_accesses=asked.warm_up_accesses,
+            jobs=parameters.jobs,
+            bytes=parameters.size,
+            block_bytes=parameters.block_size,
+            engine=parameters.engine,
+            direct=parameters.direct,
+            depth=parameters.iodepth,
+            distribution=_distribution(parameters.distribution),
+            write_share=parameters.write_share,
+            accesses=parameters.accesses,
+            duration_s=parameters.duration,
+            warm_up_accesses=parameters.warm_up_accesses,
             seed=drive.seed,
-            interval_ms=round(asked.interval * 1000),
+            interval_ms=round(parameters.interval * 1000),
             output_directory=str(drive.directory),
         )
-        counted = (asked.accesses or 0) + asked.warm_up_accesses
-        limit_s = (asked.duration or 0) + counted / COUNTED_PER_S + DRIVE_GRACE_S
-        place.native(FILE_DRIVE, task, timeout_s=limit_s, on_progress=drive.on_progress, **drive.starting)
-        result = native.driven(place, drive)
+        counted = (parameters.accesses or 0) + parameters.warm_up_accesses
+        limit_s = (parameters.duration or 0) + counted / COUNTED_PER_S + DRIVE_GRACE_S
+        place.native(FILE_DRIVE, task, timeout_s=limit_s, on_progress=drive.on_progress, **drive.process_options)
+        result = native.read_result(place, drive)
         before, _after = native.left(place, drive.directory / file_scalars.COUNTERS, file_scalars.COUNTED)
         done = sum(outcome.committed for outcome in result.transactions.values())
-        return Driven(
+        return DriveOutcome(
             window=native.window(result),
             effective={**result.effective, **file_scalars.said_of(before.medium)},
             invalid_reason="" if done else "no access ended inside the measurement window",

@@ -59,7 +59,7 @@ class FileUsage(BaseModel):
     blocks_out: int
 
 
-class Accessed(BaseModel):
+class FileAccessResult(BaseModel):
     """The part of `result.json` that scalars come from; `bytes_moved` where accesses differ in length."""
 
     transactions: dict[str, TransactionOutcomes]
@@ -134,7 +134,7 @@ def said_of(medium: Medium) -> dict[str, str]:
     }
 
 
-def read(directory: Path) -> tuple[Accessed, Edges]:
+def read(directory: Path) -> tuple[FileAccessResult, Edges]:
     """A trial's `result.json` and `counters.json`.
 
     Raises:
@@ -142,7 +142,7 @@ def read(directory: Path) -> tuple[Accessed, Edges]:
     """
     path = directory / RESULT
     try:
-        accessed = Accessed.model_validate_json(path.read_bytes())
+        accessed = FileAccessResult.model_validate_json(path.read_bytes())
         path = directory / COUNTERS
         before, after = COUNTED.validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError) as error:
@@ -167,7 +167,7 @@ def compute(directory: Path, *, window: Window, direct: bool) -> dict[str, float
     length_s = seconds(directory, window)
     count, moved, block = accessed.accesses, accessed.moved, edges.block_bytes()
     uncached = direct or edges.before.medium.is_dax
-    found = {
+    values = {
         "accesses": float(count),
         "throughput_iops": accessed.iops if accessed.iops is not None else count / length_s,
         "application_read_bytes": float(moved.read),
@@ -175,21 +175,21 @@ def compute(directory: Path, *, window: Window, direct: bool) -> dict[str, float
         "uncached_bytes": float(moved.read + moved.written) if uncached else 0.0,
     }
     if block is not None:
-        found |= {"block_read_bytes": float(block.read), "block_written_bytes": float(block.written)}
+        values |= {"block_read_bytes": float(block.read), "block_written_bytes": float(block.written)}
     if edges.before.accounts_processes:
-        found["storage_read_bytes"] = float(accessed.client.blocks_in * SECTOR_BYTES)
+        values["storage_read_bytes"] = float(accessed.client.blocks_in * SECTOR_BYTES)
     if moved.read and not uncached:
-        found |= {
-            name: found[missed] / moved.read
+        values |= {
+            name: values[missed] / moved.read
             for name, missed in (("device_miss_ratio", "block_read_bytes"), ("miss_ratio", "storage_read_bytes"))
-            if missed in found
+            if missed in values
         }
     if count:
         spent_s = accessed.client.user_s + accessed.client.system_s
-        found["cpu_ns_per_access"] = spent_s * NANOSECONDS_PER_SECOND / count
+        values["cpu_ns_per_access"] = spent_s * NANOSECONDS_PER_SECOND / count
         grown = {name: edges.first_grown(groups) for name, (_, groups, _) in PER_ACCESS.items()}
-        found |= {name: growth / count for name, growth in grown.items() if growth is not None}
-    return found | stability.compute(directory, window=window) | steadiness.compute(directory, window=window)
+        values |= {name: growth / count for name, growth in grown.items() if growth is not None}
+    return values | stability.compute(directory, window=window) | steadiness.compute(directory, window=window)
 
 
 def _definition(name: str, label: str, *, unit: str, better: Better = "lower", source: str) -> MetricDefinition:
@@ -285,12 +285,8 @@ def definitions(*, resolution: float | None = None) -> Mapping[str, MetricDefini
     latencies = latency.definitions(("read", "write"))
     if resolution is not None:
         latencies = {
-            name: each.model_copy(update={"resolution": resolution}) if _is_percentile(name) else each
+            name: each.model_copy(update={"resolution": resolution}) if "latency_ns_p" in name else each
             for name, each in latencies.items()
         }
     own = {each.name: each for each in _OWN}
     return {**stability.DEFINITIONS, **steadiness.DEFINITIONS, **own, **latencies}
-
-
-def _is_percentile(name: str) -> bool:
-    return "latency_ns_p" in name

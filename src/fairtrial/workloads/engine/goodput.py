@@ -14,7 +14,7 @@ from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, DriveResult, definit
 from fairtrial.study.catalogue import MetricDefinition
 
 
-def committed(directory: Path, driven: DriveResult, objective_s: float | None) -> float:
+def committed(directory: Path, result: DriveResult, objective_s: float | None) -> float:
     """Transactions of the window that committed in time.
 
     Latencies do not tell a commit from a rollback by rule, so the latter (1 % of TPC-C's new orders) are taken out in
@@ -25,11 +25,11 @@ def committed(directory: Path, driven: DriveResult, objective_s: float | None) -
         RecordError: the histogram log cannot be decoded.
     """
     if objective_s is None:
-        return float(sum(outcome.committed for outcome in driven.transactions.values()))
+        return float(sum(outcome.committed for outcome in result.transactions.values()))
     objective_ns = objective_s * NANOSECONDS_PER_SECOND
     total = 0.0
     for kind, distribution in latency.read(directory).items():
-        outcome = driven.transactions.get(kind)
+        outcome = result.transactions.get(kind)
         if outcome is not None and distribution.n:
             in_time = int(distribution.counts[distribution.lowest_ns <= objective_ns].sum())
             total += outcome.committed * in_time / distribution.n

@@ -18,7 +18,7 @@ from fairtrial.study.tree.quantities import Seconds
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import contention
 from fairtrial.workloads.engine import drive as native
-from fairtrial.workloads.workload import Drive, Driven, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for many threads to start and to leave their queues
 COUNTED_PER_S = 10.0  # acquisitions of one thread; fewer means a section of many milliseconds, which `duration` is for
@@ -130,7 +130,7 @@ class Locks(Workload[LocksParameters]):
         counted = (self.parameters.acquisitions or 0) / GUESSED_PER_S
         return self.parameters.ramp_up + (self.parameters.duration or counted)
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Ramps up and measures; leaves `result.json`, `latency.hlog`, `timeline.arrows` and `contention.json`.
 
         Raises:
@@ -154,11 +154,13 @@ class Locks(Workload[LocksParameters]):
             interval_ms=round(self.parameters.interval * 1000),
             output_directory=str(drive.directory),
         )
-        place.native(LOCK_DRIVE, request, timeout_s=self._limit_s(), on_progress=drive.on_progress, **drive.starting)
-        result = native.driven(place, drive)
+        place.native(
+            LOCK_DRIVE, request, timeout_s=self._limit_s(), on_progress=drive.on_progress, **drive.process_options
+        )
+        result = native.read_result(place, drive)
         tallied = native.left(place, drive.directory / contention.FILE, TypeAdapter(contention.Contention))
         reason = _why_invalid(tallied)
-        return Driven(window=native.window(result), effective=result.effective, invalid_reason=reason)
+        return DriveOutcome(window=native.window(result), effective=result.effective, invalid_reason=reason)
 
     def _limit_s(self) -> float:
         counted = (self.parameters.acquisitions or 0) / COUNTED_PER_S

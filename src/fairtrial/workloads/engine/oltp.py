@@ -19,7 +19,7 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import distributions, oltp_scalars
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine.distributions import Distribution
-from fairtrial.workloads.workload import Drive, Driven, When
+from fairtrial.workloads.workload import Drive, DriveOutcome, When
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_ROWS_PER_S = 500.0  # a hung load ends some day; the slowest disk seen loads ten times as fast
@@ -191,7 +191,7 @@ class Oltp(native.NativeWorkload[OltpParameters]):
         limit_s = LOAD_GRACE_S + self.parameters.rows / LOAD_ROWS_PER_S
         return place.native(subcommands.OLTP_LOAD, request, timeout_s=limit_s, on_progress=on_progress)
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Runs the profile; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory."""
         request = wire.OltpDrive(
             drive=native.task(place, self.parameters, drive),

@@ -23,17 +23,17 @@ def compute(directory: Path, *, window: Window, objective_s: float | None = None
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
     """
-    driven = drive.read(directory)
+    result = drive.read(directory)
     seconds = drive.seconds(directory, window)
-    statements = sum(outcome.statements for outcome in driven.transactions.values())
+    statements = sum(outcome.statements for outcome in result.transactions.values())
     common = (
-        drive.compute(directory, driven, window=window)
-        | arrivals.compute(directory, driven, window=window)
-        | search.compute(directory, driven)
+        drive.compute(directory, result, window=window)
+        | arrivals.compute(directory, result, window=window)
+        | search.compute(directory, result)
     )
     return common | {
-        "throughput_tps": driven.done / seconds,
-        "goodput_tps": goodput.committed(directory, driven, objective_s) / seconds,
+        "throughput_tps": result.done / seconds,
+        "goodput_tps": goodput.committed(directory, result, objective_s) / seconds,
         "statements_per_s": statements / seconds,
     }
 

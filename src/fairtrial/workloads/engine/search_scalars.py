@@ -22,7 +22,7 @@ AGREEING: Final = 2
 HINT: Final = "restore the trial from a backup, or run it again"
 
 
-def compute(directory: Path, driven: drive.DriveResult) -> dict[str, float]:
+def compute(directory: Path, result: drive.DriveResult) -> dict[str, float]:
     """Scalars of one trial; empty if it searched for nothing. Bounds that the search did not reach are left out.
 
     `client_busy_share` becomes the largest of the probes at both bounds: a busy client would be what was searched for.
@@ -30,10 +30,10 @@ def compute(directory: Path, driven: drive.DriveResult) -> dict[str, float]:
     Raises:
         RecordError: a probe's files are damaged, or say something else than the engine said of them.
     """
-    searched = driven.search
+    searched = result.search
     if searched is None:
         return {}
-    verdicts = [(probe.rate_per_s, _verdict(directory, probe, asked=searched.asked)) for probe in searched.probes]
+    verdicts = [(probe.rate_per_s, _verdict(directory, probe, objective=searched.asked)) for probe in searched.probes]
     met, missed = bounds(verdicts)
     if (met, missed) != (searched.met_per_s, searched.missed_per_s):
         raise RecordError(
@@ -41,12 +41,12 @@ def compute(directory: Path, driven: drive.DriveResult) -> dict[str, float]:
             f"not {searched.met_per_s} and {searched.missed_per_s}",
             hint=HINT,
         )
-    found = {"probes": float(len(verdicts))}
+    values = {"probes": float(len(verdicts))}
     if met is not None and missed is not None and searched.complete:
-        found |= {"highest_rate_per_s": met, "lowest_rate_missed_per_s": missed}
+        values |= {"highest_rate_per_s": met, "lowest_rate_missed_per_s": missed}
     at_bounds = [probe.client_busy_share for probe in searched.probes if probe.rate_per_s in (met, missed)]
     busy = [share for share in at_bounds if share is not None]
-    return found | ({"client_busy_share": max(busy)} if busy else {})
+    return values | ({"client_busy_share": max(busy)} if busy else {})
 
 
 def bounds(verdicts: Iterable[tuple[float, bool]]) -> tuple[float | None, float | None]:
@@ -66,36 +66,36 @@ def bounds(verdicts: Iterable[tuple[float, bool]]) -> tuple[float | None, float 
 
 def why_censored(searched: Searched) -> str:
     """Why a search of a `result.json` has no result; empty if it has one."""
-    asked = searched.asked
-    objective = f"{asked.percentile} within {asked.limit_s * 1000:g} ms"
+    search = searched.asked
+    objective = f"{search.percentile} within {search.limit_s * 1000:g} ms"
     if not searched.complete:
         return f"the search ended after {len(searched.probes)} probes, before its bounds were known"
     if searched.met_per_s is None:
         return (
-            f"not even the lowest rate of the search, {asked.lowest_per_s:g}/s, meets the objective ({objective}): "
+            f"not even the lowest rate of the search, {search.lowest_per_s:g}/s, meets the objective ({objective}): "
             "lower its `from`"
         )
     if searched.missed_per_s is None:
         return (
-            f"even the highest rate of the search, {asked.highest_per_s:g}/s, meets the objective ({objective}): "
+            f"even the highest rate of the search, {search.highest_per_s:g}/s, meets the objective ({objective}): "
             "raise its `to`"
         )
     return ""
 
 
-def _verdict(directory: Path, probe: drive.SearchProbe, *, asked: drive.SearchObjective) -> bool:
+def _verdict(directory: Path, probe: drive.SearchProbe, *, objective: drive.SearchObjective) -> bool:
     """A probe's verdict from its own files."""
     below = directory / probe.directory
     own = drive.read(below)
     observed = latency.merged(latency.read(below).values())
     offered = own.arrivals.offered if own.arrivals else 0
-    percentile_ns = observed.percentile_ns(percentiles.PERCENTILES[asked.percentile])
-    said = getattr(probe.latency, f"{asked.percentile}_ns") if probe.latency else None
+    percentile_ns = observed.percentile_ns(percentiles.PERCENTILES[objective.percentile])
+    said = getattr(probe.latency, f"{objective.percentile}_ns") if probe.latency else None
     if (own.window, offered, own.done) != (probe.window, probe.offered, probe.done) or (
         observed.n and percentile_ns != said
     ):
         raise RecordError(f"{below}: its files disagree with result.json about this probe", hint=HINT)
-    met = bool(observed.n) and percentile_ns / 1e9 <= asked.limit_s and own.done >= ACHIEVED_SHARE * offered
+    met = bool(observed.n) and percentile_ns / 1e9 <= objective.limit_s and own.done >= ACHIEVED_SHARE * offered
     if met != probe.met:
         raise RecordError(f"{below}: its files give another verdict than result.json", hint=HINT)
     return met

@@ -18,7 +18,7 @@ from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine import tpcc_scalars
-from fairtrial.workloads.workload import Drive, Driven, When
+from fairtrial.workloads.workload import Drive, DriveOutcome, When
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_S_PER_WAREHOUSE = 600.0  # a hung load ends some day; the slowest disk seen needs a tenth of this
@@ -92,7 +92,7 @@ class Tpcc(native.NativeWorkload[TpccParameters]):
         limit_s = LOAD_S_PER_WAREHOUSE * self.parameters.warehouses
         return place.native(subcommands.TPCC_LOAD, request, timeout_s=limit_s, on_progress=on_progress)
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Runs the mix; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory."""
         request = wire.TpccDrive(
             drive=native.task(place, self.parameters, drive),

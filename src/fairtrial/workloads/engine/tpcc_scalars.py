@@ -33,17 +33,17 @@ def compute(directory: Path, *, window: Window, objective_s: float | None = None
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
     """
-    driven = drive.read(directory)
+    result = drive.read(directory)
     minutes = drive.seconds(directory, window) / SECONDS_PER_MINUTE
-    new_orders = driven.transactions.get("new_order")
+    new_orders = result.transactions.get("new_order")
     common = (
-        drive.compute(directory, driven, window=window)
-        | arrivals.compute(directory, driven, window=window)
-        | search.compute(directory, driven)
+        drive.compute(directory, result, window=window)
+        | arrivals.compute(directory, result, window=window)
+        | search.compute(directory, result)
     )
     return common | {
-        "throughput_tpm": driven.done / minutes,
-        "goodput_tpm": goodput.committed(directory, driven, objective_s) / minutes,
+        "throughput_tpm": result.done / minutes,
+        "goodput_tpm": goodput.committed(directory, result, objective_s) / minutes,
         "throughput_nopm": (new_orders.committed if new_orders else 0) / minutes,
     }
 

@@ -19,7 +19,7 @@ from fairtrial.workloads.fio import checking, footprint, job_file, output
 from fairtrial.workloads.fio.parameters import FioParameters
 from fairtrial.workloads.fio.running import HISTOGRAMS, PROGRAM, FioBench
 from fairtrial.workloads.tool import Life, seed_of
-from fairtrial.workloads.workload import Drive, Driven
+from fairtrial.workloads.workload import Drive, DriveOutcome
 
 
 class Fio(prepared_files.FileWorkload[FioParameters]):
@@ -38,10 +38,10 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """All of access to files; what sequential access can meet is not told."""
-        found = dict(file_scalars.definitions(resolution=output.RESOLUTION))
+        definitions = dict(file_scalars.definitions(resolution=output.RESOLUTION))
         if not self.parameters.is_random:
-            del found["footprint_share"]
-        return found
+            del definitions["footprint_share"]
+        return definitions
 
     def duration_s(self) -> float:
         """Warm-up and window; what goes by count is guessed."""
@@ -51,18 +51,18 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         """Looks for fio."""
         PROGRAM.identify(place)
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Warms up, then measures one life of fio; leaves fio's own files and ours made from them."""
-        asked = self.parameters
-        chosen = job_file.distribution(asked.distribution, trial_seed=drive.seed)
-        bench = FioBench(place, asked, prepared_files.directory(drive.endpoint), chosen)
+        parameters = self.parameters
+        chosen = job_file.distribution(parameters.distribution, trial_seed=drive.seed)
+        bench = FioBench(place, parameters, prepared_files.directory(drive.endpoint), chosen)
         identity = {**PROGRAM.identify(place), "random_distribution": chosen}
         log = drive.work_directory / HISTOGRAMS
-        window = Life(asked.duration, asked.accesses, seed=seed_of(drive.seed, "window"), log=log)
+        window = Life(parameters.duration, parameters.accesses, seed=seed_of(drive.seed, "window"), log=log)
         bench.parse(window, drive)
         identity |= file_scalars.said_of(prepared_files.counters(place, bench.directory).medium)
         seed = seed_of(drive.seed, "warm-up")
-        ramp_up = Life(asked.warm_up or None, asked.warm_up_accesses or None, seed=seed)
+        ramp_up = Life(parameters.warm_up or None, parameters.warm_up_accesses or None, seed=seed)
         return bench.drive(drive, identity, window=window, ramp_up=ramp_up)
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
@@ -70,21 +70,23 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         own = file_scalars.compute(directory, window=window, direct=self.parameters.direct)
         latencies = latency.compute(directory)
         known = made_files.result(directory, output.FioResult).latency
-        exact = {f"{side}_": found for side, found in known.items() if found.n}
+        exact = {f"{side}_": each for side, each in known.items() if each.n}
         if exact:
-            count = sum(found.n for found in exact.values())
-            mean_ns = sum(found.n * found.mean_ns for found in exact.values()) / count
-            exact[""] = output.Exact(n=count, mean_ns=mean_ns, max_ns=max(found.max_ns for found in exact.values()))
-        for prefix, found in exact.items():
-            latencies |= {f"{prefix}latency_ns_mean": found.mean_ns, f"{prefix}latency_ns_max": found.max_ns}
+            count = sum(each.n for each in exact.values())
+            mean_ns = sum(each.n * each.mean_ns for each in exact.values()) / count
+            exact[""] = output.LatencySummary(
+                n=count, mean_ns=mean_ns, max_ns=max(each.max_ns for each in exact.values())
+            )
+        for prefix, each in exact.items():
+            latencies |= {f"{prefix}latency_ns_mean": each.mean_ns, f"{prefix}latency_ns_max": each.max_ns}
         return {**own, **latencies, **self._footprint()}
 
     def _footprint(self) -> dict[str, float]:
-        asked = self.parameters
-        if asked.reaches_by_hash:
-            share = footprint.share(asked.size // asked.block_size)
+        parameters = self.parameters
+        if parameters.reaches_by_hash:
+            share = footprint.share(parameters.size // parameters.block_size)
         else:
-            share = 1.0 if asked.is_random and asked.distribution == "random" else None
+            share = 1.0 if parameters.is_random and parameters.distribution == "random" else None
         return {} if share is None else {"footprint_share": share}
 
     def contradictions(self, directory: Path) -> list[str]:

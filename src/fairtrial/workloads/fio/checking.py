@@ -64,9 +64,9 @@ def _ask_fio(parameters: FioParameters, branch: Branch, problems: Problems) -> N
 
 
 def _text(parameters: FioParameters, options: Mapping[str, str | None]) -> str:
-    asked = parameters.model_copy(update={"options": options})
+    changed = parameters.model_copy(update={"options": options})
     life = Life(parameters.duration, parameters.accesses, seed=1)
-    return job_file.text(asked, life, directory="/", chosen=parameters.distribution)
+    return job_file.text(changed, life, directory="/", chosen=parameters.distribution)
 
 
 @functools.cache

@@ -22,7 +22,7 @@ class Latency(BaseModel, frozen=True):
     percentile: dict[float, float] = {}
 
 
-class Side(BaseModel, frozen=True):
+class Direction(BaseModel, frozen=True):
     """A direction of a job; old versions have its bandwidth in KiB per second only."""
 
     total_ios: int = 0
@@ -61,9 +61,9 @@ class Job(BaseModel, frozen=True):
     usr_cpu: float = 0.0
     sys_cpu: float = 0.0
     ctx: int = 0
-    read: Side = Side()
-    write: Side = Side()
-    trim: Side = Side()
+    read: Direction = Direction()
+    write: Direction = Direction()
+    trim: Direction = Direction()
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -73,10 +73,10 @@ class Job(BaseModel, frozen=True):
             raise ValueError(f"expected figures of the job's I/O, missing: {', '.join(missing)}")
         return self
 
-    def side(self, name: str) -> Side:
+    def side(self, name: str) -> Direction:
         """The direction of this name."""
-        found: Side = getattr(self, name)
-        return found
+        side: Direction = getattr(self, name)
+        return side
 
 
 class Document(BaseModel, frozen=True):
@@ -92,8 +92,8 @@ class Document(BaseModel, frozen=True):
             ValidationError: a field is missing, or is not what fio writes.
             ValueError: it is not there, or cut.
         """
-        found, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
-        return cls.model_validate(found)
+        content, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+        return cls.model_validate(content)
 
 
 def weighed_mean(latencies: list[Latency]) -> float:

@@ -14,13 +14,13 @@ ENDLESS_BYTES: Final = "1000t"  # fio ends a job after `size` bytes otherwise, h
 CENTRED: Final = ("zipf", "pareto")  # their centre is drawn by fio, from its seed, where it is not given
 
 
-def distribution(asked: str, *, trial_seed: int) -> str:
+def distribution(name: str, *, trial_seed: int) -> str:
     """The distribution with its centre, which must be the same in warm-up and window."""
-    found = skewed(asked)
-    if found is None or found[0] not in CENTRED or found[2] is not None:
-        return asked
+    skew = skewed(name)
+    if skew is None or skew[0] not in CENTRED or skew[2] is not None:
+        return name
     centre = tool.seed_of(trial_seed, "centre") / (1 << tool.SEED_BITS)
-    return f"{asked}:{centre:.6f}"
+    return f"{name}:{centre:.6f}"
 
 
 def text(parameters: FioParameters, life: Life, *, directory: str, chosen: str) -> str:

@@ -53,7 +53,7 @@ class FioInterval:
     bins: Mapping[str, Counts]
 
 
-class Exact(BaseModel):
+class LatencySummary(BaseModel):
     """Mean and maximum as fio keeps them, without bins; nothing is given of a direction without accesses."""
 
     n: int = 0
@@ -66,7 +66,7 @@ class FioResult(made_files.ToolResult):
 
     bytes_moved: dict[str, int] = Field(default_factory=dict)
     iops: float = 0.0
-    latency: dict[str, Exact]
+    latency: dict[str, LatencySummary]
     runtime_ms: int = 0
 
 
@@ -104,16 +104,16 @@ def document(text: str) -> Document:
         raise PlaceError(said, hint="see log/load.log") from error
 
 
-def failure(found: Document) -> str:
+def failure(report: Document) -> str:
     """Which job failed, empty if none did."""
-    failed = [job.error for job in found.jobs if job.error]
-    return f"fio: error {failed[0]} in {len(failed)} of {len(found.jobs)} jobs" if failed else ""
+    failed = [job.error for job in report.jobs if job.error]
+    return f"fio: error {failed[0]} in {len(failed)} of {len(report.jobs)} jobs" if failed else ""
 
 
-def whole(found: Document) -> dict[str, Counts]:
+def whole(report: Document) -> dict[str, Counts]:
     """The bins of the whole run by direction, all jobs together."""
     sums = {side: np.zeros(BINS, dtype=np.int64) for side in SIDES}
-    for job in found.jobs:
+    for job in report.jobs:
         for side, counts in sums.items():
             for middle, count in job.side(side).clat_ns.bins.items():
                 counts[index_of(middle)] += count
@@ -143,25 +143,25 @@ def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int
             at = max((int(fields[0]) + width_ms // 2) // width_ms - 1, 0)
             bins = sums.setdefault(at, {name: np.zeros(BINS, dtype=np.int64) for name in SIDES})
             bins[side] += fields[FIELDS:]
-    found = []
+    rows = []
     left = {side: counts.copy() for side, counts in total.items()}
     width_ns = width_ms * NANOSECONDS_PER_MS
     for at, bins in sorted(sums.items()):
         for side, counts in bins.items():
             left[side] -= counts
-        found.append(FioInterval(life.start_ns + at * width_ns, life.start_ns + (at + 1) * width_ns, bins))
+        rows.append(FioInterval(life.start_ns + at * width_ns, life.start_ns + (at + 1) * width_ns, bins))
     if any((counts < 0).any() for counts in left.values()):
         raise PlaceError("fio's interval histograms hold more than its whole run", hint="report this fio version")
-    last_ns = found[-1].end_ns if found else life.start_ns
-    if not found or any(counts.any() for counts in left.values()):
-        found.append(FioInterval(last_ns, max(life.end_ns, last_ns + 1), left))
-    return found
+    last_ns = rows[-1].end_ns if rows else life.start_ns
+    if not rows or any(counts.any() for counts in left.values()):
+        rows.append(FioInterval(last_ns, max(life.end_ns, last_ns + 1), left))
+    return rows
 
 
-def latency_log(found: Sequence[FioInterval]) -> str:
+def latency_log(intervals: Sequence[FioInterval]) -> str:
     """`latency.hlog`: a line per interval and direction with observations."""
     return made_files.latency_log(
-        COMMENT, (_line(interval, side) for interval in found for side in SIDES if interval.bins[side].any())
+        COMMENT, (_line(interval, side) for interval in intervals for side in SIDES if interval.bins[side].any())
     )
 
 
@@ -171,15 +171,15 @@ def _line(interval: FioInterval, side: str) -> HistogramLine:
     return HistogramLine(tag=side, start_ns=interval.start_ns, end_ns=interval.end_ns, counts=observed)
 
 
-def timeline(found: Sequence[FioInterval]) -> bytes:
+def timeline(intervals: Sequence[FioInterval]) -> bytes:
     """`timeline.parquet`: accesses that ended in each interval."""
-    counts = {side: {"committed": [int(interval.bins[side].sum()) for interval in found]} for side in SIDES}
-    return made_files.timeline([interval.start_ns for interval in found], counts)
+    counts = {side: {"committed": [int(interval.bins[side].sum()) for interval in intervals]} for side in SIDES}
+    return made_files.timeline([interval.start_ns for interval in intervals], counts)
 
 
-def result(found: Document, *, life: Window) -> FioResult:
+def result(report: Document, *, life: Window) -> FioResult:
     """What fio's document says of all its jobs."""
-    jobs = found.jobs
+    jobs = report.jobs
     sides = {name: [job.side(name) for job in jobs] for name in SIDES}
     errors = sum(job.total_err for job in jobs)
     done = {name: sum(side.total_ios for side in each) for name, each in sides.items()}
@@ -203,18 +203,18 @@ def result(found: Document, *, life: Window) -> FioResult:
     )
 
 
-def _exact(latencies: list[Latency]) -> Exact:
+def _exact(latencies: list[Latency]) -> LatencySummary:
     if count := sum(each.count for each in latencies):
-        return Exact(n=count, mean_ns=weighed_mean(latencies), max_ns=max(each.max for each in latencies))
-    return Exact()
+        return LatencySummary(n=count, mean_ns=weighed_mean(latencies), max_ns=max(each.max for each in latencies))
+    return LatencySummary()
 
 
 def contradictions(directory: Path) -> list[str]:
     """Where `result.json` or `latency.hlog` is not what `fio.json` gives, a sentence each."""
-    found = document((directory / DOCUMENT).read_text(encoding="utf-8"))
+    report = document((directory / DOCUMENT).read_text(encoding="utf-8"))
     stored = agreement.stored(directory)
     life = Window.model_validate(stored["window"])
-    given = result(found, life=life).given()
-    own = {**stored, "client": {name: stored["client"].get(name) for name in given["client"]}}  # has the kernel's too
-    logs = {latency.FILE: latency_log([FioInterval(life.start_ns, life.end_ns, whole(found))])}
-    return list(agreement.Given(DOCUMENT, given, logs).contradictions(directory, own))
+    figures = result(report, life=life).figures()
+    own = {**stored, "client": {name: stored["client"].get(name) for name in figures["client"]}}  # has the kernel's too
+    logs = {latency.FILE: latency_log([FioInterval(life.start_ns, life.end_ns, whole(report))])}
+    return list(agreement.ExpectedFiles(DOCUMENT, figures, logs).contradictions(directory, own))

@@ -18,7 +18,7 @@ from fairtrial.workloads import prepared_files, tool
 from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.fio import checking, job_file, output
 from fairtrial.workloads.fio.parameters import FioParameters
-from fairtrial.workloads.tool import Life, Running, ToolRun
+from fairtrial.workloads.tool import Invocation, Life, ToolRun
 from fairtrial.workloads.workload import Drive
 
 DRIVE_GRACE_S: Final = 600.0  # beyond what is asked for: fio lays its tables out, and writes its files
@@ -41,7 +41,7 @@ class FioBench(tool.Bench):
         edges: the kernel's counters before and after the window, as they are read.
     """
 
-    asked: FioParameters
+    parameters: FioParameters
     directory: PurePosixPath
     chosen: str
     edges: list[wire.FileCounters] = field(default_factory=list)
@@ -70,8 +70,8 @@ class FioBench(tool.Bench):
         into = drive.work_directory if life.log is None else drive.directory
         path = self._put(life, drive.work_directory / f"{name}.job")
         arguments = ["--output-format=json+", f"--output={into / output.DOCUMENT}", "--eta=never", path]
-        running = Running(name, drive.work_directory, limit_s, drive.starting)
-        ran = PROGRAM.run(self.place, arguments, running)
+        invocation = Invocation(name, drive.work_directory, limit_s, drive.process_options)
+        ran = PROGRAM.run(self.place, arguments, invocation)
         if life.log is not None:
             self.look()
             counters = json.dumps([each.model_dump() for each in self.edges])
@@ -80,18 +80,18 @@ class FioBench(tool.Bench):
 
     def measured(self, ran: ToolRun, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what fio counted in the whole of it, and in intervals."""
-        found = output.document(self._text(drive.directory / output.DOCUMENT))
-        if failure := output.failure(found):
+        report = output.document(self._text(drive.directory / output.DOCUMENT))
+        if failure := output.failure(report):
             return ran.life, failure
-        result = output.result(found, life=ran.life)
+        result = output.result(report, life=ran.life)
         began_ns = max(ran.life.start_ns, ran.life.end_ns - result.runtime_ms * output.NANOSECONDS_PER_MS)
         intervals = output.intervals(
             (
                 self._text(drive.work_directory / f"{HISTOGRAMS}_clat_hist.{job}.log")
-                for job in range(1, self.asked.jobs + 1)
+                for job in range(1, self.parameters.jobs + 1)
             ),
-            output.whole(found),
-            width_ms=round(self.asked.interval * 1000),
+            output.whole(report),
+            width_ms=round(self.parameters.interval * 1000),
             life=Window(start_ns=began_ns, end_ns=ran.life.end_ns),
         )
         files = {"latency.hlog": output.latency_log(intervals).encode(), "timeline.parquet": output.timeline(intervals)}
@@ -99,7 +99,7 @@ class FioBench(tool.Bench):
         return ran.life, "" if result.done else "fio made no access inside the measurement window"
 
     def _put(self, life: Life, path: PurePosixPath) -> str:
-        text = job_file.text(self.asked, life, directory=str(self.directory), chosen=self.chosen)
+        text = job_file.text(self.parameters, life, directory=str(self.directory), chosen=self.chosen)
         self.place.agent.put(str(path), text.encode(), mode=0o644)
         return str(path)
 

@@ -27,7 +27,7 @@ from fairtrial.workloads.hammerdb import scalars as hammerdb_scalars
 from fairtrial.workloads.hammerdb.parameters import RESERVED, HammerdbParameters
 from fairtrial.workloads.hammerdb.running import HammerdbBench, find, identify
 from fairtrial.workloads.text_files import refuse_kept
-from fairtrial.workloads.workload import Drive, Driven, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 
@@ -46,8 +46,8 @@ class Hammerdb(Workload[HammerdbParameters]):
     @classmethod
     def check(cls, parameters: HammerdbParameters, branch: Branch, problems: Problems) -> None:
         """Notes every setting that the run sets itself."""
-        for part, given in (("data", parameters.data), ("options", parameters.options)):
-            refuse_kept(given, branch.below(part), problems, program="HammerDB", kept=RESERVED.get)
+        for part, options in (("data", parameters.data), ("options", parameters.options)):
+            refuse_kept(options, branch.below(part), problems, program="HammerDB", kept=RESERVED.get)
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """HammerDB's own; latencies only with a time profile."""
@@ -87,13 +87,13 @@ class Hammerdb(Workload[HammerdbParameters]):
                 .failure
             )
 
-        found = contents.fill(place, endpoint, program="hammerdb", by=build, on_progress=on_progress)
-        if found.rows.get("warehouse") != self.parameters.warehouses:
-            said = f"HammerDB's build left {found.rows.get('warehouse', 0)} of {self.parameters.warehouses} warehouses"
+        loaded = contents.fill(place, endpoint, program="hammerdb", by=build, on_progress=on_progress)
+        if loaded.rows.get("warehouse") != self.parameters.warehouses:
+            said = f"HammerDB's build left {loaded.rows.get('warehouse', 0)} of {self.parameters.warehouses} warehouses"
             raise PlaceError(said, hint="fix workload.hammerdb, or see the server's log")
-        return found
+        return loaded
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Ramps up and measures by one process; leaves its output, and our files made from it."""
         bench = HammerdbBench.set_up(
             place, self.parameters, endpoint=server(drive.endpoint), directory=drive.work_directory

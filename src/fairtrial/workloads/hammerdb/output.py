@@ -107,11 +107,11 @@ def edges(text: str, clock: HammerdbClock) -> tuple[Window, int]:
     Raises:
         PlaceError: HammerDB said no such thing.
     """
-    found = {note.name: clock.monotonic_ns(note.time_us) for note in notes(text)}
-    if missing := [name for name in ("counting", "begun", "ended", "counted") if name not in found]:
+    times_ns = {note.name: clock.monotonic_ns(note.time_us) for note in notes(text)}
+    if missing := [name for name in ("counting", "begun", "ended", "counted") if name not in times_ns]:
         raise PlaceError(f"HammerDB's output lacks the line `{missing[0]}`", hint="see log/load.log")
-    window = Window(start_ns=found["begun"], end_ns=found["ended"])
-    return window, found["begun"] - found["counting"] + found["counted"] - found["ended"]
+    window = Window(start_ns=times_ns["begun"], end_ns=times_ns["ended"])
+    return window, times_ns["begun"] - times_ns["counting"] + times_ns["counted"] - times_ns["ended"]
 
 
 def result(text: str, clock: HammerdbClock) -> HammerdbResult:
@@ -120,7 +120,7 @@ def result(text: str, clock: HammerdbClock) -> HammerdbResult:
     Raises:
         PlaceError: it has no result.
     """
-    match = next((found for each in _RESULT if (found := each.search(text))), None)
+    match = next((match for each in _RESULT if (match := each.search(text))), None)
     minutes = _MINUTES.search(text)
     if match is None or minutes is None:
         raise PlaceError(f"HammerDB did not print a TEST RESULT: {text[-WORDS:]}", hint="see log/load.log")
@@ -144,13 +144,13 @@ def result(text: str, clock: HammerdbClock) -> HammerdbResult:
 
 def errors(text: str) -> list[str]:
     """What users said inside the window that is none of their usual lines; the monitor is user 1."""
-    inside, found = False, []
+    inside, words = False, []
     for line in text.splitlines():
         if note := _NOTE.match(line):
             inside = note[2] == "begun" or (inside and note[2] != "ended")
         elif inside and (said := _USER.match(line)) and int(said[1]) > 1 and not _USUAL.match(said[2]):
-            found.append(said[2].strip())
-    return found
+            words.append(said[2].strip())
+    return words
 
 
 def profile(text: str) -> dict[str, dict[str, float]]:
@@ -162,11 +162,11 @@ def profile(text: str) -> dict[str, dict[str, float]]:
     if not mark:
         return {}
     calls: dict[str, float] = {}
-    for name, told in _profiled(users.partition(_USER_PART)[2]):
-        calls[name] = calls.get(name, 0) + told["CALLS"]
+    for name, figures in _profiled(users.partition(_USER_PART)[2]):
+        calls[name] = calls.get(name, 0) + figures["CALLS"]
     return {
-        name: {"calls": calls.get(name, 0), **{each.lower(): told[each] for each in STATISTICS}}
-        for name, told in _profiled(whole)
+        name: {"calls": calls.get(name, 0), **{each.lower(): figures[each] for each in STATISTICS}}
+        for name, figures in _profiled(whole)
     }
 
 
@@ -201,5 +201,5 @@ def contradictions(directory: Path, *, interval_s: int) -> list[str]:
     stored = agreement.stored(directory)
     clock = HammerdbClock(**stored["clock"])
     counted = timeline(text, clock, interval_s=interval_s)
-    found = agreement.Given(OUTPUT, result(text, clock).given(), timeline=counted)
-    return list(found.contradictions(directory, stored))
+    expected = agreement.ExpectedFiles(OUTPUT, result(text, clock).figures(), timeline=counted)
+    return list(expected.contradictions(directory, stored))

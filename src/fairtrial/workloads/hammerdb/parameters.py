@@ -123,12 +123,12 @@ class HammerdbParameters(BaseModel, frozen=True, extra="forbid"):
 
     @field_validator("data", "options")
     @classmethod
-    def _without_prefix(cls, given: dict[str, str]) -> dict[str, str]:
-        for name in given:
+    def _without_prefix(cls, options: dict[str, str]) -> dict[str, str]:
+        for name in options:
             prefix = next((each for each in PREFIXES if name.startswith(each)), None)
             if prefix:
                 raise ValueError(f"write `{name.removeprefix(prefix)}`: the run adds `{prefix}` itself")
-        return given
+        return options
 
     @model_validator(mode="after")
     def _options_once(self) -> Self:

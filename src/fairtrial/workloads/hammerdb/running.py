@@ -20,8 +20,8 @@ from fairtrial.workloads import tool
 from fairtrial.workloads.hammerdb import output, script
 from fairtrial.workloads.hammerdb.output import HammerdbClock
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
-from fairtrial.workloads.tool import LOAD_S, WORDS, Life, OnLine, Running, Tool, ToolRun, last_words
-from fairtrial.workloads.workload import Drive, Starting
+from fairtrial.workloads.tool import LOAD_S, WORDS, Invocation, Life, OnLine, Tool, ToolRun, last_words
+from fairtrial.workloads.workload import Drive, ProcessOptions
 
 HINT: Final = (
     "install HammerDB at the place, and set `workload.hammerdb.directory` to its directory or put "
@@ -125,8 +125,8 @@ class HammerdbBench(tool.Bench):
     def build(self) -> ToolRun:
         """Fills the database."""
         text = script.building(self.parameters, self.endpoint, observer=self.scratch / OBSERVER)
-        starting: Starting = {"environment": {}, "processors": None, "groups": ()}
-        return self._execute(text, name="build", limit_s=LOAD_S, starting=starting)
+        process_options: ProcessOptions = {"environment": {}, "processors": None, "groups": ()}
+        return self._execute(text, name="build", limit_s=LOAD_S, process_options=process_options)
 
     @property
     def window(self) -> Life:
@@ -144,7 +144,7 @@ class HammerdbBench(tool.Bench):
                 time_ns = HammerdbClock.of(clock, clock).monotonic_ns(int(begun[1]))
                 drive.on_progress(MeasuringProgress(time_ns=time_ns))
 
-        return self._execute(text, name=name, limit_s=life.limit_s, starting=drive.starting, on_line=hear)
+        return self._execute(text, name=name, limit_s=life.limit_s, process_options=drive.process_options, on_line=hear)
 
     def measured(self, ran: ToolRun, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what HammerDB counted in its window, and its counter's intervals."""
@@ -165,19 +165,19 @@ class HammerdbBench(tool.Bench):
         if result.nopm <= 0:
             return "HammerDB counted no new order inside its window"
         window_s = (result.window.end_ns - result.window.start_ns) / 1e9
-        asked_s = 60.0 * result.minutes
-        if abs(window_s / asked_s - 1) > WINDOW_DEVIATION:
-            return f"HammerDB divides its counts by {asked_s:.0f} s, and {window_s:.1f} s lay between them"
+        divisor_s = 60.0 * result.minutes
+        if abs(window_s / divisor_s - 1) > WINDOW_DEVIATION:
+            return f"HammerDB divides its counts by {divisor_s:.0f} s, and {window_s:.1f} s lay between them"
         if self.parameters.time_profile and not result.latency_ms:
             return "HammerDB printed no time profile"
         return ""
 
     def _execute(
-        self, text: str, *, name: str, limit_s: float, starting: Starting, on_line: OnLine | None = None
+        self, text: str, *, name: str, limit_s: float, process_options: ProcessOptions, on_line: OnLine | None = None
     ) -> ToolRun:
         path = self.scratch / f"{name}.tcl"
         self.place.agent.put(str(path), text.encode(), mode=0o600)
-        starting["environment"] = {**starting["environment"], "TMP": str(self.scratch)}
+        process_options["environment"] = {**process_options["environment"], "TMP": str(self.scratch)}
         program = replace(PROGRAM, clean=partial(_without_passwords, password=self.endpoint.password))
-        running = Running(name, self.home, limit_s, starting, on_line=on_line)
-        return program.run(self.place, ["tcl", "auto", str(path)], running)
+        invocation = Invocation(name, self.home, limit_s, process_options, on_line=on_line)
+        return program.run(self.place, ["tcl", "auto", str(path)], invocation)

@@ -20,16 +20,16 @@ STATISTICS: Final = {"p50": "median", "p95": "p95", "p99": "p99", "max": "maximu
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `definitions`."""
-    told = made_files.result(directory, HammerdbResult)
+    result = made_files.result(directory, HammerdbResult)
     own = {
-        "throughput_nopm": float(told.nopm),
-        "throughput_tpm": float(told.tpm),
-        "client_counting_s": told.counting_ns / drive.NANOSECONDS_PER_SECOND,
+        "throughput_nopm": float(result.nopm),
+        "throughput_tpm": float(result.tpm),
+        "client_counting_s": result.counting_ns / drive.NANOSECONDS_PER_SECOND,
     }
-    for kind, figures in told.latency_ms.items():
+    for kind, figures in result.latency_ms.items():
         own |= {_latency(kind, name): figures[name] * NANOSECONDS_PER_MS for name in STATISTICS}
         own[f"{kind}_calls"] = figures["calls"]
-    return tool_scalars.compute(directory, told, window=window, unknown=UNKNOWN) | own
+    return tool_scalars.compute(directory, result, window=window, unknown=UNKNOWN) | own
 
 
 def _latency(kind: str, statistic: str) -> str:
@@ -38,8 +38,7 @@ def _latency(kind: str, statistic: str) -> str:
 
 def definitions(*, profiled: bool) -> Mapping[str, MetricDefinition]:
     """Every metric; latencies only where HammerDB was asked for its time profile."""
-    own = (*_OWN, *(_PROFILED if profiled else ()))
-    return tool_scalars.definitions(own, latencies={}, unknown=UNKNOWN)
+    return tool_scalars.definitions((*_OWN, *(_PROFILED if profiled else ())), latencies={}, unknown=UNKNOWN)
 
 
 _OWN: Final = (

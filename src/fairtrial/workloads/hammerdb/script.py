@@ -33,8 +33,8 @@ def prefix(parameters: HammerdbParameters, endpoint: Server) -> str:
 
 def building(parameters: HammerdbParameters, endpoint: Server, *, observer: PurePosixPath) -> str:
     """Fills an empty database."""
-    asked = _asked(parameters, endpoint)
-    return _script(observer, _settings(prefix(parameters, endpoint), asked), ["buildschema", f"fairtrial_end {END_S}"])
+    settings = _settings(prefix(parameters, endpoint), _common(parameters, endpoint))
+    return _script(observer, settings, ["buildschema", f"fairtrial_end {END_S}"])
 
 
 def driving(parameters: HammerdbParameters, endpoint: Server, *, observer: PurePosixPath) -> str:
@@ -52,7 +52,7 @@ def driving(parameters: HammerdbParameters, endpoint: Server, *, observer: PureP
         **({"prepared": True} if parameters.prepared else {}),
         **parameters.options,
     }
-    asked = [*_asked(parameters, endpoint), *(("tpcc", name, value) for name, value in chosen.items())]
+    settings = [*_common(parameters, endpoint), *(("tpcc", name, value) for name, value in chosen.items())]
     commands = [
         "print dict",
         "loadscript",
@@ -65,7 +65,7 @@ def driving(parameters: HammerdbParameters, endpoint: Server, *, observer: PureP
         "vurun",
         f"fairtrial_end {PROFILE_S if parameters.time_profile else END_S}",
     ]
-    return _script(observer, _settings(prefix(parameters, endpoint), asked), commands)
+    return _script(observer, _settings(prefix(parameters, endpoint), settings), commands)
 
 
 def start_delay_ms(ramp_up_s: float, users: int) -> int:
@@ -73,7 +73,7 @@ def start_delay_ms(ramp_up_s: float, users: int) -> int:
     return max(1, min(START_DELAY_MS, int(ramp_up_s * 1000 / 2 / users)))
 
 
-def _asked(parameters: HammerdbParameters, endpoint: Server) -> list[Setting]:
+def _common(parameters: HammerdbParameters, endpoint: Server) -> list[Setting]:
     """Where the server is, and what both the build and the run are told."""
     name = prefix(parameters, endpoint)
     own = {
@@ -104,10 +104,10 @@ def _script(observer: PurePosixPath, settings: Iterable[str], commands: Iterable
     return "".join(f"{line}\n" for line in (f"source {{{observer}}}", *settings, *commands))
 
 
-def _settings(name: str, asked: Iterable[Setting]) -> Iterator[str]:
+def _settings(name: str, settings: Iterable[Setting]) -> Iterator[str]:
     yield f"dbset db {name}"
     yield "dbset bm TPC-C"
-    for dictionary, key, value in asked:
+    for dictionary, key, value in settings:
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if text not in NO_PASSWORD.values() and not re.fullmatch(SETTABLE, text):
             shown = "a password" if key.endswith("pass") else f"`{text}`"

@@ -30,7 +30,7 @@ from fairtrial.workloads.pgbench.running import PROGRAM, PgbenchBench
 from fairtrial.workloads.pgbench.scripts import faults
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life, seed_of
-from fairtrial.workloads.workload import Drive, Driven, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
@@ -72,14 +72,14 @@ class Pgbench(Workload[PgbenchParameters]):
 
     def duration_s(self) -> float:
         """Ramp-up and window; one by count is guessed."""
-        asked = self.parameters
-        return asked.ramp_up + (asked.duration or (asked.transactions or 0) / GUESSED_PER_S)
+        parameters = self.parameters
+        return parameters.ramp_up + (parameters.duration or (parameters.transactions or 0) / GUESSED_PER_S)
 
     def disk_bytes(self) -> int:
         """Of pgbench's own tables, and of its log; what `init` makes nobody knows."""
-        asked = self.parameters
-        tables = (asked.tables_scale or 0) * BYTES_PER_SCALE * FULL // int(asked.data.get("fillfactor", FULL))
-        logged = asked.transactions or (asked.duration or 0) * (asked.rate or LOGGED_PER_S)
+        parameters = self.parameters
+        tables = (parameters.tables_scale or 0) * BYTES_PER_SCALE * FULL // int(parameters.data.get("fillfactor", FULL))
+        logged = parameters.transactions or (parameters.duration or 0) * (parameters.rate or LOGGED_PER_S)
         return tables + round(logged * BYTES_LOGGED)
 
     def require(self, place: OpenPlace) -> None:
@@ -88,12 +88,12 @@ class Pgbench(Workload[PgbenchParameters]):
 
     def data(self) -> Mapping[str, Any]:
         """Pgbench's own tables and whatever `init` makes, whichever script runs."""
-        asked = self.parameters
+        parameters = self.parameters
         return {
             "workload": "pgbench",
-            "scale": asked.tables_scale,
-            "data": asked.data,
-            "init": asked.init.sha256 if asked.init else None,
+            "scale": parameters.tables_scale,
+            "data": parameters.data,
+            "init": parameters.init.sha256 if parameters.init else None,
             "loader_version": LOADER_VERSION,
         }
 
@@ -113,17 +113,17 @@ class Pgbench(Workload[PgbenchParameters]):
             raise PlaceError("`init` did not create a table", hint="fix the file of workload.pgbench.init")
         return made
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Ramps up, then measures one life of pgbench; leaves its output, and our files made from it and its log."""
-        asked = self.parameters
+        parameters = self.parameters
         identity = PROGRAM.identify(place)
         directory = drive.work_directory / "pgbench"
         bench = PgbenchBench.set_up(
-            place, asked, identity["pgbench"], endpoint=server(drive.endpoint), directory=directory
+            place, parameters, identity["pgbench"], endpoint=server(drive.endpoint), directory=directory
         )
-        each = None if asked.transactions is None else asked.transactions // asked.clients
-        ramp_up = Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
-        window = Life(asked.duration, each, seed=seed_of(drive.seed, "window"), log=bench.log)
+        each = None if parameters.transactions is None else parameters.transactions // parameters.clients
+        ramp_up = Life(parameters.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
+        window = Life(parameters.duration, each, seed=seed_of(drive.seed, "window"), log=bench.log)
         return bench.drive(drive, identity, window=window, ramp_up=ramp_up)
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:

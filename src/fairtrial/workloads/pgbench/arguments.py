@@ -23,9 +23,9 @@ def clean(argv: list[str]) -> list[str]:
 
 def environment(endpoint: Server, *, passwords: PurePosixPath) -> dict[str, str]:
     """Where the server is, as libpq reads it; messages in the language that is read here."""
-    told = libpq(endpoint)
-    told.pop("PGPASSWORD", None)
-    return {**told, "PGPASSFILE": str(passwords), "LC_ALL": "C"}
+    variables = libpq(endpoint)
+    variables.pop("PGPASSWORD", None)
+    return {**variables, "PGPASSFILE": str(passwords), "LC_ALL": "C"}
 
 
 def password_file(endpoint: Server) -> str:
@@ -34,44 +34,45 @@ def password_file(endpoint: Server) -> str:
     return f"*:*:*:*:{escaped}\n" if escaped else ""
 
 
-def initialize(asked: PgbenchParameters) -> list[str]:
+def initialize(parameters: PgbenchParameters) -> list[str]:
     """Options that make pgbench's own tables; the client generates them, the faster way (docs/guides/workloads.md)."""
-    return ["--initialize", "--quiet", f"--scale={asked.tables_scale}", *_options(asked.data)]
+    return ["--initialize", "--quiet", f"--scale={parameters.tables_scale}", *_options(parameters.data)]
 
 
-def make(asked: PgbenchParameters, *, file: PurePosixPath) -> list[str]:
+def make(parameters: PgbenchParameters, *, file: PurePosixPath) -> list[str]:
     """Psql's options for SQL that makes data: the first error ends it."""
-    scale = [] if asked.tables_scale is None else [f"--set=scale={asked.tables_scale}"]
+    scale = [] if parameters.tables_scale is None else [f"--set=scale={parameters.tables_scale}"]
     return ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", *scale, f"--file={file.name}"]
 
 
-def run(asked: PgbenchParameters, life: Life) -> list[str]:
+def run(parameters: PgbenchParameters, life: Life) -> list[str]:
     """The options that drive; files of scripts lie where pgbench works. A life's count is each client's."""
     length = f"--time={int(life.duration_s)}" if life.duration_s else f"--transactions={life.count}"
     own: dict[str, Any] = {
-        "client": asked.clients,
-        "jobs": asked.jobs,
-        "protocol": asked.protocol,
-        "max-tries": asked.max_tries,
+        "client": parameters.clients,
+        "jobs": parameters.jobs,
+        "protocol": parameters.protocol,
+        "max-tries": parameters.max_tries,
         "random-seed": life.seed,
         "progress": NO_PROGRESS_S,
     }
-    if asked.rate is not None:
-        own["rate"] = f"{asked.rate:.12g}"
-    if asked.latency_limit is not None:
-        own["latency-limit"] = limit_text(asked.latency_limit)
-    if asked.tables_scale is not None and not asked.uses_builtins:  # else pgbench counts its branches
-        own["scale"] = asked.tables_scale
+    if parameters.rate is not None:
+        own["rate"] = f"{parameters.rate:.12g}"
+    if parameters.latency_limit is not None:
+        own["latency-limit"] = limit_text(parameters.latency_limit)
+    if parameters.tables_scale is not None and not parameters.uses_builtins:  # else pgbench counts its branches
+        own["scale"] = parameters.tables_scale
     scripts = [
-        f"--file={file.name}@{weight}" if file else f"--builtin={name}@{weight}" for name, weight, file in asked.scripts
+        f"--file={file.name}@{weight}" if file else f"--builtin={name}@{weight}"
+        for name, weight, file in parameters.scripts
     ]
     logged = [] if life.log is None else ["--log", f"--log-prefix={life.log}"]
-    defined = [f"--define={name}={value}" for name, value in asked.define.items()]
+    defined = [f"--define={name}={value}" for name, value in parameters.define.items()]
     ours = ["--no-vacuum", "--failures-detailed", length, *_options(own)]
-    return [*scripts, *defined, *_options(asked.options), *ours, *logged]
+    return [*scripts, *defined, *_options(parameters.options), *ours, *logged]
 
 
-def _options(given: Mapping[Any, Any]) -> list[str]:
+def _options(options: Mapping[Any, Any]) -> list[str]:
     """`true` is an option without a value, `false` is none."""
-    named = ((name, value) for name, value in given.items() if value is not False)
+    named = ((name, value) for name, value in options.items() if value is not False)
     return [f"--{name}" if value is True else f"--{name}={value}" for name, value in named]

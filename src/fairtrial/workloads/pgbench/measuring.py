@@ -34,30 +34,30 @@ class PgbenchMeasurement(NamedTuple):
 
 
 def measured(
-    ran: ToolRun, logs: Sequence[Path], *, asked: PgbenchParameters, clock: wire.Reading
+    ran: ToolRun, logs: Sequence[Path], *, parameters: PgbenchParameters, clock: wire.Reading
 ) -> PgbenchMeasurement:
     """Reads what pgbench printed and logged; the logs' directory gets the table of transactions.
 
     Args:
         ran: the life.
         logs: of its threads, here.
-        asked: what the trial was asked.
+        parameters: of the workload.
         clock: the place's clocks just before pgbench started.
 
     Raises:
         PlaceError: there is no report, the log is not what it reports, or a clock was set meanwhile.
     """
-    told = output.report(ran.text)
-    if not told.whole.processed or not logs:
-        return PgbenchMeasurement({}, None, told.whole.processed)
+    report = output.report(ran.text)
+    if not report.whole.processed or not logs:
+        return PgbenchMeasurement({}, None, report.whole.processed)
     table = logs[0].with_name(FILE)
-    kept(logs, table, asked=asked, shift_us=(clock.realtime_ns - clock.monotonic_ns) // NANOSECONDS_PER_US)
-    found = edges(table)
-    if found is None:
+    kept(logs, table, parameters=parameters, shift_us=(clock.realtime_ns - clock.monotonic_ns) // NANOSECONDS_PER_US)
+    logged = edges(table)
+    if logged is None:
         raise PlaceError("pgbench's log has none of the transactions that it reports", hint="see log/load.log")
-    counted = TransactionHistograms.of(table, asked, window=_window(told, found, life=ran.life))
-    result = counted.result().model_copy(update={"connecting_ms": told.connecting_ms})
-    if differing := list(agreement.differing(agreeing.reported(told, result), OUTPUT)):
+    counted = TransactionHistograms.of(table, parameters, window=_window(report, logged, life=ran.life))
+    result = counted.result().model_copy(update={"connecting_ms": report.connecting_ms})
+    if differing := list(agreement.differing(agreeing.reported(report, result), OUTPUT)):
         raise PlaceError(
             f"pgbench's log of transactions differs from its report: {'; '.join(differing)}",
             hint="check whether the disk of the place was full",
@@ -68,22 +68,22 @@ def measured(
         "timeline.parquet": counted.timeline(),
         FILE: table,
     }
-    if asked.is_open:
+    if parameters.is_open:
         files[agreeing.LATENESS] = counted.lateness_log().encode()
-    return PgbenchMeasurement(files, result.window, told.whole.processed)
+    return PgbenchMeasurement(files, result.window, report.whole.processed)
 
 
-def _window(told: output.PgbenchReport, found: Window, *, life: Window) -> Window:
+def _window(report: output.PgbenchReport, logged: Window, *, life: Window) -> Window:
     """Pgbench's own time, placed by its first transaction, or by the process's end where that is earlier.
 
     In a closed loop the first transaction begins with the window. In an open loop it should begin some time after, and
     the process ends as soon as the last one has: then its end says more.
     """
-    if found.start_ns < life.start_ns - CLOCKS_NS or found.end_ns > life.end_ns + CLOCKS_NS:
+    if logged.start_ns < life.start_ns - CLOCKS_NS or logged.end_ns > life.end_ns + CLOCKS_NS:
         raise PlaceError(
             "pgbench logged transactions outside the life of its process: the place's clock was set during the trial",
             hint="do not let other programs set the clock while a study runs; slewing it is harmless",
         )
-    whole_ns = told.whole_us * NANOSECONDS_PER_US
-    start_ns = max(min(found.start_ns, life.end_ns - whole_ns), found.end_ns - whole_ns)
+    whole_ns = report.whole_us * NANOSECONDS_PER_US
+    start_ns = max(min(logged.start_ns, life.end_ns - whole_ns), logged.end_ns - whole_ns)
     return Window(start_ns=start_ns, end_ns=start_ns + whole_ns)

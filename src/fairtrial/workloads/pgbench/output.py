@@ -78,9 +78,9 @@ def report(text: str) -> PgbenchReport:
         PlaceError: it is not there.
     """
     head, *sections = _SECTION.split(text)
-    found = re.search(r"^tps = ([0-9.]+) \(", head, re.MULTILINE)
+    match = re.search(r"^tps = ([0-9.]+) \(", head, re.MULTILINE)
     whole = _counted(head, prefix="", processed=r"number of transactions actually processed: ([0-9]+)")
-    if found is None or whole is None:
+    if match is None or whole is None:
         raise PlaceError(f"pgbench did not print a report: {text[-WORDS:]}", hint="see log/load.log")
     scripts = [_counted(section, prefix=" - ", processed=r"([0-9]+) transactions \(") for section in sections]
     lag = re.search(r"^rate limit schedule lag: avg ([0-9.]+) \(max ([0-9.]+)\) ms$", head, re.MULTILINE)
@@ -89,7 +89,7 @@ def report(text: str) -> PgbenchReport:
         late=int(_number(head, r"number of transactions above the .* latency limit: ([0-9]+)/")),
         lag=Lag(mean_ms=float(lag[1]), max_ms=float(lag[2])) if lag else None,
         connecting_ms=float(_number(head, r"initial connection time = ([0-9.]+) ms")),
-        tps=float(found[1]),
+        tps=float(match[1]),
         scripts=[each for each in scripts if each is not None],
         threads=int(_number(head, r"number of threads: ([0-9]+)$")),
     )
@@ -116,5 +116,5 @@ def _counted(text: str, *, prefix: str, processed: str) -> PgbenchCounts | None:
 
 def _number(text: str, expression: str) -> str:
     """0 where nothing is said."""
-    found = re.search(f"^{expression}", text, re.MULTILINE)
-    return found[1] if found else "0"
+    match = re.search(f"^{expression}", text, re.MULTILINE)
+    return match[1] if match else "0"

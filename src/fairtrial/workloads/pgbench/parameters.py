@@ -59,7 +59,7 @@ VariableValue = Annotated[
 Sql = Annotated[SqlFile, BeforeValidator(read), WithJsonSchema({"type": "string", "description": "SQL file, `.sql`."})]
 
 
-class Weighted(BaseModel, frozen=True, extra="forbid"):
+class WeightedScript(BaseModel, frozen=True, extra="forbid"):
     """How often a script of a mix is drawn, relative to the others; its file if it is no builtin."""
 
     weight: int = Field(ge=0, le=1_000_000)
@@ -70,7 +70,7 @@ def _mixed(value: Any, info: ValidationInfo) -> Any:
     """Weights by name become scripts: what ends with `.sql` is a file, anything else one of pgbench's."""
     if not isinstance(value, Mapping):
         return value
-    found: dict[str, Any] = {}
+    scripts: dict[str, Any] = {}
     for name, weight in value.items():
         if not str(name).endswith(".sql") and name not in BUILTINS:
             known = ", ".join(f"`{each}`" for each in BUILTINS)
@@ -80,14 +80,14 @@ def _mixed(value: Any, info: ValidationInfo) -> Any:
             )
         if isinstance(weight, int) and not isinstance(weight, bool):
             file = text_file(str(name), info, "mix", str(name)) if str(name).endswith(".sql") else None
-            found[str(name)] = {"weight": weight, "file": file}
+            scripts[str(name)] = {"weight": weight, "file": file}
         else:
-            found[str(name)] = weight
-    return found
+            scripts[str(name)] = weight
+    return scripts
 
 
 Mix = Annotated[
-    dict[str, Weighted],
+    dict[str, WeightedScript],
     BeforeValidator(_mixed),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}),
 ]
@@ -197,8 +197,8 @@ class PgbenchParameters(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _loadable(self) -> Self:
         for option, (least, most) in NUMBERS.items():
-            given = self.data.get(option)
-            if given is not None and not (str(given).isdecimal() and least <= int(given) <= most):
+            value = self.data.get(option)
+            if value is not None and not (str(value).isdecimal() and least <= int(value) <= most):
                 raise ValueError(f"`data.{option}` must be a whole number from {least} to {most}")
         if self.tables_scale is None and self.data:
             raise ValueError("`data` applies to pgbench's own tables only: give their `scale`, or leave `data` out")

@@ -19,8 +19,8 @@ from fairtrial.workloads.pgbench import arguments, measuring
 from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 from fairtrial.workloads.pgbench.scripts import line_of
 from fairtrial.workloads.pgbench.transactions import FILE
-from fairtrial.workloads.tool import LOAD_S, WORDS, Life, Running, ToolRun
-from fairtrial.workloads.workload import Drive, Starting
+from fairtrial.workloads.tool import LOAD_S, WORDS, Invocation, Life, ToolRun
+from fairtrial.workloads.workload import Drive, ProcessOptions
 
 VERSION: Final = re.compile(r"pgbench \(PostgreSQL\) ([0-9]+)")
 OLDEST: Final = 15  # the first that tries again after deadlocks, and says what became of every transaction
@@ -49,8 +49,8 @@ def words(lines: Sequence[str]) -> str:
 
 
 def _usable(version: str) -> bool:
-    found = VERSION.match(version)
-    return found is not None and int(found[1]) >= OLDEST
+    match = VERSION.match(version)
+    return match is not None and int(match[1]) >= OLDEST
 
 
 def _trouble(lines: Sequence[str]) -> str:
@@ -78,58 +78,58 @@ class PgbenchBench(tool.Bench):
         environment: where the server is.
     """
 
-    asked: PgbenchParameters
+    parameters: PgbenchParameters
     directory: PurePosixPath
     path: PurePosixPath
     environment: dict[str, str]
 
     @classmethod
     def set_up(
-        cls, place: OpenPlace, asked: PgbenchParameters, path: str, *, endpoint: Server, directory: PurePosixPath
+        cls, place: OpenPlace, parameters: PgbenchParameters, path: str, *, endpoint: Server, directory: PurePosixPath
     ) -> PgbenchBench:
         """Puts the scripts, and where the server is, into the directory."""
         passwords = directory / "pgpass"
         place.agent.put(str(passwords), arguments.password_file(endpoint).encode(), mode=0o600)
-        for _name, _weight, file in asked.scripts:
+        for _name, _weight, file in parameters.scripts:
             if file is not None:
                 place.agent.put(str(directory / "scripts" / file.name), file.text.encode())
-        if asked.init is not None:
-            place.agent.put(str(directory / "init" / asked.init.name), asked.init.text.encode())
+        if parameters.init is not None:
+            place.agent.put(str(directory / "init" / parameters.init.name), parameters.init.text.encode())
         made = [str(directory / name) for name in ("scripts", "log")]
         place.require(["mkdir", "-p", *made], hint="check the disk of the place")
         environment = arguments.environment(endpoint, passwords=passwords)
-        return cls(place, asked, directory, PurePosixPath(path), environment)
+        return cls(place, parameters, directory, PurePosixPath(path), environment)
 
     def prepare(self) -> str:
         """Fills the database; returns why it failed, empty if it did not."""
-        starting: Starting = {"environment": self.environment, "processors": None, "groups": ()}
+        process_options: ProcessOptions = {"environment": self.environment, "processors": None, "groups": ()}
         failure = ""
-        if self.asked.tables_scale is not None:
-            running = Running("initialize", self.directory, LOAD_S, starting)
-            failure = self._pgbench.run(self.place, arguments.initialize(self.asked), running).failure
-        if self.asked.init is not None and not failure:
-            running = Running("init", self.directory / "init", LOAD_S, starting)
+        if self.parameters.tables_scale is not None:
+            invocation = Invocation("initialize", self.directory, LOAD_S, process_options)
+            failure = self._pgbench.run(self.place, arguments.initialize(self.parameters), invocation).failure
+        if self.parameters.init is not None and not failure:
+            invocation = Invocation("init", self.directory / "init", LOAD_S, process_options)
             psql = replace(PROGRAM, name="psql", command=arguments.clean([str(self.path.with_name("psql"))]))
-            argv = arguments.make(self.asked, file=self.directory / "init" / self.asked.init.name)
-            failure = psql.run(self.place, argv, running).failure
+            argv = arguments.make(self.parameters, file=self.directory / "init" / self.parameters.init.name)
+            failure = psql.run(self.place, argv, invocation).failure
         return failure
 
     def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         """One life, whose failure is told with the script's name and line in the place of numbers."""
-        starting = drive.starting
-        starting["environment"] = {**self.environment, **starting["environment"]}
-        running = Running(name, self.directory / "scripts", life.limit_s, starting)
-        ran = self._pgbench.run(self.place, arguments.run(self.asked, life), running)
+        process_options = drive.process_options
+        process_options["environment"] = {**self.environment, **process_options["environment"]}
+        invocation = Invocation(name, self.directory / "scripts", life.limit_s, process_options)
+        ran = self._pgbench.run(self.place, arguments.run(self.parameters, life), invocation)
         return replace(ran, failure=NUMBERED.sub(self._located, ran.failure))
 
     def measured(self, ran: ToolRun, drive: Drive, clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what pgbench's log of transactions gives, and the log itself if it is asked for."""
         with tempfile.TemporaryDirectory() as scratch:
-            found = measuring.measured(ran, self._logs(Path(scratch)), asked=self.asked, clock=clock)
-            files = {name: it for name, it in found.files.items() if name != FILE or self.asked.keep_log}
+            measurement = measuring.measured(ran, self._logs(Path(scratch)), parameters=self.parameters, clock=clock)
+            files = {name: it for name, it in measurement.files.items() if name != FILE or self.parameters.keep_log}
             tool.keep(self.place, drive, files)
-        reason = "" if found.done else "pgbench ended no transaction inside the measurement window"
-        return found.window or ran.life, reason
+        reason = "" if measurement.done else "pgbench ended no transaction inside the measurement window"
+        return measurement.window or ran.life, reason
 
     def _logs(self, into: Path) -> list[Path]:
         """Every thread's log of transactions, brought here.
@@ -153,10 +153,10 @@ class PgbenchBench(tool.Bench):
     def _pgbench(self) -> tool.Tool:
         return replace(PROGRAM, command=arguments.clean([str(self.path)]))
 
-    def _located(self, found: re.Match[str]) -> str:
-        number, command = int(found[1]), int(found[2])
-        if number >= len(self.asked.scripts):
-            return found[0]
-        name, _weight, file = self.asked.scripts[number]
+    def _located(self, match: re.Match[str]) -> str:
+        number, command = int(match[1]), int(match[2])
+        if number >= len(self.parameters.scripts):
+            return match[0]
+        name, _weight, file = self.parameters.scripts[number]
         line = line_of(file.text, command) if file else None
         return f"{file.name if file else name}{f':{line}' if line else ''} aborted in command {command}"

@@ -16,32 +16,32 @@ from fairtrial.workloads.pgbench.transactions import NANOSECONDS_PER_US, Pgbench
 
 def compute(directory: Path, *, window: Window, types: Sequence[str]) -> dict[str, float]:
     """Scalars of one trial, by metric name, with those types of transactions; see `definitions`."""
-    told = made_files.result(directory, PgbenchResult)
+    result = made_files.result(directory, PgbenchResult)
     seconds = drive.seconds(directory, window)
-    given_up = {each.kind: float(each.count) for each in told.errors}
-    exact_us = {"max": told.latency_us.max, "mean": told.latency_us.mean} if told.latency_us.n else {}
+    given_up = {each.kind: float(each.count) for each in result.errors}
+    exact_us = {"max": result.latency_us.max, "mean": result.latency_us.mean} if result.latency_us.n else {}
     return (
-        tool_scalars.compute(directory, told, window=window)
+        tool_scalars.compute(directory, result, window=window)
         | latency.compute(directory, by_type=len(types) > 1)
         | {f"latency_ns_{name}": float(value * NANOSECONDS_PER_US) for name, value in exact_us.items()}
         | {
-            "throughput_tps": told.done / seconds,
+            "throughput_tps": result.done / seconds,
             "serialization_failures": given_up.get("serialization", 0.0),
             "deadlock_failures": given_up.get("deadlock", 0.0),
-            "connecting_s": told.connecting_ms / 1000,
+            "connecting_s": result.connecting_ms / 1000,
         }
-        | (_arrived(directory, told, seconds=seconds) if told.lag_us is not None else {})
-        | ({"over_limit_share": told.late / told.done} if told.late is not None and told.done else {})
+        | (_arrived(directory, result, seconds=seconds) if result.lag_us is not None else {})
+        | ({"over_limit_share": result.late / result.done} if result.late is not None and result.done else {})
     )
 
 
-def _arrived(directory: Path, told: PgbenchResult, *, seconds: float) -> dict[str, float]:
+def _arrived(directory: Path, result: PgbenchResult, *, seconds: float) -> dict[str, float]:
     late = latency.scalars(latency.merged(latency.read(directory, file=arrivals.FILE).values()))
-    logged = sum(own.committed + own.failed + own.skipped for own in told.transactions.values())
+    logged = sum(own.committed + own.failed + own.skipped for own in result.transactions.values())
     return {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in arrivals.STATISTICS if late} | {
         "arrived_per_s": logged / seconds,
-        "skipped": float(told.skipped),
-        "skipped_share": told.skipped / logged if logged else 0.0,
+        "skipped": float(result.skipped),
+        "skipped_share": result.skipped / logged if logged else 0.0,
     }
 
 

@@ -87,11 +87,11 @@ def _all(text: str) -> Iterator[ScriptCommand]:
 
 def faults(text: str) -> Iterator[ScriptFault]:
     """Commands that pgbench does not know, conditions that do not close, and a script without anything."""
-    found = list(_all(text))
+    entries = list(_all(text))
     if not commands(text):
         yield ScriptFault(1, "the script has no commands", "write an SQL statement")
     is_open: list[ScriptCommand] = []
-    for command in found:
+    for command in entries:
         if command.meta and command.meta not in META:
             nearest = did_you_mean(command.meta, META).replace("`", "`\\", 1)
             yield ScriptFault(command.line, f"pgbench does not have the command `\\{command.meta}`", nearest)
@@ -107,5 +107,5 @@ def faults(text: str) -> Iterator[ScriptFault]:
 
 def line_of(text: str, number: int) -> int | None:
     """The line of the command to which pgbench gives this number; None if it is not found."""
-    found = commands(text)
-    return found[number].line if number < len(found) else None
+    entries = commands(text)
+    return entries[number].line if number < len(entries) else None

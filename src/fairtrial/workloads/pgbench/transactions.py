@@ -80,25 +80,25 @@ class PgbenchResult(made_files.ToolResult):
     connecting_ms: float = 0.0
 
 
-def columns(asked: PgbenchParameters) -> list[str]:
+def columns(parameters: PgbenchParameters) -> list[str]:
     """Of a line of the log."""
-    lag, retries = ["lag_us"] * asked.is_open, ["retries"] * (asked.max_tries != 1)
+    lag, retries = ["lag_us"] * parameters.is_open, ["retries"] * (parameters.max_tries != 1)
     return ["client", "number", "latency", "script", "time_s", "time_rest_us", *lag, *retries]
 
 
-def kept(logs: Sequence[Path], into: Path, *, asked: PgbenchParameters, shift_us: int) -> None:
+def kept(logs: Sequence[Path], into: Path, *, parameters: PgbenchParameters, shift_us: int) -> None:
     """Writes all threads' logs as one table.
 
     Args:
         logs: of each thread.
         into: the table's file.
-        asked: what the trial was asked, which says what a line has.
+        parameters: of the workload; they say what a line has.
         shift_us: the time of day without the place's monotonic clock.
 
     Raises:
         PlaceError: a line is cut or damaged.
     """
-    parts = [_table(path, asked, shift_us=shift_us) for path in logs if path.stat().st_size]
+    parts = [_table(path, parameters, shift_us=shift_us) for path in logs if path.stat().st_size]
     table = pl.concat(parts) if parts else pl.LazyFrame(schema=SCHEMA)
     try:
         table.sink_parquet(into, compression="zstd")
@@ -118,8 +118,8 @@ def _damaged(words: str) -> PlaceError:
     return PlaceError(said, hint="check whether the disk of the place was full")
 
 
-def _table(path: Path, asked: PgbenchParameters, *, shift_us: int) -> pl.LazyFrame:
-    names = columns(asked)
+def _table(path: Path, parameters: PgbenchParameters, *, shift_us: int) -> pl.LazyFrame:
+    names = columns(parameters)
     raw = pl.scan_csv(
         path,
         separator=" ",
@@ -129,7 +129,7 @@ def _table(path: Path, asked: PgbenchParameters, *, shift_us: int) -> pl.LazyFra
         quote_char=None,
     )
     done = pl.col("latency").str.contains("^[0-9]+$")
-    found = {
+    expressions = {
         "time_us": pl.col("time_s") * MICROSECONDS_PER_S + pl.col("time_rest_us") - shift_us,
         "client": pl.col("client"),
         "script": pl.col("script"),
@@ -138,7 +138,7 @@ def _table(path: Path, asked: PgbenchParameters, *, shift_us: int) -> pl.LazyFra
         "lag_us": pl.when(done).then(pl.col("lag_us")) if "lag_us" in names else pl.lit(None),
         "retries": pl.col("retries") if "retries" in names else pl.lit(0),
     }
-    return raw.select(expression.cast(SCHEMA[name]).alias(name) for name, expression in found.items())
+    return raw.select(expression.cast(SCHEMA[name]).alias(name) for name, expression in expressions.items())
 
 
 def edges(path: Path) -> Window | None:
@@ -161,27 +161,28 @@ class TransactionHistograms:
         window: from the first one's start to the last one's end.
     """
 
-    asked: PgbenchParameters
+    parameters: PgbenchParameters
     latencies: pl.DataFrame
     lags: pl.DataFrame
     starts_ns: Sequence[int]
     window: Window
 
     @classmethod
-    def of(cls, path: Path, asked: PgbenchParameters, *, window: Window) -> TransactionHistograms:
+    def of(cls, path: Path, parameters: PgbenchParameters, *, window: Window) -> TransactionHistograms:
         """Counts a table of transactions; a rest of less than half an interval belongs to the last one."""
-        interval_ns = round(asked.interval * NANOSECONDS_PER_S)
+        interval_ns = round(parameters.interval * NANOSECONDS_PER_S)
         many = max(1, round((window.end_ns - window.start_ns) / interval_ns))
         after_ns = pl.col("time_us") * NANOSECONDS_PER_US - window.start_ns
         interval = (after_ns // interval_ns).clip(0, many - 1).alias("interval")
         table = pl.scan_parquet(path)
         late = (
-            pl.col("latency_us") > (_NEVER_US if asked.latency_limit is None else limit_us(asked.latency_limit))
+            pl.col("latency_us")
+            > (_NEVER_US if parameters.latency_limit is None else limit_us(parameters.latency_limit))
         ).sum()
         more = [pl.col("retries").cast(pl.Int64).sum(), late.cast(pl.Int64).alias("late")]
         by = ["script", "interval", "outcome"]
         return cls(
-            asked=asked,
+            parameters=parameters,
             latencies=tallied(table.with_columns(interval), "latency_us", by=by, more=more),
             lags=tallied(table.filter(pl.col("lag_us").is_not_null()), "lag_us", by=["script"]),
             starts_ns=[window.start_ns + number * interval_ns for number in range(many)],
@@ -199,12 +200,12 @@ class TransactionHistograms:
         kinds["retried"] = int(self.latencies["retries"].sum())
         return PgbenchResult(
             window=self.window,
-            transactions={kind: self._outcomes(script) for script, kind in enumerate(self.asked.types)},
+            transactions={kind: self._outcomes(script) for script, kind in enumerate(self.parameters.types)},
             errors=[drive.ErrorCount(kind=kind, count=count) for kind, count in kinds.items() if count],
             skipped=_n(self.latencies, SKIPPED),
-            late=None if self.asked.latency_limit is None else int(self.done["late"].sum()),
+            late=None if self.parameters.latency_limit is None else int(self.done["late"].sum()),
             latency_us=sums(self.done),
-            lag_us=sums(self.lags) if self.asked.is_open else None,
+            lag_us=sums(self.lags) if self.parameters.is_open else None,
         )
 
     def _outcomes(self, script: int) -> ScriptOutcomes:
@@ -237,13 +238,13 @@ class TransactionHistograms:
 
     def _line(self, rows: pl.DataFrame, script: int, span: Window) -> HistogramLine:
         merged = rows.group_by("class_ns").agg(pl.col("n").sum()).sort("class_ns")
-        kind = self.asked.types[script]
+        kind = self.parameters.types[script]
         return HistogramLine(tag=kind, start_ns=span.start_ns, end_ns=span.end_ns, counts=list(merged.iter_rows()))
 
     def timeline(self) -> bytes:
         """`timeline.parquet`: how transactions ended in each interval."""
         counts = {}
-        for script, kind in enumerate(self.asked.types):
+        for script, kind in enumerate(self.parameters.types):
             own = self.latencies.filter(pl.col("script") == script)
             counts[kind] = {
                 "committed": self._by_interval(own.filter(pl.col("outcome").is_null()), "n"),
@@ -253,8 +254,8 @@ class TransactionHistograms:
         return made_files.timeline(self.starts_ns, counts)
 
     def _by_interval(self, rows: pl.DataFrame, column: str) -> list[int]:
-        found = dict(rows.group_by("interval").agg(pl.col(column).sum()).iter_rows())
-        return [found.get(number, 0) for number in range(len(self.starts_ns))]
+        counts = dict(rows.group_by("interval").agg(pl.col(column).sum()).iter_rows())
+        return [counts.get(number, 0) for number in range(len(self.starts_ns))]
 
 
 def _n(table: pl.DataFrame, outcome: str) -> int:
@@ -289,6 +290,6 @@ def tallied(table: pl.LazyFrame, column: str, *, by: Sequence[str], more: Sequen
 
 def sums(table: pl.DataFrame) -> Sums:
     """Of what was tallied."""
-    found = table.select("n", "sum", "high", "middle", "low").sum().row(0, named=True)
-    squares = found["high"] * _HALF * _HALF + 2 * found["middle"] * _HALF + found["low"]
-    return Sums(n=found["n"], sum=found["sum"], squares=squares, max=table["max"].max() or 0)
+    row = table.select("n", "sum", "high", "middle", "low").sum().row(0, named=True)
+    squares = row["high"] * _HALF * _HALF + 2 * row["middle"] * _HALF + row["low"]
+    return Sums(n=row["n"], sum=row["sum"], squares=squares, max=table["max"].max() or 0)

@@ -31,7 +31,7 @@ from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, 
 from fairtrial.workloads.sysbench.running import PROGRAM, SysbenchBench
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life
-from fairtrial.workloads.workload import Drive, Driven, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
@@ -61,8 +61,8 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def duration_s(self) -> float:
         """Ramp-up and window; one by count is guessed."""
-        asked = self.parameters
-        return asked.ramp_up + (asked.duration or (asked.events or 0) / GUESSED_PER_S)
+        parameters = self.parameters
+        return parameters.ramp_up + (parameters.duration or (parameters.events or 0) / GUESSED_PER_S)
 
     def disk_bytes(self) -> int:
         """As our own loader fills tables; what other scripts do nobody knows."""
@@ -74,33 +74,33 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def data(self) -> Mapping[str, Any] | None:
         """The same as of `oltp`, which may share them; else whatever `prepare` is told, and what it runs."""
-        asked = self.parameters
-        if asked.is_native:
+        parameters = self.parameters
+        if parameters.is_native:
             return self._tables.data()
         return {
             "workload": "sysbench",
-            "script": asked.file.sha256 if asked.file else asked.script,
-            "modules": [each.sha256 for each in asked.modules],
-            "threads": asked.threads if asked.script == BULK_INSERT else None,  # a table for each
-            "options": asked.data,
+            "script": parameters.file.sha256 if parameters.file else parameters.script,
+            "modules": [each.sha256 for each in parameters.modules],
+            "threads": parameters.threads if parameters.script == BULK_INSERT else None,  # a table for each
+            "options": parameters.data,
             "loader_version": LOADER_VERSION,
         }
 
     @property
     def _tables(self) -> Oltp:
         """`oltp` with the same tables."""
-        asked = self.parameters
-        told = NATIVE | {name.replace("_", "-"): int(value) for name, value in asked.data.items()}
-        given = {"tables": told["tables"], "table_size": told["table-size"]}
-        own = {"duration": 1, "data_seed": asked.data_seed, "load_threads": asked.load_threads}
-        return Oltp(OltpParameters.model_validate({**given, **own}))
+        parameters = self.parameters
+        options = NATIVE | {name.replace("_", "-"): int(value) for name, value in parameters.data.items()}
+        tables = {"tables": options["tables"], "table_size": options["table-size"]}
+        own = {"duration": 1, "data_seed": parameters.data_seed, "load_threads": parameters.load_threads}
+        return Oltp(OltpParameters.model_validate({**tables, **own}))
 
     def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty database: by our own loader, or by `prepare`, after which all that it made is read."""
         if self.parameters.is_native:
             return self._tables.load(place, endpoint, on_progress=on_progress)
         PROGRAM.identify(place)
-        found = contents.fill(
+        loaded = contents.fill(
             place,
             endpoint,
             program="sysbench",
@@ -109,19 +109,19 @@ class Sysbench(Workload[SysbenchParameters]):
             ).prepare(),
             on_progress=on_progress,
         )
-        if not found.rows:
+        if not loaded.rows:
             raise PlaceError(
                 "sysbench's `prepare` did not create a table", hint="fix workload.sysbench.data, or the script"
             )
-        return found
+        return loaded
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Ramps up, then measures one life of sysbench; leaves its output, and our files made from it."""
-        asked = self.parameters
+        parameters = self.parameters
         identity = PROGRAM.identify(place)
-        bench = SysbenchBench.set_up(place, asked, endpoint=server(drive.endpoint), directory=drive.work_directory)
-        ramp_up = Life(asked.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
-        window = Life(asked.duration, asked.events, seed=seed_of(drive.seed, "window"))
+        bench = SysbenchBench.set_up(place, parameters, endpoint=server(drive.endpoint), directory=drive.work_directory)
+        ramp_up = Life(parameters.ramp_up, None, seed=seed_of(drive.seed, "ramp-up"))
+        window = Life(parameters.duration, parameters.events, seed=seed_of(drive.seed, "window"))
         return bench.drive(drive, identity, window=window, ramp_up=ramp_up)
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:

@@ -35,26 +35,27 @@ def connection(endpoint: Server) -> str:
     return "".join(f"{key}={value}\n" for key, value in {**options, f"{prefix}-db": endpoint.database}.items())
 
 
-def prepare(asked: SysbenchParameters, *, script: str, configuration: PurePosixPath) -> list[str]:
+def prepare(parameters: SysbenchParameters, *, script: str, configuration: PurePosixPath) -> list[str]:
     """The command line that fills a database."""
     # `bulk_insert` has a table for each thread of the run, and `prepare` makes one for each of its own.
-    own = {"threads": asked.threads if asked.script == BULK_INSERT else asked.load_threads}  # it takes no seed
-    return [f"--config-file={configuration}", script, *_options({**asked.data, **own}), "prepare"]
+    threads = parameters.threads if parameters.script == BULK_INSERT else parameters.load_threads  # it takes no seed
+    options = _options({**parameters.data, "threads": threads})
+    return [f"--config-file={configuration}", script, *options, "prepare"]
 
 
-def run(asked: SysbenchParameters, life: Life, *, script: str, configuration: PurePosixPath) -> list[str]:
+def run(parameters: SysbenchParameters, life: Life, *, script: str, configuration: PurePosixPath) -> list[str]:
     """The command line that drives."""
     own = {
-        "threads": asked.threads,
+        "threads": parameters.threads,
         "time": int(life.duration_s or 0),
         "events": life.count or 0,
         "rand-seed": life.seed,
-        "report-interval": int(asked.interval),
+        "report-interval": int(parameters.interval),
         "histogram": "on",
     }
-    given = {**asked.data, **asked.options, **own}
-    return [f"--config-file={configuration}", script, *_options(given), "run"]
+    options = {**parameters.data, **parameters.options, **own}
+    return [f"--config-file={configuration}", script, *_options(options), "run"]
 
 
-def _options(given: Mapping[str, Any]) -> list[str]:
-    return [f"--{name}={value}" for name, value in given.items()]
+def _options(options: Mapping[str, Any]) -> list[str]:
+    return [f"--{name}={value}" for name, value in options.items()]

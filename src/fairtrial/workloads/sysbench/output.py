@@ -76,16 +76,16 @@ def intervals(text: str) -> list[SysbenchInterval]:
     Raises:
         PlaceError: one is cut.
     """
-    found = []
+    lines = []
     for line in text.splitlines():
         if not line.startswith(_MARK):
             continue
         try:
             now_ns, since_start_s, *counts = line.removeprefix(_MARK).split()
-            found.append(SysbenchInterval(int(now_ns), float(since_start_s), SysbenchCounts(*map(int, counts))))
+            lines.append(SysbenchInterval(int(now_ns), float(since_start_s), SysbenchCounts(*map(int, counts))))
         except (ValueError, TypeError) as error:
             raise PlaceError(f"sysbench's output has a damaged line: {line}", hint="see log/load.log") from error
-    return found
+    return lines
 
 
 def report(text: str) -> SysbenchReport:
@@ -119,11 +119,11 @@ def report(text: str) -> SysbenchReport:
 def bins(text: str) -> list[tuple[int, int]]:
     """Upper ends in nanoseconds and their counts, rising."""
     half = math.exp(math.log(HIGHEST_MS / LOWEST_MS) / (BINS - 1) / 2)
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for middle, count in _BIN.findall(text):
         upper_ns = round((float(middle) * half + ROUNDED_MS) * NANOSECONDS_PER_MS)
-        found[upper_ns] = found.get(upper_ns, 0) + int(count)
-    return sorted(found.items())
+        counts[upper_ns] = counts.get(upper_ns, 0) + int(count)
+    return sorted(counts.items())
 
 
 def _window(text: str, *, ended_ns: int) -> Window:
@@ -138,8 +138,8 @@ def _window(text: str, *, ended_ns: int) -> Window:
 
 def result(text: str, *, ended_ns: int) -> SysbenchResult:
     """What sysbench's output says, of a process that ended then on the place's clock."""
-    told = report(text)
-    counts = told.counts
+    summary = report(text)
+    counts = summary.counts
     statements = {"read": counts.reads, "write": counts.writes, "other": counts.others}
     outcomes = TransactionOutcomes(
         committed=counts.events, rolled_back=0, failed=0, retried=counts.errors, statements=sum(statements.values())
@@ -150,8 +150,8 @@ def result(text: str, *, ended_ns: int) -> SysbenchResult:
         transactions={TYPE: outcomes},
         statements=statements,
         errors=[ErrorCount(kind=kind, count=count) for kind, count in errors.items() if count],
-        latency_ms=told.latency_ms,
-        total_s=told.total_s,
+        latency_ms=summary.latency_ms,
+        total_s=summary.total_s,
     )
 
 
@@ -188,7 +188,7 @@ def contradictions(directory: Path) -> list[str]:
     """
     text = (directory / OUTPUT).read_text(encoding="utf-8")
     stored = agreement.stored(directory)
-    given = result(text, ended_ns=stored["window"]["end_ns"])
-    logs = {latency.FILE: latency_log(text, window=given.window)}
-    found = agreement.Given(OUTPUT, given.given(), logs, timeline=timeline(text, window=given.window))
-    return list(found.contradictions(directory, stored))
+    fresh = result(text, ended_ns=stored["window"]["end_ns"])
+    logs = {latency.FILE: latency_log(text, window=fresh.window)}
+    expected = agreement.ExpectedFiles(OUTPUT, fresh.figures(), logs, timeline=timeline(text, window=fresh.window))
+    return list(expected.contradictions(directory, stored))

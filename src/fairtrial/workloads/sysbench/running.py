@@ -15,7 +15,7 @@ from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import tool
 from fairtrial.workloads.sysbench import arguments, output
 from fairtrial.workloads.sysbench.parameters import SysbenchParameters
-from fairtrial.workloads.tool import LOAD_S, WORDS, Life, Running, ToolRun
+from fairtrial.workloads.tool import LOAD_S, WORDS, Invocation, Life, ToolRun
 from fairtrial.workloads.workload import Drive
 
 OBSERVER: Final = "observing.lua"
@@ -46,39 +46,39 @@ class SysbenchBench(tool.Bench):
         script: a name that sysbench knows, or a path.
     """
 
-    asked: SysbenchParameters
+    parameters: SysbenchParameters
     directory: PurePosixPath
     configuration: PurePosixPath
     script: str
 
     @classmethod
     def set_up(
-        cls, place: OpenPlace, asked: SysbenchParameters, *, endpoint: Server, directory: PurePosixPath
+        cls, place: OpenPlace, parameters: SysbenchParameters, *, endpoint: Server, directory: PurePosixPath
     ) -> SysbenchBench:
         """Puts the script, its modules, and where the server is into the directory."""
         configuration = directory / "sysbench.cnf"
         place.agent.put(str(configuration), arguments.connection(endpoint).encode(), mode=0o600)
         scripts = directory / SCRIPTS  # where `require` looks for modules, and nothing of ours lies
-        for file in asked.files:
+        for file in parameters.files:
             place.agent.put(str(scripts / file.name), file.text.encode())
         observer = resources.files("fairtrial.workloads.sysbench").joinpath(OBSERVER).read_bytes()
         place.agent.put(str(directory / OBSERVER), observer)
         place.require(["mkdir", "-p", str(scripts)], hint="check the disk of the place")
-        script = str(scripts / asked.file.name) if asked.file else str(asked.script)
-        return cls(place, asked, directory, configuration, script)
+        script = str(scripts / parameters.file.name) if parameters.file else str(parameters.script)
+        return cls(place, parameters, directory, configuration, script)
 
     def prepare(self) -> str:
         """Fills the database; returns why it failed, empty if it did not."""
-        argv = arguments.prepare(self.asked, script=self.script, configuration=self.configuration)
-        return PROGRAM.run(self.place, argv, Running("prepare", self.directory / SCRIPTS, LOAD_S)).failure
+        argv = arguments.prepare(self.parameters, script=self.script, configuration=self.configuration)
+        return PROGRAM.run(self.place, argv, Invocation("prepare", self.directory / SCRIPTS, LOAD_S)).failure
 
     def run(self, life: Life, drive: Drive, *, name: str) -> ToolRun:
         """One life, observed."""
         observer = str(self.directory / OBSERVER)
-        argv = arguments.run(self.asked, life, script=observer, configuration=self.configuration)
-        starting = drive.starting
-        starting["environment"] = {**starting["environment"], SCRIPT: self.script}
-        return PROGRAM.run(self.place, argv, Running(name, self.directory / SCRIPTS, life.limit_s, starting))
+        argv = arguments.run(self.parameters, life, script=observer, configuration=self.configuration)
+        process_options = drive.process_options
+        process_options["environment"] = {**process_options["environment"], SCRIPT: self.script}
+        return PROGRAM.run(self.place, argv, Invocation(name, self.directory / SCRIPTS, life.limit_s, process_options))
 
     def measured(self, ran: ToolRun, drive: Drive, _clock: wire.Reading) -> tuple[Window, str]:
         """Keeps what sysbench counted in the whole of it, in classes of latency and in intervals."""
@@ -88,7 +88,7 @@ class SysbenchBench(tool.Bench):
             "timeline.parquet": output.timeline(ran.text, window=result.window),
         }
         self.leave(drive, ran, result=result, files=files)
-        return result.window, _why_invalid(result, limit=self.asked.lost_connections_limit)
+        return result.window, _why_invalid(result, limit=self.parameters.lost_connections_limit)
 
 
 def _why_invalid(result: output.SysbenchResult, *, limit: int) -> str:

@@ -17,18 +17,18 @@ UNKNOWN: Final = (*tool_scalars.UNKNOWN, "failed_share")  # sysbench tells no tr
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `definitions`."""
-    told = made_files.result(directory, SysbenchResult)
+    result = made_files.result(directory, SysbenchResult)
     seconds = drive.seconds(directory, window)
-    own_ms = told.latency_ms
-    exact_ms = {"max": own_ms["max"], "mean": own_ms["sum"] / told.done} if told.done else {}
+    own_ms = result.latency_ms
+    exact_ms = {"max": own_ms["max"], "mean": own_ms["sum"] / result.done} if result.done else {}
     return (
-        tool_scalars.compute(directory, told, window=window, unknown=UNKNOWN)
+        tool_scalars.compute(directory, result, window=window, unknown=UNKNOWN)
         | latency.compute(directory, by_type=False)
         | {f"latency_ns_{name}": value * NANOSECONDS_PER_MS for name, value in exact_ms.items()}
         | {
-            "throughput_tps": told.done / seconds,
-            "statements_per_s": sum(each.statements for each in told.transactions.values()) / seconds,
-            "reconnects": float(sum(each.count for each in told.errors if each.kind == "connection")),
+            "throughput_tps": result.done / seconds,
+            "statements_per_s": sum(each.statements for each in result.transactions.values()) / seconds,
+            "reconnects": float(sum(each.count for each in result.errors if each.kind == "connection")),
         }
     )
 

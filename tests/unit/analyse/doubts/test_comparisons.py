@@ -24,7 +24,7 @@ from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
 from fairtrial.analyse.sequential import adjusting
 from fairtrial.imports import asking
-from fairtrial.record.models import Settled, TrialData
+from fairtrial.record.models import SettleResult, TrialData
 
 FACTORS = {"kernel": ["base", "patched"]}
 PLACE = {"cell": "all", "metric": "tpm"}
@@ -152,7 +152,7 @@ def test_trials_that_began_on_a_busy_disk_are_counted() -> None:
     trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))
     busy = []
     for number, each in enumerate(trials):
-        settled = Settled(dirty_bytes=2**20 * number, dropped=False, waited_s=0.0, at_rest=number < 18)
+        settled = SettleResult(dirty_bytes=2**20 * number, dropped=False, waited_s=0.0, at_rest=number < 18)
         busy.append(each.model_copy(update={"data": TrialData(settled=settled)}))
     doubt = raised(analyse(case.plan(), busy))["not_at_rest"]
     assert doubt.message.startswith("2 of 20 used trials began while the kernel was still writing pages")

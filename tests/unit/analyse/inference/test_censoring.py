@@ -51,7 +51,7 @@ def test_no_true_values_give_a_smaller_p_or_leave_the_interval(seed: int, values
 
 
 def test_the_largest_spread_of_errors_is_half_of_them_at_either_end() -> None:
-    errors = censoring.Classed(values=np.zeros(10), widths=np.full(10, 0.3))
+    errors = censoring.CensoredValues(values=np.zeros(10), widths=np.full(10, 0.3))
     ends = np.repeat([0.0, 0.3], 5)
     assert errors.error_sd == pytest.approx(np.std(ends, ddof=1))
 

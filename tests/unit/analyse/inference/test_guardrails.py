@@ -15,7 +15,7 @@ from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.inference.comparing import ComparisonOptions
-from fairtrial.analyse.inference.guardrails import Rail, guarded
+from fairtrial.analyse.inference.guardrails import GuardrailRule, guarded
 from fairtrial.analyse.inference.t_tests import array
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Guardrail
@@ -72,12 +72,16 @@ def test_too_few_blocks_keep_nothing() -> None:
 def test_the_bound_is_where_the_one_sided_test_would_just_not_reject() -> None:
     first, second = [100.0, 101, 99, 100, 102, 98, 100], [101.0, 101, 100, 102, 103, 98, 101]
     for better in ("lower", "higher"):
-        start = guarded(arm("a", first), arm("b", second), rail=Rail(better=better, margin=0.02), setting=PAIRED)
+        start = guarded(
+            arm("a", first), arm("b", second), rail=GuardrailRule(better=better, margin=0.02), setting=PAIRED
+        )
         assert start.bound is not None
         margin = start.bound - 1 if better == "lower" else 1 / start.bound - 1
         if margin <= 0:
             continue
-        at = guarded(arm("a", first), arm("b", second), rail=Rail(better=better, margin=margin), setting=PAIRED)
+        at = guarded(
+            arm("a", first), arm("b", second), rail=GuardrailRule(better=better, margin=margin), setting=PAIRED
+        )
         assert at.p_kept == pytest.approx(0.05)
 
 
@@ -86,10 +90,12 @@ def test_turning_the_metric_around_turns_nothing_else(values: list[float], facto
     """Latency of 1 / x is throughput of x."""
     wobbling = [value * factor * (1 + 0.001 * index) for index, value in enumerate(values)]
     setting = PAIRED if paired else UNPAIRED
-    found = guarded(arm("a", values), arm("b", wobbling), rail=Rail(better="lower", margin=0.02), setting=setting)
+    found = guarded(
+        arm("a", values), arm("b", wobbling), rail=GuardrailRule(better="lower", margin=0.02), setting=setting
+    )
     inverse = [[1 / value for value in each] for each in (values, wobbling)]
     other = guarded(
-        arm("a", inverse[0]), arm("b", inverse[1]), rail=Rail(better="higher", margin=0.02), setting=setting
+        arm("a", inverse[0]), arm("b", inverse[1]), rail=GuardrailRule(better="higher", margin=0.02), setting=setting
     )
     assert (found.outcome, found.p_kept) == (other.outcome, pytest.approx(other.p_kept, rel=1e-6, abs=1e-12))
     if found.bound is not None and other.bound is not None:
@@ -98,7 +104,7 @@ def test_turning_the_metric_around_turns_nothing_else(values: list[float], facto
 
 def test_values_with_zeros_are_judged_as_a_share_of_the_baselines_mean() -> None:
     base = [0.0, 2, 1, 3, 2, 1, 0, 3, 2, 1]
-    rail = Rail(better="lower", margin=0.5)
+    rail = GuardrailRule(better="lower", margin=0.5)
     worse = guarded(arm("a", base), arm("b", [value * 3 + 1 for value in base]), rail=rail, setting=PAIRED)
     same = guarded(arm("a", base), arm("b", [*base[1:], 0.0]), rail=rail, setting=PAIRED)
     none = guarded(arm("a", [0.0] * 10), arm("b", base), rail=rail, setting=PAIRED)
@@ -125,7 +131,7 @@ def test_values_with_zeros_are_judged_as_a_share_of_the_baselines_mean() -> None
 def test_exact_counts_are_kept_and_breached_too(
     *, setting: ComparisonOptions, base: list[float], changed: list[float], outcome: str
 ) -> None:
-    rail = Rail(better="lower", margin=0.02)
+    rail = GuardrailRule(better="lower", margin=0.02)
     assert guarded(arm("a", base), arm("b", changed), rail=rail, setting=setting).outcome == outcome
 
 
@@ -144,7 +150,7 @@ for (paired in c(TRUE, FALSE)) cat(t.test(b, a, paired = paired, mu = log(1.02),
     done = subprocess.run(
         [rscript, "--vanilla", "-e", "options(digits = 15)", "-e", script], capture_output=True, text=True, check=True
     )
-    rail = Rail(better="lower", margin=0.02)
+    rail = GuardrailRule(better="lower", margin=0.02)
     ours: list[float | None] = []
     for setting in (PAIRED, UNPAIRED):
         found = guarded(arm("a", first.tolist()), arm("b", second.tolist()), rail=rail, setting=setting)

@@ -13,7 +13,7 @@ from support.inference.analysis_cases import Case
 from fairtrial.analyse import analyse
 from fairtrial.analyse.doubts.comparisons import SPREADS_LEVEL
 from fairtrial.analyse.inference import spreads
-from fairtrial.analyse.inference.comparing import Matched
+from fairtrial.analyse.inference.comparing import ArmPair
 from fairtrial.analyse.models import Spreads
 
 REPLICATES = 400
@@ -32,7 +32,7 @@ def two_modes(random: np.random.Generator, n: int) -> np.ndarray:
     return quiet(random, n) / 3 + 0.03 * random.integers(0, 2, n)
 
 
-def compared(of: Matched, *, paired: bool) -> Spreads | None:
+def compared(of: ArmPair, *, paired: bool) -> Spreads | None:
     return spreads.compared(of.baseline, of.arm, paired=paired, rounding=of.rounding)
 
 
@@ -42,7 +42,7 @@ def rate(baseline: Noise, arm: Noise, *, n: int, paired: bool, between: float = 
     said = 0
     for _ in range(REPLICATES):
         level = random.normal(0, between, n) if paired else 0.0
-        values = Matched(np.exp(level + baseline(random, n)), np.exp(level + arm(random, n)))
+        values = ArmPair(np.exp(level + baseline(random, n)), np.exp(level + arm(random, n)))
         found = compared(values.logarithms, paired=paired)
         said += found is not None and found.p < SPREADS_LEVEL
     return said / REPLICATES
@@ -64,17 +64,17 @@ def test_a_spread_three_times_as_large_is_found(*, paired: bool, between: float,
 
 def test_the_ratio_is_the_arms_over_the_baselines() -> None:
     baseline = np.array([1.0, 2, 3, 4, 5, 6])
-    found = compared(Matched(baseline, 2 * baseline), paired=True)
+    found = compared(ArmPair(baseline, 2 * baseline), paired=True)
     assert found is not None
     assert found.ratio == pytest.approx(2)
-    assert compared(Matched(baseline[:5], baseline[:5]), paired=True) is None, "too few"
-    assert compared(Matched(baseline, np.full(6, 3.0)), paired=False) is None, "no spread"
+    assert compared(ArmPair(baseline[:5], baseline[:5]), paired=True) is None, "too few"
+    assert compared(ArmPair(baseline, np.full(6, 3.0)), paired=False) is None, "no spread"
 
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_squares_that_no_number_holds_change_neither(*, paired: bool) -> None:
     baseline, arm = np.random.default_rng(6).normal(0, 1, (2, 9))
-    found = [compared(Matched(np.ldexp(baseline, by), np.ldexp(arm, by)), paired=paired) for by in (0, 1000, -1000)]
+    found = [compared(ArmPair(np.ldexp(baseline, by), np.ldexp(arm, by)), paired=paired) for by in (0, 1000, -1000)]
     assert found[0] is not None
     assert found == [found[0]] * 3
 
@@ -84,9 +84,9 @@ def test_another_unit_changes_neither_ratio_nor_p(*, paired: bool) -> None:
     """Two values are as far from a median between them, in any unit; and equal values have no spread in any."""
     random = np.random.default_rng(5)
     baseline, arm = (100 + random.normal(0, each, 8) for each in (1, 2))
-    found = [compared(Matched(2.0**by * baseline, 2.0**by * arm).logarithms, paired=paired) for by in range(-20, 20)]
+    found = [compared(ArmPair(2.0**by * baseline, 2.0**by * arm).logarithms, paired=paired) for by in range(-20, 20)]
     assert {round(each.p, 9) for each in found if each} == {round(found[0].p, 9)}  # type: ignore[union-attr]
-    equal = (Matched(np.full(9, 3.0**by), arm).logarithms for by in range(-20, 20))
+    equal = (ArmPair(np.full(9, 3.0**by), arm).logarithms for by in range(-20, 20))
     assert not any(compared(each, paired=False) for each in equal)
 
 

@@ -44,9 +44,9 @@ def run_of(case: Case, plan: Plan, value: Value) -> list[TrialRecord]:
     whole = case.trials(tpm=value)
     for round_ in range(1, case.blocks + 1):
         kept += [each for each in whole if each.trial.round == round_ and each.trial.cell not in decided]
-        followed = follow(plan, kept)
-        assert followed is not None
-        decided = set(followed.stops)
+        run = follow(plan, kept)
+        assert run is not None
+        decided = set(run.stops)
     return kept
 
 
@@ -196,9 +196,9 @@ def test_the_time_budget_lets_no_round_begin_that_would_not_end_in_it() -> None:
         each.model_copy(update={"started": "2026-01-01T00:00:00.000Z", "finished": "2026-01-01T00:00:01.000Z"})
         for each in case.trials(tpm=noisy({"low": 0.0, "high": 0.0}, spread=0.2))
     ]
-    followed = follow(plan, trials)
-    assert followed is not None
-    assert {(stop.reason, stop.round) for stop in followed.stops.values()} == {("time_budget", 4)}
+    run = follow(plan, trials)
+    assert run is not None
+    assert {(stop.reason, stop.round) for stop in run.stops.values()} == {("time_budget", 4)}
 
 
 def test_the_width_of_the_interval_stops_a_cell() -> None:

@@ -24,7 +24,7 @@ OPTIONS = AnalyseOptions(
     margin="3 %",
     confidence="0.9",
 )
-RESULTS = compare.Results(save=None, export=[], fail_if=[], output=None, runs=None)
+RESULTS = compare.CompareOutputs(save=None, export=[], fail_if=[], output=None, runs=None)
 WISHES = CompareOptions(("true", "true"))
 
 
@@ -55,7 +55,7 @@ def test_wrong_options_are_refused(changes: dict[str, object], message: str) -> 
 
 def typed(**changes: object) -> CompareOptions:
     given = {"timeout": "1min", "better": None, "names": (), "margin": "2%", "confidence": "95%"} | changes
-    return compare.wishes(["a", "b"], **given)
+    return compare.compare_options(["a", "b"], **given)
 
 
 def test_options_become_wishes_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 from support.inference.analysis_cases import Case
 
 from fairtrial.analyse.inference import power as planned
 from fairtrial.analyse.inference.power import Pilot
+from fairtrial.cli import app
 from fairtrial.cli.running import power
 from fairtrial.cli.running.power import PilotSpreads
 from fairtrial.errors import InputError
@@ -66,3 +69,10 @@ def test_the_plans_line_promises_nothing_of_too_few_blocks() -> None:
     assert power.sentence(PLAN, KNOWN).startswith("detectable   ± ")
     short = PLAN.model_copy(update={"design": PLAN.design.model_copy(update={"blocks": 2})})
     assert "unknown: needs at least" in power.sentence(short, KNOWN)
+
+
+def test_the_study_is_read_with_its_assignments(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text("study: own\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"--set: trials\.block: unknown key"):
+        app.power(study, overrides=["trials.block=3"])

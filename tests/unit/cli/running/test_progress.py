@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from support.records import RESOLVED, planned, tiny_plan, trial_record
 
-from fairtrial.cli.running.progress import Bar, Lines, outcome, progress_for
+from fairtrial.cli.running.progress import ProgressBar, ProgressLines, outcome, progress_for
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Plan
@@ -102,7 +102,7 @@ def test_every_workload_but_a_command_has_a_throughput_of_its_own() -> None:
 )
 def test_the_rate_now_is_told_in_the_unit_of_the_workloads_throughput(workload: str, text: str) -> None:
     with progress_for(console(terminal=True), plan(workload)) as progress:
-        assert isinstance(progress, Bar)
+        assert isinstance(progress, ProgressBar)
         progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
         progress.load(wire.RateProgress(per_s=60, errors=0))
         assert progress._bar.tasks[0].fields["now"] == f"trial 1/2  all · a  {text}"
@@ -111,7 +111,7 @@ def test_the_rate_now_is_told_in_the_unit_of_the_workloads_throughput(workload: 
 def test_a_pipe_gets_one_whole_line_per_trial() -> None:
     into = console()
     with progress_for(into, tiny_plan()) as progress:
-        assert isinstance(progress, Lines)
+        assert isinstance(progress, ProgressLines)
         for number, arm in enumerate("ab", start=1):
             progress.trial_started(planned(1, arm), number=number, total=2, left_s=600 / number)
             progress.phase("drive")
@@ -127,7 +127,7 @@ def test_a_pipe_gets_one_whole_line_per_trial() -> None:
 def test_a_terminal_gets_a_bar_with_the_rate_now_and_notes_above_it() -> None:
     into = console(terminal=True)
     with progress_for(into, plan("tpcc")) as progress:
-        assert isinstance(progress, Bar)
+        assert isinstance(progress, ProgressBar)
         progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
         task = progress._bar.tasks[0]
         assert (task.description, task.completed, task.total) == ("round 1", 0, 2)
@@ -161,7 +161,7 @@ def test_a_terminal_follows_a_search_from_probe_to_probe() -> None:
         unended,
     ]
     with progress_for(into, plan("tpcc")) as progress:
-        assert isinstance(progress, Bar)
+        assert isinstance(progress, ProgressBar)
         progress.trial_started(planned(1, "a"), number=1, total=2, left_s=600)
         progress.phase("drive")
         task = progress._bar.tasks[0]

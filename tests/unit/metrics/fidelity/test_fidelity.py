@@ -14,20 +14,21 @@ from support.inference.drawn import CONSTANTS, faithful
 from fairtrial.errors import RecordError
 from fairtrial.metrics import fidelity
 from fairtrial.metrics.fidelity import Fidelity, assess
-from fairtrial.metrics.fidelity.points import LEVEL, MIX, FidelityPoint, TpccFidelityParameters
+from fairtrial.metrics.fidelity.points import LEVEL, FidelityPoint
+from fairtrial.metrics.fidelity.tpcc import MIX, TpccSpecification
 from fairtrial.record import read
 from fairtrial.workloads.engine.tpcc import TpccParameters
 
 DECKS = 2000  # 90,000 new orders: enough for a percent of them to be known to a tenth
 
 
-def parameters(**chosen: Any) -> TpccFidelityParameters:
+def specification(**chosen: Any) -> TpccSpecification:
     asked = TpccParameters(**{"warehouses": 10, "virtual_users": 100, "duration": 60.0, **chosen})
-    return TpccFidelityParameters.model_validate(asked.model_dump())
+    return TpccSpecification.model_validate(asked.model_dump())
 
 
 def assessed(drawn: Mapping[str, int], **chosen: Any) -> Fidelity:
-    return assess({"a": (1, drawn)}, parameters(**chosen))
+    return assess("tpcc", {"a": (1, drawn)}, specification(**chosen))
 
 
 def point(found: Fidelity, name: str) -> FidelityPoint:
@@ -135,7 +136,7 @@ def test_thinking_times_are_held_against_their_means() -> None:
 
 def test_trials_of_one_seed_draw_the_same_and_count_once() -> None:
     drives = {"a": (1, faithful(10)), "b": (1, faithful(12)), "c": (2, faithful(20))}
-    found = assess(drives, parameters())
+    found = assess("tpcc", drives, specification())
     assert (found.trials, found.seeds) == (("a", "b", "c"), 2)
     assert point(found, "payment").count == 43 * (12 + 20)
 
@@ -143,7 +144,7 @@ def test_trials_of_one_seed_draw_the_same_and_count_once() -> None:
 def test_one_unfaithful_trial_among_faithful_ones_is_counted() -> None:
     drives = {str(seed): (seed, faithful(DECKS)) for seed in range(50)}
     drives["7"] = (7, faithful(DECKS) | {"payment_by_last_name": 43 * DECKS * 58 // 100})
-    found = assess(drives, parameters())
+    found = assess("tpcc", drives, specification())
     assert [(each.name, each.verdict, each.trials_broken) for each in found.broken] == [
         ("payment by last name", "broken" if point(found, "payment by last name").verdict == "broken" else "kept", 1)
     ]
@@ -200,3 +201,11 @@ def test_a_real_record_is_faithful(real_run: Path) -> None:
     assert wanted <= {name for _, drawn in drives for name in drawn}
     for trial, drawn in drives:
         assert sum(drawn[kind] for kind in MIX if kind in drawn) >= trial.scalars["transactions"]
+
+
+def test_a_workload_of_any_name_with_these_parameters_is_held_against_them(real_copy: Path) -> None:
+    for path in real_copy.glob("trials/*/trial.json"):
+        content = json.loads(path.read_bytes())
+        content["resolved"]["workload"] = {"another": content["resolved"]["workload"]["tpcc"]}
+        path.write_text(json.dumps(content), encoding="utf-8")
+    assert {each.workload for each in fidelity.of_record(read(real_copy))} == {"another"}

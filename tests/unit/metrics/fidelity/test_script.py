@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairtrial.metrics.fidelity import Fidelity, assess_script
-from fairtrial.metrics.fidelity.script import ScriptFidelityParameters
+from fairtrial.metrics.fidelity import Fidelity, assess
+from fairtrial.metrics.fidelity.script import ScriptSpecification
 from fairtrial.workloads.engine.script import ScriptParameters
 
 ASKED = ScriptParameters.model_validate(
@@ -19,12 +19,12 @@ ASKED = ScriptParameters.model_validate(
         },
     }
 )
-PARAMETERS = ScriptFidelityParameters.model_validate(ASKED.model_dump(mode="json"))
+SPECIFICATION = ScriptSpecification.model_validate(ASKED.model_dump(mode="json"))
 FAITHFUL = {"look_around": 7500, "order": 2500, "order.rollback": 50, "rows.read": 10_000}
 
 
 def assessed(*drives: tuple[int, dict[str, int]]) -> Fidelity:
-    return assess_script({str(number): drive for number, drive in enumerate(drives)}, PARAMETERS)
+    return assess("script", {str(number): drive for number, drive in enumerate(drives)}, SPECIFICATION)
 
 
 def test_faithful_counts_keep_every_point() -> None:

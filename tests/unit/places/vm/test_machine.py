@@ -178,9 +178,9 @@ def test_the_accelerator_is_the_one_that_was_found(
 
 
 def test_counted_instructions_are_emulated_wherever_they_run() -> None:
-    assert parameters(cpus=1, icount=3).asked_accelerator == "tcg"
-    assert parameters(cpus=1).asked_accelerator == "auto"
-    assert parameters(accelerator="kvm").asked_accelerator == "kvm"
+    assert parameters(cpus=1, icount=3).accelerator_choice == "tcg"
+    assert parameters(cpus=1).accelerator_choice == "auto"
+    assert parameters(accelerator="kvm").accelerator_choice == "kvm"
 
 
 @given(st.integers(256, 2048), st.integers(32, 512).map(lambda half: 2 * half), st.sampled_from([2, 4]))

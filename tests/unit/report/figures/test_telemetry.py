@@ -17,7 +17,7 @@ from fairtrial.metrics import telemetry as telemetry_files
 from fairtrial.record import Record, read
 from fairtrial.report.figures import telemetry
 from fairtrial.report.figures.verdicts import Figure
-from fairtrial.report.scene import Placed, Scene
+from fairtrial.report.scene import ContrastTrial, Scene
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def points(figure: Figure) -> list[dict[str, Any]]:
     return max(figure.spec["datasets"].values(), key=lambda rows: ("mean" in rows[0], len(rows)))
 
 
-def samples(scene: Scene, placed: Placed, source: str) -> pl.DataFrame:
+def samples(scene: Scene, placed: ContrastTrial, source: str) -> pl.DataFrame:
     return pl.read_parquet(scene.record.trial_directory(placed.trial.trial.id) / f"telemetry-{source}.parquet")
 
 

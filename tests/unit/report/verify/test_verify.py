@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.records import planned, tiny_plan, trial_record
 
 from fairtrial import verify
-from fairtrial.record import Record, read
+from fairtrial.analyse.sequential import follow
+from fairtrial.record import Record, create, read
+from fairtrial.record.models import LookTaken
 from fairtrial.report import document
 from fairtrial.report.analysing import analysed
 from fairtrial.report.scene import Scene
@@ -147,3 +151,32 @@ def test_a_report_of_another_contrast_is_recomputed_as_such(copy: Path) -> None:
     found = read(copy)
     _report(found, contrast="users")
     assert verify.recompute(found) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "mismatches"),
+    [
+        ("difference", []),
+        ("futility", ["cell all stopped with 3 blocks (futility) but recomputed 3 blocks (difference)"]),
+        (None, []),  # killed before it could look
+    ],
+)
+def test_a_decision_to_stop_follows_from_the_trials(tmp_path: Path, reason: str | None, mismatches: list[str]) -> None:
+    base = tiny_plan()
+    design = base.design.model_copy(update={"blocks": 8, "stop": "sequential", "min_blocks": 3})
+    trials = [planned(block, arm) for block in (1, 2, 3) for arm in "ab"]
+    plan = base.model_copy(update={"design": design, "trials": trials})
+    with closing(create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})) as writer:
+        for trial in trials:
+            elapsed_s = trial.block / 1000 + (1 if trial.arm == "a" else 2)
+            writer.begin(trial.id)
+            writer.commit(trial_record(trial).model_copy(update={"scalars": {"elapsed_s": elapsed_s}}))
+        run = follow(plan, writer.record().committed)
+        assert run is not None
+        for round_, (look,) in enumerate(run.looks, start=1):
+            if look.decision == "stop" and reason is None:
+                break
+            noted = look.model_copy(update={"reason": reason}) if look.decision == "stop" else look
+            writer.append(LookTaken(round=round_, decision=look.decision, cells=[noted]))
+    found = [text for text in verify.recompute(read(tmp_path / "run")) if not text.startswith("trials/")]
+    assert found == [f"journal.jsonl: {text}" for text in mismatches]

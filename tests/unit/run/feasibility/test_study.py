@@ -15,7 +15,7 @@ from fairtrial.cli import places
 from fairtrial.cli.doctor import bundled
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Plan
-from fairtrial.run.feasibility.study import Lack, Outlook, outlook, outlooks
+from fairtrial.run.feasibility.study import Lack, StudyFeasibility, feasibilities, feasibility
 from fairtrial.servers import maven
 from fairtrial.study.resolved import Section
 from fairtrial.wire.fake import FakeProgram
@@ -84,11 +84,11 @@ def has(*missing: str) -> Any:
 
 def asked(
     plan: Plan, *missing: str, at: Section | None = None, facts: dict[str, Any] | None = None, **also: Any
-) -> Outlook:
+) -> StudyFeasibility:
     also = {"programs": ALL, "looked_for_programs": True, "nodes": {"/dev/kvm": "rw"}} | also
     there = FACTS | (facts or {})
     with place_in_memory(has(*missing), facts=facts_of(**there)) as (place, _fake):
-        return outlook(plan, place, seen(MEMORY, facts=there, **also), at=at or LOCAL)
+        return feasibility(plan, place, seen(MEMORY, facts=there, **also), at=at or LOCAL)
 
 
 def test_a_study_that_lacks_nothing_can_run(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_load_of_another_generation_is_a_lack(tmp_path: Path, version: str, la
 
     programs = {**ALL, "pgbench": ("/usr/bin/pgbench", version)}
     with place_in_memory(run, facts=facts_of(**FACTS)) as (place, _fake):
-        found = outlook(plan, place, seen(MEMORY, facts=FACTS, programs=programs), at=LOCAL)
+        found = feasibility(plan, place, seen(MEMORY, facts=FACTS, programs=programs), at=LOCAL)
     assert [lack in each.what for each in found.lacks] == [True] * bool(lack)
 
 
@@ -183,7 +183,7 @@ def test_probes_need_their_programs_and_the_right_to_count(tmp_path: Path) -> No
     locked = {"/proc/sys/kernel/perf_event_paranoid": ("3",)}
     with place_in_memory(has(), facts=facts_of(**FACTS)) as (place, _fake):
         at = seen({path: text[0] for path, text in locked.items()}, programs=ALL, looked_for_programs=True)
-        found = outlook(plan, place, at, at=LOCAL)
+        found = feasibility(plan, place, at, at=LOCAL)
     assert [lack.what for lack in found.lacks] == [
         "no bpftrace at this place",
         "probes with perf: perf_event_paranoid 3, user code only",
@@ -251,7 +251,7 @@ def test_kvm_that_boots_no_kernel_is_none(tmp_path: Path) -> None:
         state={"kvm.json": '{"boot": "now", "kernels": {"a": false}}'},
     )
     with place_in_memory(has(), facts=facts_of(**FACTS)) as (place, _fake):
-        (lack,) = outlook(plan, place, at, at=LOCAL).lacks
+        (lack,) = feasibility(plan, place, at, at=LOCAL).lacks
     assert lack.what == "it asks for KVM, which boots no kernel here"
 
 
@@ -342,7 +342,7 @@ def test_a_server_that_several_studies_name_is_looked_for_once(tmp_path: Path) -
         return ran
 
     with place_in_memory(noted, facts=facts_of(**FACTS)) as (place, _fake):
-        found = outlooks(plans, place, at, at=LOCAL)
+        found = feasibilities(plans, place, at, at=LOCAL)
     assert [each.can_run for each in found] == [False, False]
     assert all("no mariadbd" in each.lacks[0].what for each in found)
     servers = [argv for argv in looked if any("mariadbd" in word for word in argv)]

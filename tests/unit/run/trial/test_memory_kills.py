@@ -33,17 +33,17 @@ def test_kills_are_counted_where_the_kernel_counts(counter: str, count: int) -> 
 
 def test_only_what_was_killed_since_is_told_with_the_kernels_words_if_it_gives_them() -> None:
     with place_in_memory(kernel("oom_kill 3", LINE)) as (place, _):
-        assert memory_kills.told(place, since=3) == ""
-        assert memory_kills.told(place, since=2) == f"the kernel killed 1 for want of memory: {LINE}"
+        assert memory_kills.report(place, since=3) == ""
+        assert memory_kills.report(place, since=2) == f"the kernel killed 1 for want of memory: {LINE}"
     with place_in_memory(kernel("oom_kill 3")) as (place, _):
-        assert memory_kills.told(place, since=0) == "the kernel killed 3 for want of memory"
+        assert memory_kills.report(place, since=0) == "the kernel killed 3 for want of memory"
 
 
 def test_this_kernel_counts(tmp_path: Path) -> None:
     counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     with place_here(tmp_path) as place:
         assert memory_kills.count(place) >= int(counters["oom_kill"])
-        assert memory_kills.told(place, since=memory_kills.count(place)) == ""
+        assert memory_kills.report(place, since=memory_kills.count(place)) == ""
 
 
 def test_a_server_that_was_killed_while_it_started_says_so() -> None:

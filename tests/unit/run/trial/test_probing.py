@@ -18,7 +18,7 @@ from fairtrial.metrics.telemetry import probes
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
 from fairtrial.run.trial import probing
-from fairtrial.run.trial.probing import NEVER_MEASURED, Probing, command, report_command
+from fairtrial.run.trial.probing import NEVER_MEASURED, TrialProbes, command, report_command
 from fairtrial.study.probes import Probe
 from fairtrial.wire import Limits
 from fairtrial.wire.fake import FakeProgram, FakeTransport
@@ -38,10 +38,10 @@ def asked(*given: object) -> list[Probe]:
     return [Probe.model_validate(each) for each in given]
 
 
-def here(place: OpenPlace, *given: object) -> tuple[Probing, Path]:
+def here(place: OpenPlace, *given: object) -> tuple[TrialProbes, Path]:
     """Probes of a trial on this machine, and the directory of that trial."""
     trial = Path(place.state_directory) / "work" / "trial"
-    return Probing(place, PurePosixPath(trial / probes.DIRECTORY), asked(*given)), trial
+    return TrialProbes(place, PurePosixPath(trial / probes.DIRECTORY), asked(*given)), trial
 
 
 def test_a_program_runs_until_the_end_and_what_it_prints_is_kept(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_one_that_began_after_the_window_saw_nothing_of_it() -> None:
         place,
         fake,
     ):
-        subject = Probing(place, OUT, asked("perf_stat", {"file": "/proc/vmstat"}))
+        subject = TrialProbes(place, OUT, asked("perf_stat", {"file": "/proc/vmstat"}))
         subject.begin()
         counting, reading = (each.run.start_ns or 0 for each in subject._started)
         assert (
@@ -315,7 +315,7 @@ def test_probes_keep_off_the_servers_processors_and_speak_plain_numbers() -> Non
         place,
         fake,
     ):
-        subject = Probing(place, OUT, asked("perf_stat"), processors=(2, 3))
+        subject = TrialProbes(place, OUT, asked("perf_stat"), processors=(2, 3))
         subject.begin()
         subject.end()
         (spawned,) = spawns(fake)
@@ -331,7 +331,7 @@ def test_all_are_interrupted_before_anything_slow_is_waited_for() -> None:
         place,
         fake,
     ):
-        subject = Probing(place, OUT, asked("perf_record", "perf_stat"))
+        subject = TrialProbes(place, OUT, asked("perf_record", "perf_stat"))
         subject.begin()
         subject.end()
     names = [
@@ -349,7 +349,7 @@ def test_a_profile_that_cannot_be_read_is_a_doubt() -> None:
         return FakeProgram(code=None if spawn.name.startswith("probe") else 0)
 
     with place_in_memory(run) as (place, fake):
-        subject = Probing(place, OUT, asked("perf_record"))
+        subject = TrialProbes(place, OUT, asked("perf_record"))
         subject.begin()
         assert "`perf report` ended with code 1" in subject.end()
         (written,) = json.loads(fake.files[str(OUT / "probes.json")])
@@ -365,7 +365,7 @@ def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.Monke
         return FakeProgram(code=None if spawn.name.startswith("probe") else 0)
 
     with place_in_memory(run, limits=limits) as (place, fake):
-        subject = Probing(place, OUT, asked("perf_stat"))
+        subject = TrialProbes(place, OUT, asked("perf_stat"))
         subject.begin()
         assert "is still there after it was killed" in subject.end()
         (written,) = json.loads(fake.files[str(OUT / "probes.json")])
@@ -374,7 +374,7 @@ def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.Monke
 
 def test_a_broken_recorder_is_not_asked_for_its_profile() -> None:
     with place_in_memory(lambda spawn: FakeProgram(code=255 if spawn.name.startswith("probe") else 0)) as (place, fake):
-        subject = Probing(place, OUT, asked("perf_record"))
+        subject = TrialProbes(place, OUT, asked("perf_record"))
         subject.begin()
         process = subject._started[0].process
         assert process is not None
@@ -388,7 +388,7 @@ def test_scripts_are_at_the_place_before_the_window_begins() -> None:
         place,
         fake,
     ):
-        subject = Probing(place, OUT, asked("perf_stat", {"bpftrace": {"program": "BEGIN { }"}}))
+        subject = TrialProbes(place, OUT, asked("perf_stat", {"bpftrace": {"program": "BEGIN { }"}}))
         subject.begin_when_measuring()
         assert fake.files == {str(OUT / "2-bpftrace.bt"): b"BEGIN { }"}
         assert spawns(fake) == []

@@ -18,20 +18,20 @@ FACTS = facts_of(user_id=0, guest=EMULATED)
 
 
 def test_what_was_asked_is_what_must_read_back() -> None:
-    assert read_back.asked(write_file("/f", "5", name="f", normalise="trim"), trial="abc") == "5"
-    assert read_back.asked(trigger("/proc/sys/vm/drop_caches", "3", name="drop_caches"), trial="abc") == ""
+    assert read_back.expectation(write_file("/f", "5", name="f", normalise="trim"), trial="abc") == "5"
+    assert read_back.expectation(trigger("/proc/sys/vm/drop_caches", "3", name="drop_caches"), trial="abc") == ""
 
 
 def test_how_a_file_system_was_made_is_told_and_scripts_are_not() -> None:
     steps: dict[str, dict[str, str]] = {}
     for trial in ("a1b2", "c3d4"):
         effect = effect_of(FACTS, Path("/state/work") / trial, storage={"device": "file", "size": "1GiB"})
-        steps[trial] = {step.name: read_back.asked(step, trial=trial) for _, step in effect.steps}
+        steps[trial] = {step.name: read_back.expectation(step, trial=trial) for _, step in effect.steps}
     assert steps["a1b2"] == steps["c3d4"], "a record shall not differ where trials do not"
     assert steps["a1b2"]["storage.mkfs"] == "mkfs.xfs -q -f -m reflink=0 /state/work/TRIAL/storage.device"
     assert steps["a1b2"]["storage.loop"] == ""
     assert steps["a1b2"]["storage.mount"] == "xfs"
-    assert read_back.asked(program(["mkswap", "/dev/a"], name="it"), trial="abc") == "mkswap /dev/a"
+    assert read_back.expectation(program(["mkswap", "/dev/a"], name="it"), trial="abc") == "mkswap /dev/a"
 
 
 def test_processors_are_read_from_the_process(tmp_path: Path) -> None:

@@ -455,7 +455,7 @@ def test_a_diagnostic_trial_whose_probes_saw_nothing_of_a_window_is_invalid(stag
     stage.staged.announces = True
     found = stage.run(DIAGNOSTIC)
     assert "never said that it measures" in found.invalid_reason
-    stage.monkeypatch.setattr(runner.Probing, "_has_begun", lambda self, _waiting: self._start_all() is None)
+    stage.monkeypatch.setattr(runner.TrialProbes, "_has_begun", lambda self, _waiting: self._start_all() is None)
     late = stage.run(DIAGNOSTIC.model_copy(update={"id": "all.d02.a"}))
     assert "began after the measured window" in late.invalid_reason
 

@@ -16,7 +16,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.metrics.telemetry import shutdown
 from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.run.kinds import Parts
-from fairtrial.run.trial.shutting_down import Loaded, shut_down_slowly
+from fairtrial.run.trial.shutting_down import LoadedServer, shut_down_slowly
 from fairtrial.systems import Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 
@@ -62,7 +62,7 @@ def shut_down(place: OpenPlace, here: Path, script: str, *, limit_s: float | Non
     found = shut_down_slowly(
         place,
         parts,
-        Loaded(
+        LoadedServer(
             Instance(endpoint=FIRST, process=process, slow_shutdown_s=limit_s),
             launch,
             load_ended_ns=place.agent.clock().monotonic_ns - int(BEFORE_S * 1e9),

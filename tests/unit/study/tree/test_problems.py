@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.nodes import Position, from_plain
-from fairtrial.study.tree.problems import Problems, did_you_mean, found, listed, validate
+from fairtrial.study.tree.problems import Problems, brief, did_you_mean, listed, validate
 
 
 class Inner(BaseModel):
@@ -96,7 +96,7 @@ def test_long_lists_and_values_are_cut() -> None:
     assert listed([]) == "nothing"
     assert listed(["a", "b"]) == "`a`, `b`"
     assert listed([str(number) for number in range(20)]).endswith("`11` and 8 more")
-    assert len(found("x" * 1000)) < 100
+    assert len(brief("x" * 1000)) < 100
 
 
 def test_problems_are_plain_values() -> None:

@@ -13,7 +13,7 @@ from support.machines.places import place_here
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads import Drive, DriveOutcome
 from fairtrial.workloads.command import Command
 from fairtrial.workloads.command.parameters import CommandParameters
 
@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
         yield found
 
 
-def drive(place: OpenPlace, here: Path, **given: Any) -> Driven:
+def drive(place: OpenPlace, here: Path, **given: Any) -> DriveOutcome:
     (here / "out" / "log").mkdir(parents=True)
     (here / "work").mkdir()
     return Command(CommandParameters.model_validate(given)).drive(

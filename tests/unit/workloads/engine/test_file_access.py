@@ -22,7 +22,7 @@ from fairtrial.run.trial import sampling as telemetry
 from fairtrial.study.resolved import Section
 from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import WORKLOADS, Drive, Driven, workload_of
+from fairtrial.workloads import WORKLOADS, Drive, DriveOutcome, workload_of
 from fairtrial.workloads.engine.file_access import FileAccess, FileAccessParameters
 
 BLOCKS = 64
@@ -65,7 +65,7 @@ def drive_of(
     )
 
 
-def asked(result: wire.Driven = RESULT, **given: Any) -> tuple[FileDrive, Driven]:
+def asked(result: wire.Driven = RESULT, **given: Any) -> tuple[FileDrive, DriveOutcome]:
     with place_in_memory(lambda _spawn: FakeProgram(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = result.model_dump_json().encode()
         fake.files[str(OUT / "counters.json")] = COUNTERS
@@ -147,14 +147,14 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
         yield found
 
 
-def accessed(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
+def accessed(place: OpenPlace, here: Path, **given: Any) -> tuple[DriveOutcome, dict[str, float]]:
     """Real files, really accessed; the trial's scalars."""
     endpoint = FilesEndpoint(directory=str(here / "data"))
     workload(**given).load(place, endpoint, on_progress=lambda _line: None)
     return again(place, here, **given)
 
 
-def again(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
+def again(place: OpenPlace, here: Path, **given: Any) -> tuple[DriveOutcome, dict[str, float]]:
     endpoint = FilesEndpoint(directory=str(here / "data"))
     asked = workload(**given)
     driven = asked.drive(place, drive_of(endpoint, PurePosixPath(here / "out")))

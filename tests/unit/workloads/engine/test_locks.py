@@ -18,7 +18,7 @@ from fairtrial.run.trial import sampling as telemetry
 from fairtrial.settings import locks as locks_setting
 from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads import Drive, DriveOutcome
 from fairtrial.workloads.engine.locks import DEFAULT_SPINS, Locks, LocksParameters
 
 OUT = PurePosixPath("/w/out")
@@ -56,7 +56,7 @@ def drive_of(out: PurePosixPath, *, processors: tuple[int, ...] | None = None, g
     )
 
 
-def asked(told: dict[str, Any] | None = None, **given: Any) -> tuple[LockDrive, Driven]:
+def asked(told: dict[str, Any] | None = None, **given: Any) -> tuple[LockDrive, DriveOutcome]:
     with place_in_memory(lambda _spawn: FakeProgram(stdout=["{}"])) as (place, fake):
         fake.files[str(OUT / "result.json")] = RESULT.model_dump_json().encode()
         fake.files[str(OUT / "contention.json")] = json.dumps({**CONTENTION, **(told or {})}).encode()
@@ -163,7 +163,7 @@ def place(tmp_path: Path) -> Iterator[OpenPlace]:
         yield found
 
 
-def taken(place: OpenPlace, here: Path, **given: Any) -> tuple[Driven, dict[str, float]]:
+def taken(place: OpenPlace, here: Path, **given: Any) -> tuple[DriveOutcome, dict[str, float]]:
     """Real locks, really taken; the trial's scalars."""
     chosen = locks(**{"ramp_up": "20ms", "duration": "300ms", "interval": "20ms", **given})
     driven = chosen.drive(place, drive_of(PurePosixPath(here / "out")))

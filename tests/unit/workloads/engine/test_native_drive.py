@@ -13,7 +13,7 @@ from support.machines.places import place_in_memory, spawned
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire.fake import FakeProgram, FakeTransport
-from fairtrial.workloads import WORKLOADS, Drive, Driven
+from fairtrial.workloads import WORKLOADS, Drive, DriveOutcome
 from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
@@ -33,7 +33,7 @@ def parameters(**given: Any) -> OltpParameters:
     return OltpParameters.model_validate({**ending, **given})
 
 
-def driven(asked: OltpParameters, found: wire.Driven, **changes: Any) -> tuple[Driven, FakeTransport]:
+def driven(asked: OltpParameters, found: wire.Driven, **changes: Any) -> tuple[DriveOutcome, FakeTransport]:
     drive = Drive(
         endpoint=ENDPOINT,
         seed=42,

@@ -21,7 +21,7 @@ from fairtrial.study.tree.nodes import Branch, Tree
 from fairtrial.study.tree.problems import Problems
 from fairtrial.study.tree.reading import parse
 from fairtrial.wire.fake import FakeProgram
-from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads import Drive, DriveOutcome
 from fairtrial.workloads.engine.script import Script, ScriptParameters, sha256, sql, task
 from fairtrial.workloads.engine.script.checking import check
 from fairtrial.workloads.engine.script.file import ScriptFile
@@ -73,7 +73,7 @@ def answer(refused: list[dict[str, Any]]) -> Any:
     return run
 
 
-def drive(refused: list[dict[str, Any]], **given: Any) -> tuple[Driven, dict[str, Any]]:
+def drive(refused: list[dict[str, Any]], **given: Any) -> tuple[DriveOutcome, dict[str, Any]]:
     with place_in_memory(answer(refused)) as (place, fake):
         fake.files[str(OUT / "result.json")] = json.dumps(RESULT).encode()
         driven = workload(SHOP, **given).drive(

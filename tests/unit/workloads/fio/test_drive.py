@@ -19,7 +19,7 @@ from fairtrial.protocol.generated import MeasuringProgress
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads import Drive, DriveOutcome
 from fairtrial.workloads.fio import Fio, output
 from fairtrial.workloads.fio.parameters import FioParameters
 
@@ -46,7 +46,7 @@ def loaded(place: OpenPlace, here: Path, **given: Any) -> None:
     workload(**given).load(place, endpoint, on_progress=lambda _line: None)
 
 
-def driven(place: OpenPlace, here: Path, *, seed: int = 7, **given: Any) -> Driven:
+def driven(place: OpenPlace, here: Path, *, seed: int = 7, **given: Any) -> DriveOutcome:
     loaded(place, here, **given)
     return drive(place, here, seed=seed, **given)
 
@@ -59,7 +59,7 @@ def drive(
     said: list[ProgressLine] | None = None,
     groups: tuple[str, ...] = (),
     **given: Any,
-) -> Driven:
+) -> DriveOutcome:
     return workload(**given).drive(
         place,
         Drive(
@@ -75,7 +75,7 @@ def drive(
     )
 
 
-def scalars(here: Path, found: Driven, **given: Any) -> dict[str, float]:
+def scalars(here: Path, found: DriveOutcome, **given: Any) -> dict[str, float]:
     return workload(**given).scalars(here / "out", found.window)
 
 

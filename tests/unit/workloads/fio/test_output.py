@@ -52,7 +52,7 @@ def document(*jobs: dict[str, Any]) -> Document:
 
 
 def result(*jobs: dict[str, Any]) -> dict[str, Any]:
-    return output.result(document(*jobs), life=LIFE).given()
+    return output.result(document(*jobs), life=LIFE).figures()
 
 
 def line(at_ms: int, counts: dict[int, int], *, direction: int = 0) -> str:

@@ -15,7 +15,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.protocol.generated import MeasuringProgress, MysqlEndpoint, RampUpProgress
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.wire.fake import FakeProgram, FakeTransport
-from fairtrial.workloads import Drive, Driven
+from fairtrial.workloads import Drive, DriveOutcome
 from fairtrial.workloads.hammerdb import Hammerdb
 from fairtrial.workloads.hammerdb.parameters import HammerdbParameters
 
@@ -41,7 +41,9 @@ def place_with(load: FakeProgram, said: str = ABOUT_US) -> Callable[[wire.Spawn]
     return run
 
 
-def driven(load: FakeProgram, *, said: list[ProgressLine] | None = None, **given: Any) -> tuple[Driven, FakeTransport]:
+def driven(
+    load: FakeProgram, *, said: list[ProgressLine] | None = None, **given: Any
+) -> tuple[DriveOutcome, FakeTransport]:
     asked = HammerdbParameters.model_validate({"duration": "1min", "time_profile": True, **given})
     drive = Drive(
         endpoint=ENDPOINT,

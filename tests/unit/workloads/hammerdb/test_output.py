@@ -18,7 +18,7 @@ CLOCK = HammerdbClock(before_ns=1_795_000_000_000_000_000, after_ns=1_795_000_00
 
 
 def result(text: str) -> dict[str, Any]:
-    return output.result(text, CLOCK).given()
+    return output.result(text, CLOCK).figures()
 
 
 def test_the_result_is_hammerdbs_own() -> None:

@@ -17,7 +17,7 @@ CLOCK = output.HammerdbClock(before_ns=1_795_000_000_000_000_000, after_ns=1_795
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    told = {**output.result(PRINTED, CLOCK).given(), "client": {"user_s": 0.5, "system_s": 0.25}}
+    told = {**output.result(PRINTED, CLOCK).figures(), "client": {"user_s": 0.5, "system_s": 0.25}}
     (tmp_path / "result.json").write_text(json.dumps(told), encoding="utf-8")
     (tmp_path / "timeline.parquet").write_bytes(output.timeline(PRINTED, CLOCK, interval_s=1))
     return tmp_path

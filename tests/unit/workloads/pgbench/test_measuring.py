@@ -43,7 +43,7 @@ def test_a_clock_that_was_set_meanwhile_is_noticed(tmp_path: Path, step_ns: int)
     run = kept("plain", tmp_path)
     clock = wire.Reading(monotonic_ns=0, realtime_ns=BOOTED_NS + step_ns)
     with pytest.raises(PlaceError, match="clock was set during the trial"):
-        measuring.measured(run.ran(), run.logs, asked=run.parameters, clock=clock)
+        measuring.measured(run.ran(), run.logs, parameters=run.parameters, clock=clock)
 
 
 def test_nothing_processed_has_no_window(tmp_path: Path) -> None:
@@ -52,5 +52,5 @@ def test_nothing_processed_has_no_window(tmp_path: Path) -> None:
     nothing = run.text.replace("processed: 151", "processed: 0").replace("tps = 149.119455", "tps = 0.000000")
     clock = wire.Reading(monotonic_ns=0, realtime_ns=BOOTED_NS)
     object.__setattr__(ran, "lines", nothing.splitlines())
-    found = measuring.measured(ran, run.logs, asked=run.parameters, clock=clock)
+    found = measuring.measured(ran, run.logs, parameters=run.parameters, clock=clock)
     assert (found.window, found.done, found.files) == (None, 0, {})

@@ -120,7 +120,7 @@ def test_percentiles_are_of_the_logged_latencies(tmp_path: Path) -> None:
 
 def test_a_rest_of_less_than_half_an_interval_belongs_to_the_last_one(tmp_path: Path) -> None:
     run = kept("plain", tmp_path)
-    keep(run.logs, tmp_path / FILE, asked=run.parameters, shift_us=BOOTED_NS // 1000)
+    keep(run.logs, tmp_path / FILE, parameters=run.parameters, shift_us=BOOTED_NS // 1000)
     found = edges(tmp_path / FILE)
     assert found is not None
     for length_ns, many in ((1_400_000_000, 1), (1_600_000_000, 2), (100_000, 1)):
@@ -139,7 +139,7 @@ def test_a_damaged_log_is_refused(tmp_path: Path, damage: str) -> None:
     run = kept("plain", tmp_path)
     run.logs[1].write_text(run.logs[1].read_text() + damage)
     with pytest.raises(PlaceError, match="damaged"):
-        keep(run.logs, tmp_path / FILE, asked=run.parameters, shift_us=0)
+        keep(run.logs, tmp_path / FILE, parameters=run.parameters, shift_us=0)
 
 
 def test_a_log_that_is_cut_is_not_what_pgbench_reports(tmp_path: Path) -> None:

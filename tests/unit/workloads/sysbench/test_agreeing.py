@@ -33,7 +33,7 @@ def test_a_window_that_only_the_process_ended_agrees_with_itself(directory: Path
     own = output.result(text, ended_ns=10**13)
     (directory / "log" / "load.log").write_text(text, encoding="utf-8")
     (directory / "timeline.parquet").write_bytes(output.timeline(text, window=own.window))
-    (directory / "result.json").write_text(json.dumps(own.given()), encoding="utf-8")
+    (directory / "result.json").write_text(json.dumps(own.figures()), encoding="utf-8")
     assert contradictions(directory) == []
 
 

@@ -31,7 +31,7 @@ def window(text: str, *, ended_ns: int) -> tuple[int, int]:
 
 
 def result(text: str) -> dict[str, Any]:
-    return output.result(text, ended_ns=0).given()
+    return output.result(text, ended_ns=0).figures()
 
 
 def printed(bins: str) -> str:

@@ -22,7 +22,7 @@ use rustix::thread::{
 
 use crate::serve::failure::Failure;
 use crate::serve::processes::descendants::MARK;
-use crate::serve::processes::user::{self, User};
+use crate::serve::processes::user::{self, Credentials};
 
 /// The program name that means this very binary.
 const OWN_NAME: &str = "fairtrial-agent";
@@ -31,7 +31,7 @@ const OWN_NAME: &str = "fairtrial-agent";
 #[derive(Default)]
 pub struct Setup {
     /// Run as this user.
-    pub user: Option<User>,
+    pub user: Option<Credentials>,
     /// Processors it may use.
     pub processors: Option<CpuSet>,
     /// Out-of-memory score to give back.
@@ -139,7 +139,7 @@ pub fn processors(numbers: &[u32]) -> Result<CpuSet, Failure> {
 }
 
 /// The user a child runs as; `None`: the agent's own.
-pub fn user(name: Option<&str>) -> Result<Option<User>, Failure> {
+pub fn user(name: Option<&str>) -> Result<Option<Credentials>, Failure> {
     let Some(name) = name else { return Ok(None) };
     let user = user::find(name)?;
     let own = rustix::process::geteuid();

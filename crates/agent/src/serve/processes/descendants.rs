@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// A process, told apart from a later one with its number by when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Process {
+struct ProcessIdentity {
     pid: i32,
     start_ticks: u64,
 }
@@ -27,15 +27,15 @@ struct Process {
 /// Stops everything a living session started: SIGTERM, then SIGKILL to what remains after the grace.
 pub fn stop(session: &str, limits: Limits) {
     let find = || of_session(session);
-    let mut asked = HashSet::new();
+    let mut signalled = HashSet::new();
     let mut waited = Duration::ZERO;
     while waited < limits.grace {
-        let found = find();
-        if found.is_empty() {
+        let running = find();
+        if running.is_empty() {
             return;
         }
-        for process in found {
-            if asked.insert(process) {
+        for process in running {
+            if signalled.insert(process) {
                 signal(process, Signal::TERM);
             }
         }
@@ -57,15 +57,15 @@ pub fn kill_marked(session: &str, limit: Duration) -> usize {
     kill(find, limit)
 }
 
-fn kill(find: impl Fn() -> Vec<Process>, limit: Duration) -> usize {
+fn kill(find: impl Fn() -> Vec<ProcessIdentity>, limit: Duration) -> usize {
     let mut killed = HashSet::new();
     let mut waited = Duration::ZERO;
     while waited < limit {
-        let found = find();
-        if found.is_empty() {
+        let running = find();
+        if running.is_empty() {
             break;
         }
-        for process in found {
+        for process in running {
             signal(process, Signal::KILL);
             killed.insert(process);
         }
@@ -75,7 +75,7 @@ fn kill(find: impl Fn() -> Vec<Process>, limit: Duration) -> usize {
     killed.len()
 }
 
-fn of_session(session: &str) -> Vec<Process> {
+fn of_session(session: &str) -> Vec<ProcessIdentity> {
     let all = processes();
     let parents: HashMap<i32, i32> = all
         .iter()
@@ -94,7 +94,7 @@ fn descends(pid: i32, ancestor: i32, parents: &HashMap<i32, i32>) -> bool {
     line.take(parents.len()).any(|parent| *parent == ancestor)
 }
 
-fn is_marked(process: Process, session: &str) -> bool {
+fn is_marked(process: ProcessIdentity, session: &str) -> bool {
     let mark = format!("{MARK}={session}");
     let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
     environment
@@ -103,28 +103,28 @@ fn is_marked(process: Process, session: &str) -> bool {
 }
 
 /// Every process that is not a zombie, with its parent.
-fn processes() -> Vec<(Process, i32)> {
+fn processes() -> Vec<(ProcessIdentity, i32)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
         .collect()
 }
 
-fn read(pid: i32) -> Option<(Process, i32)> {
+fn read(pid: i32) -> Option<(ProcessIdentity, i32)> {
     parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// proc(5): `pid (name) state ppid …`, the start time being field 22; the name may hold anything, `)` included.
-fn parse(pid: i32, stat: &str) -> Option<(Process, i32)> {
+fn parse(pid: i32, stat: &str) -> Option<(ProcessIdentity, i32)> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let process = Process {
+    let process = ProcessIdentity {
         pid,
         start_ticks: fields.get(19)?.parse().ok()?,
     };
     (!matches!(fields[0], "Z" | "X")).then_some((process, fields[1].parse().ok()?))
 }
 
-fn signal(process: Process, signal: Signal) {
+fn signal(process: ProcessIdentity, signal: Signal) {
     let same = read(process.pid).is_some_and(|(now, _)| now == process);
     if let (true, Some(pid)) = (same, Pid::from_raw(process.pid)) {
         let _ = kill_process(pid, signal); // gone meanwhile, or another user's: what remains is found again
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(
             parse(77, stat),
             Some((
-                Process {
+                ProcessIdentity {
                     pid: 77,
                     start_ticks: 4242
                 },

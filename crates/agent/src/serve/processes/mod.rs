@@ -23,7 +23,7 @@ use crate::serve::failure::Failure;
 use crate::serve::wires::Wires;
 use child::Setup;
 use descendants::MARK;
-use reaper::{End, Reaper};
+use reaper::{ProcessEnd, Reaper};
 
 /// What a program of a step may say before it is cut.
 const SAID_BYTES: u64 = 64 * 1024;
@@ -44,7 +44,7 @@ pub struct Processes {
 }
 
 /// What a program of a step said.
-pub struct Ran {
+pub struct ProgramOutput {
     /// How it ended.
     pub status: ExitStatus,
     /// Standard output.
@@ -132,27 +132,27 @@ impl Processes {
     }
 
     /// Sends a signal to a process that has not ended.
-    pub fn signal(&self, asked: &Signal) -> Result<(), Failure> {
-        if asked.process >= self.next {
+    pub fn signal(&self, request: &Signal) -> Result<(), Failure> {
+        if request.process >= self.next {
             return Err(Failure::NotFound {
-                what: format!("process {}", asked.process),
+                what: format!("process {}", request.process),
             });
         }
-        let signal = UnixSignal::from_named_raw(asked.signal)
-            .ok_or_else(|| Failure::Invalid(format!("{} is not a signal", asked.signal)))?;
-        let sent = self.reaper.with_pid(asked.process, |pid| {
-            if asked.group {
+        let signal = UnixSignal::from_named_raw(request.signal)
+            .ok_or_else(|| Failure::Invalid(format!("{} is not a signal", request.signal)))?;
+        let sent = self.reaper.with_pid(request.process, |pid| {
+            if request.group {
                 kill_process_group(pid, signal)
             } else {
                 kill_process(pid, signal)
             }
         });
         sent.unwrap_or(Ok(()))
-            .map_err(|cause| Failure::system("signal process", asked.process.to_string(), cause))
+            .map_err(|cause| Failure::system("signal process", request.process.to_string(), cause))
     }
 
     /// Runs a program to its end, for a step; one that is not `finishing` is stopped when the stream ends.
-    pub fn run(&self, argv: &[String], finishing: bool) -> Result<Ran, Failure> {
+    pub fn run(&self, argv: &[String], finishing: bool) -> Result<ProgramOutput, Failure> {
         let mut command = child::command(argv, &self.session)?;
         child::set_up(
             &mut command,
@@ -177,14 +177,14 @@ impl Processes {
             self.reaper.kill_group(pid);
             receiver.recv().unwrap_or_default()
         });
-        Ok(Ran {
+        Ok(ProgramOutput {
             status: ExitStatus::from_raw(end.status),
             stdout: said(stdout),
             stderr: said(stderr),
         })
     }
 
-    fn wait(&self, receiver: &mpsc::Receiver<End>, finishing: bool) -> Option<End> {
+    fn wait(&self, receiver: &mpsc::Receiver<ProcessEnd>, finishing: bool) -> Option<ProcessEnd> {
         let mut waited = Duration::ZERO;
         while waited < STEP_PROGRAM && (finishing || self.wires.shutdown.reason().is_none()) {
             if let Ok(end) = receiver.recv_timeout(NOTICE) {

@@ -14,14 +14,14 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::serve::failure::Failure;
-use crate::serve::processes::reaper::{End, OnEnd};
+use crate::serve::processes::reaper::{OnEnd, ProcessEnd};
 use crate::serve::wires::Wires;
 
 /// Longer lines are cut: one runaway line must not fill the stream.
 const LINE_BYTES: usize = 64 * 1024;
 
 /// A child's end of an output, and the end to follow, if it is followed.
-pub struct Opened {
+pub struct OutputEnds {
     /// For the child.
     pub child: Stdio,
     /// For the follower.
@@ -29,16 +29,16 @@ pub struct Opened {
 }
 
 /// Opens an output.
-pub fn open(output: &Output) -> Result<Opened, Failure> {
+pub fn open(output: &Output) -> Result<OutputEnds, Failure> {
     match output {
-        Output::Null => Ok(Opened {
+        Output::Null => Ok(OutputEnds {
             child: Stdio::null(),
             follow: None,
         }),
         Output::File { path } => {
             let file = File::options().append(true).create(true).open(path);
             let file = file.map_err(|cause| Failure::system("open", path, cause))?;
-            Ok(Opened {
+            Ok(OutputEnds {
                 child: file.into(),
                 follow: None,
             })
@@ -46,7 +46,7 @@ pub fn open(output: &Output) -> Result<Opened, Failure> {
         Output::Stream => {
             let ends = pipe_with(PipeFlags::CLOEXEC);
             let (read, write) = ends.map_err(|cause| Failure::system("open", "a pipe", cause))?;
-            Ok(Opened {
+            Ok(OutputEnds {
                 child: write.into(),
                 follow: Some(read),
             })
@@ -58,10 +58,10 @@ pub fn open(output: &Output) -> Result<Opened, Failure> {
 pub struct Follower {
     process: u64,
     wires: Arc<Wires>,
-    followed: Vec<Followed>,
+    followed: Vec<FollowedPipe>,
 }
 
-struct Followed {
+struct FollowedPipe {
     stream: Stream,
     pipe: File,
     lines: Lines,
@@ -79,7 +79,7 @@ impl Follower {
         let followed = ends
             .into_iter()
             .filter_map(|(stream, end)| {
-                Some(Followed {
+                Some(FollowedPipe {
                     stream,
                     pipe: end?.into(),
                     lines: Lines::default(),
@@ -109,7 +109,7 @@ impl Follower {
         })
     }
 
-    fn follow(&mut self, ended: &OwnedFd, receiver: &mpsc::Receiver<End>) {
+    fn follow(&mut self, ended: &OwnedFd, receiver: &mpsc::Receiver<ProcessEnd>) {
         let mut running = true;
         while running || !self.followed.is_empty() {
             let mut watched: Vec<_> = self
@@ -170,7 +170,7 @@ impl Follower {
         }
     }
 
-    fn say_exited(&self, end: &End) {
+    fn say_exited(&self, end: &ProcessEnd) {
         let status = ExitStatus::from_raw(end.status);
         self.wires.say(&Event::Exited(Exited {
             process: self.process,

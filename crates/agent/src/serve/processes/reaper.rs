@@ -20,7 +20,7 @@ const MAXRSS_BYTES: u64 = 1024;
 
 /// How a child ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct End {
+pub struct ProcessEnd {
     /// As wait(2) encodes it.
     pub status: i32,
     /// When it was seen.
@@ -30,7 +30,7 @@ pub struct End {
 }
 
 /// Told once how a child ended.
-pub type OnEnd = Box<dyn FnOnce(End) + Send>;
+pub type OnEnd = Box<dyn FnOnce(ProcessEnd) + Send>;
 
 /// Knows the children that have not been collected.
 pub struct Reaper {
@@ -99,9 +99,9 @@ impl Reaper {
     fn collect(&self) {
         loop {
             // Looks without collecting, since the process id is free for reuse from then on.
-            let seen = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            let ended = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             let mut children = self.lock();
-            match seen {
+            match ended {
                 Err(rustix::io::Errno::CHILD) if children.is_empty() => {
                     drop(
                         self.spawned
@@ -130,7 +130,7 @@ impl Reaper {
 }
 
 /// Collects one ended child, if there is one.
-fn take_ended() -> Option<(i32, End)> {
+fn take_ended() -> Option<(i32, ProcessEnd)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: both pointers are to live, writable memory of the types wait4(2) writes; zeroes are a valid rusage.
@@ -143,7 +143,7 @@ fn take_ended() -> Option<(i32, End)> {
     (pid > 0).then(|| {
         (
             pid,
-            End {
+            ProcessEnd {
                 status,
                 time_ns: monotonic_ns(),
                 usage: usage_of(&usage),

@@ -8,7 +8,7 @@ use crate::serve::failure::Failure;
 
 /// Whom a process runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct User {
+pub struct Credentials {
     /// User id.
     pub id: Uid,
     /// Primary group.
@@ -18,7 +18,7 @@ pub struct User {
 }
 
 /// Finds a user by name or number.
-pub fn find(name: &str) -> Result<User, Failure> {
+pub fn find(name: &str) -> Result<Credentials, Failure> {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
     parse(name, &users, &groups).ok_or_else(|| Failure::NotFound {
@@ -37,7 +37,7 @@ pub fn name_of(id: u32) -> String {
     user.map_or_else(|| number.clone(), |fields| fields[0].to_owned())
 }
 
-fn parse(name: &str, users: &str, groups: &str) -> Option<User> {
+fn parse(name: &str, users: &str, groups: &str) -> Option<Credentials> {
     let user = users
         .lines()
         .map(fields)
@@ -51,7 +51,7 @@ fn parse(name: &str, users: &str, groups: &str) -> Option<User> {
         .map(fields)
         .filter(member)
         .filter_map(|fields| fields[2].parse().ok());
-    Some(User {
+    Some(Credentials {
         id: Uid::from_raw(user[2].parse().ok()?),
         group: Gid::from_raw(group),
         groups: std::iter::once(group)

@@ -50,10 +50,10 @@ fn send(wires: &Wires, id: u64, path: &Path) -> io::Result<()> {
     wires.say(&Event::File(FileEvent { id, bytes: missing }));
     let mut buffer = vec![0; CHUNK_BYTES];
     while missing > 0 {
-        let wanted = buffer
+        let length = buffer
             .len()
             .min(usize::try_from(missing).unwrap_or(usize::MAX));
-        let count = file.read(&mut buffer[..wanted])?;
+        let count = file.read(&mut buffer[..length])?;
         if count == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,

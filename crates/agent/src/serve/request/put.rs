@@ -15,21 +15,21 @@ use crate::serve::request::absolute;
 const PERMISSION_BITS: u32 = 0o7777;
 
 /// A file on its way.
-struct Incoming {
+struct Upload {
     path: PathBuf,
     mode: u32,
     missing: u64,
     /// Why it cannot be written; the rest of its chunks is thrown away.
-    outcome: Result<Temporary, Failure>,
+    outcome: Result<TemporaryFile, Failure>,
 }
 
 /// A file under a temporary name, removed unless it got its real one.
-struct Temporary {
+struct TemporaryFile {
     file: File,
     path: PathBuf,
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path); // gone already if it was renamed
     }
@@ -37,13 +37,13 @@ impl Drop for Temporary {
 
 /// Files on their way, by number of the `put`.
 #[derive(Default)]
-pub struct Transfers(HashMap<u64, Incoming>);
+pub struct Transfers(HashMap<u64, Upload>);
 
 impl Transfers {
     /// Begins to receive; an empty file is received, and answered, at once.
     pub fn begin(&mut self, put: &Put) -> Result<Option<Event>, Failure> {
         let path = absolute(&put.path)?;
-        let incoming = Incoming {
+        let incoming = Upload {
             outcome: create(&path, put.id),
             path,
             mode: put.mode & PERMISSION_BITS,
@@ -72,7 +72,7 @@ impl Transfers {
     }
 }
 
-impl Incoming {
+impl Upload {
     fn take(&mut self, bytes: &[u8]) {
         let count = bytes.len() as u64;
         if count > self.missing {
@@ -97,7 +97,7 @@ impl Incoming {
     }
 }
 
-fn create(path: &Path, id: u64) -> Result<Temporary, Failure> {
+fn create(path: &Path, id: u64) -> Result<TemporaryFile, Failure> {
     let directory = path
         .parent()
         .ok_or_else(|| Failure::Invalid("/ is not a file".to_owned()))?;
@@ -113,13 +113,13 @@ fn create(path: &Path, id: u64) -> Result<Temporary, Failure> {
         .mode(0o600)
         .open(&temporary)
         .map_err(|cause| Failure::system("create", &temporary, cause))?;
-    Ok(Temporary {
+    Ok(TemporaryFile {
         file,
         path: temporary,
     })
 }
 
-fn name(temporary: &Temporary, path: &Path, mode: u32) -> std::io::Result<()> {
+fn name(temporary: &TemporaryFile, path: &Path, mode: u32) -> std::io::Result<()> {
     temporary
         .file
         .set_permissions(Permissions::from_mode(mode))?;

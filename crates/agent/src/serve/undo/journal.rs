@@ -20,7 +20,7 @@ const SAME_BOOT_S: u64 = 3;
 
 /// A step that was applied, or was about to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// Counts from 0 in one journal.
     pub number: u64,
     /// What a person calls the step.
@@ -31,19 +31,19 @@ pub struct Entry {
     pub check: Option<Check>,
     /// The boot in which it acted; absent in journals of agents that did not note it.
     #[serde(default)]
-    pub boot: Option<Boot>,
+    pub boot: Option<BootIdentity>,
 }
 
 /// One boot of a kernel, as far as it can be told from another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Boot {
+pub struct BootIdentity {
     /// Its random name.
     pub id: String,
     /// When it began, seconds since 1970.
     pub began_s: u64,
 }
 
-impl Boot {
+impl BootIdentity {
     fn this() -> Option<Self> {
         let id = fs::read_to_string(BOOT).ok()?;
         let statistics = fs::read_to_string(STATISTICS).ok()?;
@@ -63,8 +63,8 @@ impl Boot {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
-    Applying(Entry),
+enum JournalLine {
+    Applying(JournalEntry),
     Undone(u64),
 }
 
@@ -72,7 +72,7 @@ enum Line {
 pub struct Journal {
     file: File,
     path: PathBuf,
-    boot: Option<Boot>,
+    boot: Option<BootIdentity>,
     next: u64,
     /// Where the last whole line ends.
     end_bytes: u64,
@@ -81,7 +81,7 @@ pub struct Journal {
 impl Journal {
     /// Opens the journal and returns the steps in it that are to be undone, oldest first. A device or a mount of an
     /// earlier boot went with it, and what has its name now is somebody else's.
-    pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), Failure> {
+    pub fn open(path: &Path) -> Result<(Self, Vec<JournalEntry>), Failure> {
         let failed = |cause| Failure::system("open", path, cause);
         let file = trust::own_file(path, File::options().read(true).append(true))?;
         sync_directory(path).map_err(failed)?;
@@ -98,14 +98,14 @@ impl Journal {
         let mut journal = Self {
             file,
             path: path.to_owned(),
-            boot: Boot::this(),
+            boot: BootIdentity::this(),
             next,
             end_bytes: whole.len() as u64,
         };
         if whole.len() < bytes.len() {
             journal.cut_torn_line()?;
         }
-        let (gone, left): (Vec<Entry>, Vec<Entry>) = entries
+        let (gone, left): (Vec<JournalEntry>, Vec<JournalEntry>) = entries
             .into_iter()
             .partition(|entry| journal.is_gone(entry));
         for entry in &gone {
@@ -114,7 +114,7 @@ impl Journal {
         Ok((journal, left))
     }
 
-    fn is_gone(&self, entry: &Entry) -> bool {
+    fn is_gone(&self, entry: &JournalEntry) -> bool {
         let is_of_another_boot = match (&entry.boot, &self.boot) {
             (Some(one), Some(other)) => !one.is(other),
             _ => false,
@@ -123,22 +123,22 @@ impl Journal {
     }
 
     /// Notes a step that is about to act.
-    pub fn add(&mut self, step: &Step, way: Way) -> Result<Entry, Failure> {
-        let entry = Entry {
+    pub fn add(&mut self, step: &Step, way: Way) -> Result<JournalEntry, Failure> {
+        let entry = JournalEntry {
             number: self.next,
             name: step.name.clone(),
             way,
             check: step.check.clone(),
             boot: self.boot.clone(),
         };
-        self.write(&Line::Applying(entry.clone()))?;
+        self.write(&JournalLine::Applying(entry.clone()))?;
         self.next += 1;
         Ok(entry)
     }
 
     /// Notes that a step was undone.
-    pub fn undone(&mut self, entry: &Entry) -> Result<(), Failure> {
-        self.write(&Line::Undone(entry.number))
+    pub fn undone(&mut self, entry: &JournalEntry) -> Result<(), Failure> {
+        self.write(&JournalLine::Undone(entry.number))
     }
 
     /// Forgets everything, since everything is undone. Failing is harmless: the lines say the same.
@@ -156,7 +156,7 @@ impl Journal {
             .map_err(|cause| Failure::system("write", &self.path, cause))
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), Failure> {
+    fn write(&mut self, line: &JournalLine) -> Result<(), Failure> {
         let mut text =
             serde_json::to_vec(line).map_err(|cause| Failure::Invalid(cause.to_string()))?;
         text.push(b'\n');
@@ -192,12 +192,12 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
 }
 
 /// Steps that were not undone, oldest first; or the number of the first line that makes no sense.
-fn outstanding(lines: &[u8]) -> Result<Vec<Entry>, usize> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn outstanding(lines: &[u8]) -> Result<Vec<JournalEntry>, usize> {
+    let mut entries: Vec<JournalEntry> = Vec::new();
     for (index, line) in lines.split_inclusive(|byte| *byte == b'\n').enumerate() {
         match serde_json::from_slice(line).map_err(|_| index + 1)? {
-            Line::Applying(entry) => entries.push(entry),
-            Line::Undone(number) => entries.retain(|entry| entry.number != number),
+            JournalLine::Applying(entry) => entries.push(entry),
+            JournalLine::Undone(number) => entries.retain(|entry| entry.number != number),
         }
     }
     Ok(entries)

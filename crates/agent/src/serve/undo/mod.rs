@@ -18,18 +18,18 @@ use fairtrial_protocol::step::Step;
 use crate::serve::failure::Failure;
 use crate::serve::machine::Machine;
 use crate::serve::processes::Processes;
-use journal::{Entry, Journal};
+use journal::{Journal, JournalEntry};
 
 /// Steps applied and not undone, oldest first.
-pub struct Applied {
+pub struct AppliedSteps {
     machine: Machine,
     journal: Journal,
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
 }
 
 /// What a check read around a step, raw.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct CheckValues {
     /// Before it; absent without a check.
     pub before: Option<String>,
     /// After it; absent without a check.
@@ -47,7 +47,7 @@ pub struct Report {
     pub disturbed: Vec<String>,
 }
 
-impl Applied {
+impl AppliedSteps {
     /// Opens the place's journal and undoes what a dead session left in it.
     pub fn open(
         state_directory: &Path,
@@ -55,7 +55,7 @@ impl Applied {
         processes: &Processes,
     ) -> Result<(Self, Report), Failure> {
         let path = state_directory.join("undo.jsonl");
-        if path.metadata().is_ok_and(|found| found.len() > 0) {
+        if path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             machine.hold()?;
         }
         let (journal, entries) = Journal::open(&path)?;
@@ -79,14 +79,14 @@ impl Applied {
     }
 
     /// Applies a step and reads it back. A step that fails or does not read back is undone.
-    pub fn apply(&mut self, step: &Step, processes: &Processes) -> Result<Seen, Failure> {
+    pub fn apply(&mut self, step: &Step, processes: &Processes) -> Result<CheckValues, Failure> {
         self.machine.hold()?;
         let applied = self.apply_held(step, processes);
         self.free_if_undone();
         applied
     }
 
-    fn apply_held(&mut self, step: &Step, processes: &Processes) -> Result<Seen, Failure> {
+    fn apply_held(&mut self, step: &Step, processes: &Processes) -> Result<CheckValues, Failure> {
         let before = read(step, processes)?;
         let way = inverse::way_back(step)?;
         let entry = self.journal.add(step, way)?;
@@ -145,29 +145,33 @@ impl Applied {
     }
 }
 
-fn is_disturbed(entry: &Entry, processes: &Processes) -> bool {
+fn is_disturbed(entry: &JournalEntry, processes: &Processes) -> bool {
     let Some(check) = &entry.check else {
         return false;
     };
     match read_back::read(&check.read, processes, true) {
-        Ok(found) => !normalise::equal(&check.expect, &found, check.normalise),
+        Ok(value) => !normalise::equal(&check.expect, &value, check.normalise),
         Err(_) => true,
     }
 }
 
-fn compare(step: &Step, before: Option<String>, processes: &Processes) -> Result<Seen, Failure> {
+fn compare(
+    step: &Step,
+    before: Option<String>,
+    processes: &Processes,
+) -> Result<CheckValues, Failure> {
     let read_back = read(step, processes)?;
-    if let (Some(check), Some(found)) = (&step.check, &read_back)
-        && !normalise::equal(&check.expect, found, check.normalise)
+    if let (Some(check), Some(value)) = (&step.check, &read_back)
+        && !normalise::equal(&check.expect, value, check.normalise)
     {
         return Err(Failure::Check {
             name: step.name.clone(),
-            asked: check.expect.clone(),
+            expected: check.expect.clone(),
             before: before.unwrap_or_default(),
-            read_back: found.clone(),
+            read_back: value.clone(),
         });
     }
-    Ok(Seen { before, read_back })
+    Ok(CheckValues { before, read_back })
 }
 
 fn read(step: &Step, processes: &Processes) -> Result<Option<String>, Failure> {

@@ -3,8 +3,8 @@
 use fairtrial_protocol::step::Normalise;
 
 /// Whether two texts mean the same.
-pub fn equal(asked: &str, found: &str, how: Normalise) -> bool {
-    normalise(asked, how) == normalise(found, how)
+pub fn equal(expected: &str, value: &str, how: Normalise) -> bool {
+    normalise(expected, how) == normalise(value, how)
 }
 
 /// The word in brackets of a choice, where there is exactly one: `always [madvise] never`. A choice is one line: a file

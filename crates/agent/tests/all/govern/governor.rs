@@ -1,9 +1,9 @@
 //! A governor as a process of a test's own, and what it has said so far.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command};
 use std::thread;
 use std::time::Duration;
 
@@ -12,19 +12,21 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::native::start;
+
 /// A crowded machine's patience, in looks of a tenth of a second.
 const LOOKS: u32 = 1200;
 const PAUSE: Duration = Duration::from_millis(100);
 const AGENT: &str = env!("CARGO_BIN_EXE_fairtrial-agent");
 
 /// A governor at work, and its directory.
-pub struct Governor {
+pub struct GovernorProcess {
     pub child: Child,
     output: BufReader<ChildStdout>,
     pub directory: TempDir,
 }
 
-impl Governor {
+impl GovernorProcess {
     pub fn parameters(endpoint: &Endpoint, directory: &Path, changes: &Value) -> Value {
         let mut parameters = json!({
             "endpoint": endpoint, "period_ms": 20, "answer_limit_ms": 5000,
@@ -41,17 +43,7 @@ impl Governor {
     pub fn spawn(endpoint: &Endpoint, changes: &Value) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let parameters = Self::parameters(endpoint, directory.path(), changes);
-        let mut child = Command::new(AGENT)
-            .arg("govern-purge")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("started");
-        let mut input = child.stdin.take().expect("piped");
-        input
-            .write_all(parameters.to_string().as_bytes())
-            .expect("sent");
+        let mut child = start("govern-purge", &parameters.to_string());
         let output = BufReader::new(child.stdout.take().expect("piped"));
         Self {
             child,
@@ -100,20 +92,20 @@ impl Governor {
     }
 
     /// Ends it; returns its decisions and what it said.
-    pub fn end(&mut self) -> (Vec<Value>, Said) {
+    pub fn end(&mut self) -> (Vec<Value>, ProcessExit) {
         self.signal(Signal::TERM);
         let said = self.wait();
         (self.decisions(), said)
     }
 
     /// Waits for its end.
-    pub fn wait(&mut self) -> Said {
+    pub fn wait(&mut self) -> ProcessExit {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         self.output.read_to_string(&mut stdout).expect("its lines");
         let errors = self.child.stderr.as_mut().expect("piped");
         errors.read_to_string(&mut stderr).expect("its errors");
         let code = self.child.wait().expect("ended").code();
-        Said {
+        ProcessExit {
             code,
             stdout,
             stderr,
@@ -123,13 +115,13 @@ impl Governor {
 
 /// How a process ended, and with which words.
 #[derive(Debug)]
-pub struct Said {
+pub struct ProcessExit {
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Said {
+impl ProcessExit {
     pub fn last_line(&self) -> Value {
         let line = self
             .stdout
@@ -150,20 +142,20 @@ pub fn wait_until(mut holds: impl FnMut() -> bool, otherwise: impl Fn() -> Strin
     panic!("{}", otherwise());
 }
 
-pub fn restore(originals: &Path) -> Said {
+pub fn restore(originals: &Path) -> ProcessExit {
     let output = Command::new(AGENT)
         .arg("govern-restore")
         .arg(originals)
         .output()
         .expect("it runs");
-    Said {
+    ProcessExit {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).expect("text"),
         stderr: String::from_utf8(output.stderr).expect("text"),
     }
 }
 
-impl Drop for Governor {
+impl Drop for GovernorProcess {
     fn drop(&mut self) {
         // It may have ended already; then there is nothing to end.
         let _ = self.child.kill();

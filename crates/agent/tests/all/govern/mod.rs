@@ -13,18 +13,18 @@ use std::time::Duration;
 
 use fairtrial_load::Client;
 use fairtrial_protocol::load::{Endpoint, Sql};
-use governor::{Governor, restore, wait_until};
+use governor::{GovernorProcess, restore, wait_until};
 use mariadb::{Server, shared};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 fn ask(endpoint: &Endpoint, statement: &str) -> Vec<Vec<Option<String>>> {
-    let asked = Sql {
+    let query = Sql {
         endpoint: endpoint.clone(),
         statements: vec![statement.to_owned()],
         connect_timeout_ms: 60_000,
     };
-    let answers = fairtrial_load::sql(&asked).expect("the server answers");
+    let answers = fairtrial_load::sql(&query).expect("the server answers");
     answers.into_iter().next().expect("one answer").rows
 }
 
@@ -56,7 +56,7 @@ fn what_was_there_is_there_again_when_it_ends() {
     let Some(server) = shared() else { return };
     let endpoint = server.endpoint("mysql");
     let before = (threads(&endpoint), batch(&endpoint));
-    let mut governor = Governor::start(&endpoint, &three());
+    let mut governor = GovernorProcess::start(&endpoint, &three());
     wait_until(|| threads(&endpoint) == 3, || "never 3".into());
     let mode = fs::metadata(governor.originals())
         .expect("kept")
@@ -93,7 +93,7 @@ fn a_dry_run_decides_and_sets_nothing() {
     let endpoint = server.endpoint("mysql");
     let before = (threads(&endpoint), batch(&endpoint));
     let changes = json!({"dry_run": true, "duration_s": 0.5, "threads": {"least": 1, "most": 3}});
-    let mut governor = Governor::start(&endpoint, &changes);
+    let mut governor = GovernorProcess::start(&endpoint, &changes);
     let kept = governor.originals();
     assert!(!kept.exists(), "nothing will have to be restored");
     let output = governor.wait(); // it ends by itself
@@ -122,7 +122,7 @@ fn purge_is_stepped_down_held_and_let_go_as_history_and_age_say() {
         .ask("START TRANSACTION WITH CONSISTENT SNAPSHOT", wait)
         .expect("begun");
     let changes = json!({"low_water_percent": 0, "stop_percent": 1, "hysteresis_percent": 0});
-    let mut governor = Governor::start(&endpoint, &changes);
+    let mut governor = GovernorProcess::start(&endpoint, &changes);
     let mut value = 0;
     wait_until(
         || {
@@ -176,7 +176,7 @@ fn a_killed_governor_leaves_what_its_originals_restore() {
     let Some(server) = shared() else { return };
     let endpoint = server.endpoint("mysql");
     let before = (threads(&endpoint), batch(&endpoint));
-    let mut governor = Governor::start(&endpoint, &three());
+    let mut governor = GovernorProcess::start(&endpoint, &three());
     wait_until(|| threads(&endpoint) == 3, || "never 3".into());
     governor.signal(Signal::KILL);
     governor.child.wait().expect("gone");
@@ -204,7 +204,7 @@ fn a_killed_governors_server_that_was_started_anew_keeps_its_own_values() {
     let mut server = own();
     let endpoint = server.endpoint("mysql");
     thread::sleep(Duration::from_secs(4)); // more than what `Uptime` can tell apart
-    let mut governor = Governor::start(&endpoint, &three());
+    let mut governor = GovernorProcess::start(&endpoint, &three());
     wait_until(|| threads(&endpoint) == 3, || "never 3".into());
     governor.signal(Signal::KILL);
     governor.child.wait().expect("gone");
@@ -235,7 +235,7 @@ fn a_server_that_disappears_is_looked_for_and_met_anew() {
     let endpoint = server.endpoint("mysql");
     let before = threads(&endpoint);
     thread::sleep(Duration::from_secs(4));
-    let mut governor = Governor::start(&endpoint, &three());
+    let mut governor = GovernorProcess::start(&endpoint, &three());
     wait_until(|| threads(&endpoint) == 3, || "never 3".into());
     server.kill();
     governor.wait_for("lost");
@@ -258,7 +258,7 @@ fn a_server_that_is_gone_for_good_leaves_nothing_to_restore() {
         return;
     }
     let mut server = own();
-    let mut governor = Governor::start(&server.endpoint("mysql"), &three());
+    let mut governor = GovernorProcess::start(&server.endpoint("mysql"), &three());
     server.kill();
     governor.wait_for("lost");
     let kept = governor.originals();
@@ -275,7 +275,7 @@ fn a_server_that_hangs_is_waited_for_on_one_connection() {
     }
     let server = own();
     let endpoint = server.endpoint("mysql");
-    let mut governor = Governor::start(&endpoint, &json!({"answer_limit_ms": 300}));
+    let mut governor = GovernorProcess::start(&endpoint, &json!({"answer_limit_ms": 300}));
     let before = number(&endpoint, "CONNECTION_ID()");
     server.freeze();
     governor.wait_for("late");
@@ -297,7 +297,7 @@ fn a_server_that_hangs_to_the_end_is_restored_by_whoever_comes_next() {
     let server = own();
     let endpoint = server.endpoint("mysql");
     let before = threads(&endpoint);
-    let mut governor = Governor::start(&endpoint, &three());
+    let mut governor = GovernorProcess::start(&endpoint, &three());
     wait_until(|| threads(&endpoint) == 3, || "never 3".into());
     server.freeze();
     governor.signal(Signal::TERM);
@@ -321,12 +321,12 @@ fn a_server_that_refuses_does_so_before_anything_is_changed() {
         &root,
         "CREATE OR REPLACE USER reader IDENTIFIED BY 'secret'",
     );
-    let blind = Governor::spawn(&user_of(&root, "reader"), &three()).wait();
+    let blind = GovernorProcess::spawn(&user_of(&root, "reader"), &three()).wait();
     assert_eq!(blind.code, Some(1));
     assert!(blind.stderr.contains("PROCESS"), "{blind:?}");
     ask(&root, "GRANT PROCESS ON *.* TO reader");
     let reader = user_of(&root, "reader");
-    let mut governor = Governor::spawn(&reader, &three());
+    let mut governor = GovernorProcess::spawn(&reader, &three());
     let output = governor.wait();
     assert_eq!(output.code, Some(1));
     let error: Value = serde_json::from_str(&output.stderr).expect("JSON");
@@ -341,7 +341,7 @@ fn a_server_that_refuses_does_so_before_anything_is_changed() {
         error["hint"].as_str().expect("text").contains("--dry-run"),
         "{error}"
     );
-    let mut looking = Governor::start(&reader, &json!({"dry_run": true, "duration_s": 0.1}));
+    let mut looking = GovernorProcess::start(&reader, &json!({"dry_run": true, "duration_s": 0.1}));
     let output = looking.wait();
     assert_eq!(output.code, Some(0), "looking needs no other: {output:?}");
 }
@@ -372,7 +372,7 @@ fn a_server_that_begins_to_refuse_is_left_alone_for_a_while() {
         "CREATE OR REPLACE USER governor IDENTIFIED BY 'secret'",
     );
     ask(&root, "GRANT SUPER, PROCESS ON *.* TO governor");
-    let mut governor = Governor::start(&user_of(&root, "governor"), &three());
+    let mut governor = GovernorProcess::start(&user_of(&root, "governor"), &three());
     wait_until(|| threads(&root) == 3, || "never 3".into());
     ask(&root, "REVOKE SUPER ON *.* FROM governor");
     ask(&root, "SET GLOBAL innodb_purge_threads = 2");
@@ -393,7 +393,7 @@ fn what_somebody_else_has_set_meanwhile_stays() {
     let Some(server) = shared() else { return };
     let endpoint = server.endpoint("mysql");
     let before = threads(&endpoint);
-    let mut governor = Governor::start(&endpoint, &three());
+    let mut governor = GovernorProcess::start(&endpoint, &three());
     wait_until(|| threads(&endpoint) == 3, || "never 3".into());
     ask(&endpoint, "SET GLOBAL innodb_purge_threads = 5");
     let (decisions, output) = governor.end();
@@ -413,7 +413,7 @@ fn of_two_variables_the_one_that_nobody_else_has_set_is_restored() {
     let endpoint = server.endpoint("mysql");
     let before = (threads(&endpoint), batch(&endpoint));
     let both = json!({"threads": {"least": 3, "most": 3}, "batch_size": {"least": 1, "most": 444}});
-    let mut governor = Governor::start(&endpoint, &both);
+    let mut governor = GovernorProcess::start(&endpoint, &both);
     wait_until(
         || (threads(&endpoint), batch(&endpoint)) == (3, 444),
         || "never both".into(),
@@ -435,7 +435,7 @@ fn a_server_that_turns_the_login_away_lives_and_is_restored_later() {
     let user = "CREATE OR REPLACE USER passing IDENTIFIED BY 'secret'";
     ask(&root, user);
     ask(&root, allowed);
-    let mut governor = Governor::start(&user_of(&root, "passing"), &three());
+    let mut governor = GovernorProcess::start(&user_of(&root, "passing"), &three());
     wait_until(|| threads(&root) == 3, || "never 3".into());
     governor.signal(Signal::KILL);
     governor.child.wait().expect("gone");
@@ -472,7 +472,7 @@ fn wrong_parameters_and_servers_that_are_not_there_are_told() {
             "InnoDB",
         ),
     ] {
-        let output = Governor::spawn(&endpoint, &changes).wait();
+        let output = GovernorProcess::spawn(&endpoint, &changes).wait();
         assert_eq!(output.code, Some(1), "{changes}");
         let text = output.stderr;
         assert!(text.contains(said), "{changes}: {text}");

@@ -25,19 +25,19 @@ fn setting(agent: &Agent, name: &str, value: &str) -> String {
 #[test]
 fn the_way_back_is_on_disk_before_the_step_acts() {
     let mut agent = Agent::greeted();
-    let (seen, kept) = (agent.path("seen"), agent.path("undo.jsonl"));
-    let argv = json!(["cp", kept, seen]); // the step itself looks at the journal
-    let back = json!({"kind": "execute", "argv": ["rm", seen]});
+    let (copy, journal) = (agent.path("seen"), agent.path("undo.jsonl"));
+    let argv = json!(["cp", journal, copy]); // the step itself looks at the journal
+    let back = json!({"kind": "execute", "argv": ["rm", copy]});
     let step =
         json!({"name": "look", "action": {"kind": "execute", "argv": argv}, "inverse": back});
     assert_eq!(
         agent.ask(&json!({"request": "change", "id": 1, "step": step}))["event"],
         "changed"
     );
-    let line: Value = serde_json::from_str(content(&seen).trim()).expect("one whole line");
-    assert_eq!(line["applying"]["way"]["argv"], json!(["rm", seen]));
+    let line: Value = serde_json::from_str(content(&copy).trim()).expect("one whole line");
+    assert_eq!(line["applying"]["way"]["argv"], json!(["rm", copy]));
     agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
-    assert!(fs::metadata(seen).is_err());
+    assert!(fs::metadata(copy).is_err());
 }
 
 #[test]

@@ -5,12 +5,12 @@ use crate::tests::chance::assert_share;
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-fn stream(rate_per_s: f64, spacing: Spacing) -> Stream {
+fn stream(rate_per_s: f64, spacing: Spacing) -> ArrivalStream {
     let arrivals = Arrivals::Open {
         rate_per_s,
         spacing,
     };
-    Stream::open(&arrivals, 7)
+    ArrivalStream::open(&arrivals, 7)
         .expect("nothing to read")
         .expect("an open loop")
 }
@@ -45,14 +45,14 @@ fn exponential_gaps_are_a_poisson_process_of_the_rate() {
         .collect();
     // In a tenth of a second five are expected: Poisson's shares of none, five and ten.
     for (number, share) in [(0, 0.006_738), (5, 0.175_467), (10, 0.018_133)] {
-        let found = counts.iter().filter(|count| **count == number).count() as u64;
-        assert_share(&format!("{number} arrivals"), found, 20_000, share);
+        let matches = counts.iter().filter(|count| **count == number).count() as u64;
+        assert_share(&format!("{number} arrivals"), matches, 20_000, share);
     }
 }
 
 #[test]
 fn streams_of_one_seed_are_one_and_a_queue_hands_each_arrival_to_one_user() {
-    let queue = Queue::new(stream(1e6, Spacing::Exponential), None);
+    let queue = ArrivalQueue::new(stream(1e6, Spacing::Exponential), None);
     let taken = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -75,8 +75,8 @@ fn streams_of_one_seed_are_one_and_a_queue_hands_each_arrival_to_one_user() {
     assert_eq!(queue.begun(), 1_000);
 }
 
-fn opened(arrivals: &Arrivals) -> Stream {
-    Stream::open(arrivals, 7)
+fn opened(arrivals: &Arrivals) -> ArrivalStream {
+    ArrivalStream::open(arrivals, 7)
         .expect("nothing to read")
         .expect("an open loop")
 }
@@ -114,7 +114,7 @@ fn a_changing_rate_with_exponential_gaps_is_a_poisson_process_of_that_rate() {
 
 #[test]
 fn steps_with_exponential_gaps_leave_pauses_empty_and_equal_seeds_are_equal() {
-    let asked = Arrivals::Steps {
+    let arrivals = Arrivals::Steps {
         steps: [(1_000.0, 1.0), (0.0, 1.0)]
             .map(
                 |(rate_per_s, length_s)| fairtrial_protocol::load::RateStep {
@@ -125,7 +125,7 @@ fn steps_with_exponential_gaps_leave_pauses_empty_and_equal_seeds_are_equal() {
             .into(),
         spacing: Spacing::Exponential,
     };
-    let (mut stream, mut again) = (opened(&asked), opened(&asked));
+    let (mut stream, mut again) = (opened(&arrivals), opened(&arrivals));
     for _ in 0..10_000 {
         let time_ns = stream.take_ns().expect("it never ends");
         assert_eq!(again.take_ns(), Some(time_ns));
@@ -136,7 +136,7 @@ fn steps_with_exponential_gaps_leave_pauses_empty_and_equal_seeds_are_equal() {
 #[test]
 fn who_has_waited_too_long_is_given_up_and_counted_whoever_comes() {
     // One a millisecond; who waits longer than 10 ms goes.
-    let queue = Queue::new(stream(1_000.0, Spacing::Constant), Some(10_000_000));
+    let queue = ArrivalQueue::new(stream(1_000.0, Spacing::Constant), Some(10_000_000));
     assert_eq!(queue.take_ns(0), Some(0));
     queue.begin();
     assert_eq!(
@@ -157,7 +157,7 @@ fn who_has_waited_too_long_is_given_up_and_counted_whoever_comes() {
 
 #[test]
 fn without_a_timeout_nobody_is_given_up() {
-    let queue = Queue::new(stream(1_000.0, Spacing::Constant), None);
+    let queue = ArrivalQueue::new(stream(1_000.0, Spacing::Constant), None);
     queue.expire(3_600 * SECOND_NS);
     assert_eq!(queue.take_ns(3_600 * SECOND_NS), Some(0));
     assert_eq!(queue.timed_out(), 0);

@@ -14,7 +14,7 @@ const GROWTH: f64 = 2.0;
 
 /// Verdicts on one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Tally {
+struct RateVerdicts {
     rate_per_s: f64,
     met: u32,
     missed: u32,
@@ -22,7 +22,7 @@ struct Tally {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Next {
+pub enum SearchStep {
     /// Probe this rate, per second.
     Probe(f64),
     /// The search is over.
@@ -31,15 +31,15 @@ pub enum Next {
 
 /// Verdicts so far, and the bounds that follow from them.
 #[derive(Clone, Debug)]
-pub struct Bounds {
+pub struct RateBounds {
     lowest_per_s: f64,
     highest_per_s: f64,
     precision: f64,
     /// By rate, ascending.
-    tallies: Vec<Tally>,
+    tallies: Vec<RateVerdicts>,
 }
 
-impl Bounds {
+impl RateBounds {
     /// A search between two rates that ends when its bounds differ by no more than `precision` of the lower one.
     pub fn new((lowest_per_s, highest_per_s): (f64, f64), precision: f64) -> Self {
         Self {
@@ -52,11 +52,11 @@ impl Bounds {
 
     /// Says whether a probe of a rate met the objective.
     pub fn tell(&mut self, rate_per_s: f64, met: bool) {
-        let found = self
+        let position = self
             .tallies
             .binary_search_by(|tally| tally.rate_per_s.total_cmp(&rate_per_s));
-        let index = found.unwrap_or_else(|index| {
-            let fresh = Tally {
+        let index = position.unwrap_or_else(|index| {
+            let fresh = RateVerdicts {
                 rate_per_s,
                 met: 0,
                 missed: 0,
@@ -83,7 +83,7 @@ impl Bounds {
     }
 
     /// Verdicts on the rates below the lowest that is believed to miss.
-    fn below(&self) -> &[Tally] {
+    fn below(&self) -> &[RateVerdicts] {
         let end = self
             .tallies
             .iter()
@@ -93,27 +93,27 @@ impl Bounds {
     }
 
     /// What to do next.
-    pub fn next(&self) -> Next {
+    pub fn next(&self) -> SearchStep {
         let missed_per_s = self.missed_per_s();
         let Some(top) = self.below().last() else {
             return match missed_per_s {
-                None => Next::Probe(self.lowest_per_s),
-                Some(_) => Next::Done, // not even the lowest
+                None => SearchStep::Probe(self.lowest_per_s),
+                Some(_) => SearchStep::Done, // not even the lowest
             };
         };
         let believed = top.met >= AGREEING;
         match missed_per_s {
-            None if top.missed > 0 && !believed => Next::Probe(top.rate_per_s),
+            None if top.missed > 0 && !believed => SearchStep::Probe(top.rate_per_s),
             None if top.rate_per_s < self.highest_per_s => {
-                Next::Probe((top.rate_per_s * GROWTH).min(self.highest_per_s))
+                SearchStep::Probe((top.rate_per_s * GROWTH).min(self.highest_per_s))
             }
-            None if believed => Next::Done, // even the highest
-            None => Next::Probe(top.rate_per_s),
-            Some(_) if !believed => Next::Probe(top.rate_per_s),
+            None if believed => SearchStep::Done, // even the highest
+            None => SearchStep::Probe(top.rate_per_s),
+            Some(_) if !believed => SearchStep::Probe(top.rate_per_s),
             Some(missed_per_s) if missed_per_s <= top.rate_per_s * (1.0 + self.precision) => {
-                Next::Done
+                SearchStep::Done
             }
-            Some(missed_per_s) => Next::Probe((top.rate_per_s * missed_per_s).sqrt()),
+            Some(missed_per_s) => SearchStep::Probe((top.rate_per_s * missed_per_s).sqrt()),
         }
     }
 }
@@ -127,10 +127,10 @@ mod tests {
     const PRECISION: f64 = 0.05;
 
     /// Searches a system whose verdicts a function gives; returns the bounds and the rates probed.
-    fn search(mut meets: impl FnMut(f64) -> bool) -> (Bounds, Vec<f64>) {
-        let mut bounds = Bounds::new(RANGE, PRECISION);
+    fn search(mut meets: impl FnMut(f64) -> bool) -> (RateBounds, Vec<f64>) {
+        let mut bounds = RateBounds::new(RANGE, PRECISION);
         let mut probed = Vec::new();
-        while let Next::Probe(rate_per_s) = bounds.next() {
+        while let SearchStep::Probe(rate_per_s) = bounds.next() {
             probed.push(rate_per_s);
             bounds.tell(rate_per_s, meets(rate_per_s));
             assert!(probed.len() < 100, "it ends: {probed:?}");
@@ -235,12 +235,12 @@ mod tests {
     #[test]
     fn a_range_of_one_rate_is_a_test_of_it() {
         for met in [true, false] {
-            let mut bounds = Bounds::new((500.0, 500.0), PRECISION);
+            let mut bounds = RateBounds::new((500.0, 500.0), PRECISION);
             for _ in 0..2 {
-                assert_eq!(bounds.next(), Next::Probe(500.0));
+                assert_eq!(bounds.next(), SearchStep::Probe(500.0));
                 bounds.tell(500.0, met);
             }
-            assert_eq!(bounds.next(), Next::Done);
+            assert_eq!(bounds.next(), SearchStep::Done);
             assert_eq!(bounds.met_per_s().is_some(), met);
         }
     }

@@ -14,14 +14,14 @@ use fairtrial_protocol::load::{
 };
 use hdrhistogram::Histogram;
 
-use self::bounds::{Bounds, Next};
+use self::bounds::{RateBounds, SearchStep};
 use super::files::write_result;
 use super::once::{check_arrivals, once};
 use super::recorder::Slot;
 use crate::error::LoadError;
 use crate::progress::say;
 use crate::random::Random;
-use crate::stop::end_asked;
+use crate::stop::end_signal;
 use crate::workload::Workload;
 
 /// Of the transactions that should have begun in a probe's window, as many must have ended in it: a system that lets
@@ -47,8 +47,8 @@ pub fn search<W: Workload>(
             "a search has windows of its own: leave duration_s and transactions out",
         ));
     }
-    let end_asked = end_asked()?;
-    let mut bounds = Bounds::new(
+    let end_signal = end_signal()?;
+    let mut bounds = RateBounds::new(
         (search.lowest_per_s, search.highest_per_s),
         search.precision,
     );
@@ -60,9 +60,9 @@ pub fn search<W: Workload>(
         probes: Vec::new(),
     };
     let mut results = Vec::new();
-    while let Next::Probe(rate_per_s) = bounds.next() {
-        let asked = asked(parameters, search, rate_per_s, searched.probes.len());
-        create(&asked)?;
+    while let SearchStep::Probe(rate_per_s) = bounds.next() {
+        let probe_drive = probe_drive(parameters, search, rate_per_s, searched.probes.len());
+        create(&probe_drive)?;
         let number = u32::try_from(searched.probes.len() + 1).unwrap_or(u32::MAX);
         say(
             progress,
@@ -71,23 +71,23 @@ pub fn search<W: Workload>(
                 rate_per_s,
             },
         )?;
-        let (driven, window) = once(&asked, make(&asked)?, progress)?;
-        if end_asked.load(Ordering::Relaxed) {
+        let (driven, window) = once(&probe_drive, make(&probe_drive)?, progress)?;
+        if end_signal.load(Ordering::Relaxed) {
             break; // a window cut short is no verdict
         }
-        let probe = judged(search, &asked, &driven, &window);
+        let probe = judged(search, &probe_drive, &driven, &window);
         bounds.tell(rate_per_s, probe.met);
-        say(progress, &told(number, search, &probe, &bounds))?;
+        say(progress, &report(number, search, &probe, &bounds))?;
         searched.probes.push(probe);
         results.push(driven);
     }
-    searched.complete = bounds.next() == Next::Done;
+    searched.complete = bounds.next() == SearchStep::Done;
     (searched.met_per_s, searched.missed_per_s) = (bounds.met_per_s(), bounds.missed_per_s());
     finish(parameters, searched, results)
 }
 
 /// What to say of a probe that was judged.
-fn told(number: u32, search: &Search, probe: &Probe, bounds: &Bounds) -> Progress {
+fn report(number: u32, search: &Search, probe: &Probe, bounds: &RateBounds) -> Progress {
     Progress::Probed {
         probe: number,
         rate_per_s: probe.rate_per_s,
@@ -101,16 +101,16 @@ fn told(number: u32, search: &Search, probe: &Probe, bounds: &Bounds) -> Progres
 
 /// The probe whose window is the drive's: the last that met the objective at the rate found, else the last.
 fn deciding(searched: &Searched) -> Option<usize> {
-    let found = |probe: &Probe| probe.met && Some(probe.rate_per_s) == searched.met_per_s;
+    let is_met_there = |probe: &Probe| probe.met && Some(probe.rate_per_s) == searched.met_per_s;
     searched
         .probes
         .iter()
-        .rposition(found)
+        .rposition(is_met_there)
         .or_else(|| searched.probes.len().checked_sub(1))
 }
 
 /// The drive of one probe. Its seed is its own: probes with equal draws would find what they ask for in a cache.
-fn asked(parameters: &Drive, search: &Search, rate_per_s: f64, number: usize) -> Drive {
+fn probe_drive(parameters: &Drive, search: &Search, rate_per_s: f64, number: usize) -> Drive {
     let mut random = Random::derive(parameters.seed, "probe", &[number as u64]);
     let seed = random.uniform(0, i64::MAX).unsigned_abs();
     let directory = Path::new(&parameters.output_directory).join(name(number));
@@ -136,8 +136,8 @@ fn name(number: usize) -> String {
     format!("probes/{:02}", number + 1)
 }
 
-fn create(asked: &Drive) -> Result<(), LoadError> {
-    let path = Path::new(&asked.output_directory);
+fn create(probe_drive: &Drive) -> Result<(), LoadError> {
+    let path = Path::new(&probe_drive.output_directory);
     std::fs::create_dir_all(path).map_err(|source| LoadError::Output {
         path: path.to_owned(),
         source,
@@ -145,7 +145,7 @@ fn create(asked: &Drive) -> Result<(), LoadError> {
 }
 
 /// What a probe has measured, and whether that meets the objective.
-fn judged(search: &Search, asked: &Drive, driven: &Driven, window: &Slot) -> Probe {
+fn judged(search: &Search, probe_drive: &Drive, driven: &Driven, window: &Slot) -> Probe {
     let arrived = driven.arrivals.unwrap_or_default();
     let outcomes = driven.transactions.values();
     let done = outcomes
@@ -164,14 +164,14 @@ fn judged(search: &Search, asked: &Drive, driven: &Driven, window: &Slot) -> Pro
         .loops
         .iter()
         .map(|each| each.busy_s / (each.busy_s + each.idle_s));
-    let path = Path::new(&asked.output_directory);
+    let path = Path::new(&probe_drive.output_directory);
     Probe {
         directory: [
             "probes",
             &path.file_name().unwrap_or_default().to_string_lossy(),
         ]
         .join("/"),
-        rate_per_s: match asked.arrivals {
+        rate_per_s: match probe_drive.arrivals {
             Arrivals::Open { rate_per_s, .. } => rate_per_s,
             _ => 0.0,
         },
@@ -221,10 +221,10 @@ fn value_at(histogram: &Histogram<u32>, percentile: Percentile) -> u64 {
         Percentile::P999 => 999,
     };
     let rank = ((histogram.len() * per_mille + 500) / 1_000).clamp(1, histogram.len());
-    let mut seen = 0;
+    let mut cumulative = 0;
     for step in histogram.iter_recorded() {
-        seen += step.count_since_last_iteration();
-        if seen >= rank {
+        cumulative += step.count_since_last_iteration();
+        if cumulative >= rank {
             return histogram.highest_equivalent(step.value_iterated_to());
         }
     }
@@ -268,15 +268,15 @@ mod tests {
         for value in 1..=100 {
             histogram.record(value).expect("inside the bounds");
         }
-        let found = quantiles(&[histogram.clone()]).expect("observations");
+        let single = quantiles(&[histogram.clone()]).expect("observations");
         let expected = [50, 95, 99, 100, 100];
         assert_eq!(
             [
-                found.p50_ns,
-                found.p95_ns,
-                found.p99_ns,
-                found.p999_ns,
-                found.max_ns
+                single.p50_ns,
+                single.p95_ns,
+                single.p99_ns,
+                single.p999_ns,
+                single.max_ns
             ],
             expected
         );

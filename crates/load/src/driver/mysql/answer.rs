@@ -2,7 +2,7 @@
 
 use super::classify_server;
 use crate::calendar;
-use crate::driver::{Cell, Decimal, DriverError, ErrorKind, Row};
+use crate::driver::{Cell, DriverError, ErrorKind, Row};
 
 /// There are more results after this one (`SERVER_MORE_RESULTS_EXISTS`).
 const MORE_RESULTS: u16 = 8;
@@ -12,7 +12,7 @@ const UNSIGNED: u16 = 0x20;
 
 /// How one command ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct End {
+pub struct CommandEnd {
     /// Rows changed, or found by a condition.
     pub affected: u64,
     /// Things the server noticed.
@@ -20,7 +20,7 @@ pub struct End {
     status: u16,
 }
 
-impl End {
+impl CommandEnd {
     /// Whether another result follows.
     pub fn has_more(self) -> bool {
         self.status & MORE_RESULTS != 0
@@ -31,7 +31,7 @@ impl End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
     /// No rows.
-    End(End),
+    End(CommandEnd),
     /// Rows of this many columns.
     Rows(usize),
     /// The server asks for a file.
@@ -125,14 +125,14 @@ pub fn head(content: &[u8]) -> Result<Head, DriverError> {
 }
 
 /// Reads an OK packet, also one that ends rows.
-pub fn end(content: &[u8]) -> Result<End, DriverError> {
+pub fn end(content: &[u8]) -> Result<CommandEnd, DriverError> {
     let mut reader = Reader::new(content);
     reader.u8()?;
     let affected = reader.length()?.ok_or_else(malformed)?;
     reader.length()?;
     let status = reader.u16()?;
     let warnings = reader.u16()?;
-    Ok(End {
+    Ok(CommandEnd {
         affected,
         warnings,
         status,
@@ -140,12 +140,12 @@ pub fn end(content: &[u8]) -> Result<End, DriverError> {
 }
 
 /// Reads the packet that ends rows in servers before MySQL 5.7 and MariaDB 10.2.
-pub fn old_end(content: &[u8]) -> Result<End, DriverError> {
+pub fn old_end(content: &[u8]) -> Result<CommandEnd, DriverError> {
     let mut reader = Reader::new(content);
     reader.u8()?;
     let warnings = reader.u16()?;
     let status = reader.u16()?;
-    Ok(End {
+    Ok(CommandEnd {
         affected: 0,
         warnings,
         status,
@@ -166,12 +166,12 @@ pub fn error(content: &[u8]) -> DriverError {
 
 /// A column of a result, as far as its values depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct MysqlColumn {
     kind: u8,
     flags: u16,
 }
 
-impl Column {
+impl MysqlColumn {
     /// Reads a column definition: type and flags stand at fixed places before its end.
     pub fn read(content: &[u8]) -> Result<Self, DriverError> {
         match content {
@@ -199,7 +199,7 @@ impl Column {
 }
 
 /// Reads a row of a prepared statement.
-pub fn row(content: &[u8], columns: &[Column]) -> Result<Row, DriverError> {
+pub fn row(content: &[u8], columns: &[MysqlColumn]) -> Result<Row, DriverError> {
     let mut reader = Reader::new(content);
     reader.u8()?;
     // The first two bits are not of columns.
@@ -235,7 +235,7 @@ mod kind {
     pub const NEWDECIMAL: u8 = 246;
 }
 
-fn cell(reader: &mut Reader<'_>, column: Column) -> Result<Cell, DriverError> {
+fn cell(reader: &mut Reader<'_>, column: MysqlColumn) -> Result<Cell, DriverError> {
     let integer = |signed: i64, unsigned: u64| {
         if !column.is_unsigned() {
             return Ok(Cell::Integer(signed));
@@ -271,7 +271,7 @@ fn cell(reader: &mut Reader<'_>, column: Column) -> Result<Cell, DriverError> {
         kind::DOUBLE => Ok(Cell::Text(f64::from_le_bytes(reader.array()?).to_string())),
         kind::TIMESTAMP | kind::DATETIME | kind::DATE => time(reader),
         kind::TIME => Err(DriverError::unexpected("durations are not read")),
-        kind::NEWDECIMAL | kind::DECIMAL => decimal(reader.text()?.ok_or_else(malformed)?),
+        kind::NEWDECIMAL | kind::DECIMAL => Cell::decimal(reader.text()?.ok_or_else(malformed)?),
         _ => {
             let bytes = reader.text()?.ok_or_else(malformed)?;
             Ok(Cell::Text(text(bytes)))
@@ -297,14 +297,4 @@ fn time(reader: &mut Reader<'_>) -> Result<Cell, DriverError> {
         (year, at(2), at(3)),
         (at(4), at(5), at(6)),
     )))
-}
-
-/// An exact decimal, of which the server always sends the column's full number of digits.
-fn decimal(text: &[u8]) -> Result<Cell, DriverError> {
-    Decimal::read(text).map(Cell::Decimal).ok_or_else(|| {
-        DriverError::unexpected(format!(
-            "{} is not a decimal",
-            String::from_utf8_lossy(text)
-        ))
-    })
 }

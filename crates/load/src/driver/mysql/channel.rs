@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use crate::reactor::{Address, Stream};
+use crate::reactor::{Address, ByteStream};
 
 const HEADER: usize = 4;
 
@@ -16,7 +16,7 @@ const CONTINUED: usize = 0xFF_FF_FF;
 
 /// A connection's packets, and the buffers they are read into and written from.
 pub struct Channel {
-    stream: Stream,
+    stream: ByteStream,
     incoming: Vec<u8>,
     taken: usize,
     outgoing: Vec<u8>,
@@ -28,7 +28,7 @@ impl Channel {
     /// Connects; each wait ends after `limit`.
     pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
         Ok(Self {
-            stream: Stream::connect(address, limit).await?,
+            stream: ByteStream::connect(address, limit).await?,
             incoming: Vec::new(),
             taken: 0,
             outgoing: Vec::new(),

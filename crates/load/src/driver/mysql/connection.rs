@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use fairtrial_protocol::load::Rows;
 
-use super::answer::{self, Column, End, Head, Reader};
+use super::answer::{self, CommandEnd, Head, MysqlColumn, Reader};
 use super::channel::Channel;
 use super::{Account, bulk, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::pipeline::Pipeline;
 use crate::driver::table::Table;
-use crate::driver::{Access, Connection, DriverError, Row, Shape, StatementId, Value};
+use crate::driver::{AccessMode, Connection, DriverError, Row, StatementId, StatementShape, Value};
 use crate::reactor::Address;
 
 /// Longest wait for one answer while a drive lasts: longer than the 50 s a lock wait takes by default.
@@ -39,8 +39,8 @@ const VAR_STRING: u8 = 253;
 pub struct MysqlConnection {
     channel: Channel,
     has_old_end: bool,
-    statements: Vec<Prepared>,
-    columns: Vec<Column>,
+    statements: Vec<PreparedStatement>,
+    columns: Vec<MysqlColumn>,
     commits: Commits,
     /// Whether the server has not refused `LOAD DATA LOCAL` yet.
     pub(super) local_infile: bool,
@@ -63,9 +63,9 @@ impl Default for Commits {
 }
 
 /// A statement that the server has prepared.
-struct Prepared {
+struct PreparedStatement {
     id: u32,
-    shape: Shape,
+    shape: StatementShape,
     /// Types of the parameters as last sent, which the server remembers.
     types: Vec<u8>,
 }
@@ -107,7 +107,7 @@ impl MysqlConnection {
         Ok(())
     }
 
-    async fn prepared(&mut self) -> Result<Prepared, DriverError> {
+    async fn prepared(&mut self) -> Result<PreparedStatement, DriverError> {
         let content = self.channel.next().await.map_err(lost)?;
         if content.first() == Some(&0xFF) {
             return Err(answer::error(content));
@@ -122,9 +122,9 @@ impl MysqlConnection {
                 self.channel.next().await.map_err(lost)?;
             }
         }
-        Ok(Prepared {
+        Ok(PreparedStatement {
             id,
-            shape: Shape {
+            shape: StatementShape {
                 parameters: parameters.into(),
                 integers: Vec::new(),
                 columns: columns.into(),
@@ -147,13 +147,13 @@ impl MysqlConnection {
     }
 
     /// Runs a statement that gives no rows.
-    pub async fn run(&mut self, sql: &str) -> Result<End, DriverError> {
+    pub async fn run(&mut self, sql: &str) -> Result<CommandEnd, DriverError> {
         self.send_text(sql).await?;
         self.finish(|_, _| Ok(())).await
     }
 
     /// Runs a statement that asks for a file, and sends it.
-    async fn run_with_file(&mut self, sql: &str, file: &[u8]) -> Result<End, DriverError> {
+    async fn run_with_file(&mut self, sql: &str, file: &[u8]) -> Result<CommandEnd, DriverError> {
         self.send_text(sql).await?;
         let content = self.channel.next().await.map_err(lost)?;
         match answer::head(content)? {
@@ -188,7 +188,7 @@ impl MysqlConnection {
     }
 
     /// Sends one statement, a transaction of its own, again where the server gave it up for another's.
-    async fn repeat(&mut self, sql: &str, file: Option<&[u8]>) -> Result<End, DriverError> {
+    async fn repeat(&mut self, sql: &str, file: Option<&[u8]>) -> Result<CommandEnd, DriverError> {
         let mut repeats = 0;
         loop {
             let end = match file {
@@ -237,8 +237,8 @@ impl MysqlConnection {
     /// Reads an answer to its end, whatever it holds: rows of all its results go to `take`.
     async fn finish(
         &mut self,
-        mut take: impl FnMut(&[u8], &[Column]) -> Result<(), DriverError>,
-    ) -> Result<End, DriverError> {
+        mut take: impl FnMut(&[u8], &[MysqlColumn]) -> Result<(), DriverError>,
+    ) -> Result<CommandEnd, DriverError> {
         let mut problem = None;
         loop {
             let columns = match answer::head(self.channel.next().await.map_err(lost)?)? {
@@ -270,7 +270,7 @@ impl MysqlConnection {
         self.columns.clear();
         for _ in 0..count {
             let content = self.channel.next().await.map_err(lost)?;
-            self.columns.push(Column::read(content)?);
+            self.columns.push(MysqlColumn::read(content)?);
         }
         if self.has_old_end {
             self.channel.next().await.map_err(lost)?;
@@ -280,7 +280,7 @@ impl MysqlConnection {
 }
 
 /// Writes what runs a prepared statement. Types go along only when they differ from those sent before.
-fn write_execute(prepared: &mut Prepared, values: &[Value<'_>], out: &mut Vec<u8>) {
+fn write_execute(prepared: &mut PreparedStatement, values: &[Value<'_>], out: &mut Vec<u8>) {
     out.extend_from_slice(&prepared.id.to_le_bytes());
     out.push(0); // no cursor
     out.extend_from_slice(&1_u32.to_le_bytes()); // always once
@@ -328,10 +328,10 @@ fn write_text(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-fn start(access: Access) -> &'static str {
+fn start(access: AccessMode) -> &'static str {
     match access {
-        Access::ReadOnly => "START TRANSACTION READ ONLY",
-        Access::ReadWrite => "START TRANSACTION",
+        AccessMode::ReadOnly => "START TRANSACTION READ ONLY",
+        AccessMode::ReadWrite => "START TRANSACTION",
     }
 }
 
@@ -339,7 +339,7 @@ impl Connection for MysqlConnection {
     /// The server answers each command of its own, whatever became of those before.
     const ERROR_ENDS_PIPELINE: bool = false;
 
-    async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
+    async fn begin(&mut self, access: AccessMode) -> Result<(), DriverError> {
         self.commits.in_transaction = true;
         self.run(start(access)).await.map(drop)
     }
@@ -403,12 +403,12 @@ impl Connection for MysqlConnection {
         self.send_pipeline(pipeline, rows).await
     }
 
-    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+    async fn shape(&mut self, sql: &str) -> Result<StatementShape, DriverError> {
         self.channel
             .command(PREPARE)
             .extend_from_slice(sql.as_bytes());
         self.channel.send().await.map_err(lost)?;
-        let Prepared { id, shape, .. } = self.prepared().await?;
+        let PreparedStatement { id, shape, .. } = self.prepared().await?;
         let close = self.channel.command(CLOSE);
         close.extend_from_slice(&id.to_le_bytes());
         self.channel.send().await.map_err(lost)?;
@@ -418,12 +418,12 @@ impl Connection for MysqlConnection {
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.leave_pipelines().await?;
         self.send_text(sql).await?;
-        let mut found = Rows {
+        let mut answer = Rows {
             columns: Vec::new(),
             rows: Vec::new(),
         };
         let count = match answer::head(self.channel.next().await.map_err(lost)?)? {
-            Head::End(end) if !end.has_more() => return Ok(found),
+            Head::End(end) if !end.has_more() => return Ok(answer),
             Head::Rows(count) => count,
             other => {
                 return Err(DriverError::unexpected(format!(
@@ -433,7 +433,7 @@ impl Connection for MysqlConnection {
         };
         for _ in 0..count {
             let content = self.channel.next().await.map_err(lost)?;
-            found.columns.push(Column::name(content)?);
+            answer.columns.push(MysqlColumn::name(content)?);
         }
         if self.has_old_end {
             self.channel.next().await.map_err(lost)?;
@@ -441,9 +441,9 @@ impl Connection for MysqlConnection {
         loop {
             let content = self.channel.next().await.map_err(lost)?;
             match content.first() {
-                Some(0xFE) if content.len() < 9 || !self.has_old_end => return Ok(found),
+                Some(0xFE) if content.len() < 9 || !self.has_old_end => return Ok(answer),
                 Some(0xFF) => return Err(answer::error(content)),
-                _ => found.rows.push(text_row(content, count)?),
+                _ => answer.rows.push(text_row(content, count)?),
             }
         }
     }

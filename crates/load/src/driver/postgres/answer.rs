@@ -1,6 +1,6 @@
 //! What a server's messages say.
 
-use crate::driver::{Cell, Decimal, DriverError, ErrorKind, Row};
+use crate::driver::{Cell, DriverError, ErrorKind, Row};
 
 /// Types by their numbers in `pg_type.dat`, which never change.
 pub mod oid {
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
 
 /// A column of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct PostgresColumn {
     /// Its name.
     pub name: String,
     /// The number of its type.
@@ -104,7 +104,7 @@ pub struct Column {
 }
 
 /// Reads a row description.
-pub fn columns(body: &[u8]) -> Result<Vec<Column>, DriverError> {
+pub fn columns(body: &[u8]) -> Result<Vec<PostgresColumn>, DriverError> {
     let mut reader = Reader::new(body);
     let count = reader.u16()?;
     (0..count)
@@ -113,7 +113,7 @@ pub fn columns(body: &[u8]) -> Result<Vec<Column>, DriverError> {
             reader.bytes(6)?; // table, column
             let kind = reader.u32()?;
             reader.bytes(8)?; // size, modifier, format
-            Ok(Column { name, kind })
+            Ok(PostgresColumn { name, kind })
         })
         .collect()
 }
@@ -159,7 +159,7 @@ fn cell(value: &[u8], kind: u32) -> Result<Cell, DriverError> {
         oid::INT2 => fixed(value).map(i16::from_be_bytes)?.into(),
         oid::INT4 => fixed(value).map(i32::from_be_bytes)?.into(),
         oid::INT8 => fixed(value).map(i64::from_be_bytes)?,
-        oid::NUMERIC => return decimal(value),
+        oid::NUMERIC => return Cell::decimal(value),
         oid::BOOL => i64::from(value == b"t"),
         // Blanks at the end of CHAR are no content, as MySQL has it.
         oid::BPCHAR => return Ok(Cell::Text(read(value).trim_end_matches(' ').into())),
@@ -174,16 +174,6 @@ fn read(text: &[u8]) -> String {
 
 fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], DriverError> {
     value.try_into().map_err(|_| malformed())
-}
-
-/// An exact decimal, of which the server always sends the column's full number of digits.
-fn decimal(text: &[u8]) -> Result<Cell, DriverError> {
-    Decimal::read(text).map(Cell::Decimal).ok_or_else(|| {
-        DriverError::unexpected(format!(
-            "{} is not a decimal",
-            String::from_utf8_lossy(text)
-        ))
-    })
 }
 
 /// The number of rows that a command touched: the last word of its tag (`INSERT 0 5`, `UPDATE 3`, `BEGIN`).

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use crate::reactor::{Address, Stream};
+use crate::reactor::{Address, ByteStream};
 
 const LENGTH: usize = 4;
 const HEADER: usize = 1 + LENGTH;
@@ -20,21 +20,21 @@ const SSL_REQUEST: i32 = 80_877_103;
 
 /// A connection's messages, and the buffers they are read into and written from.
 pub struct Channel {
-    stream: Stream,
+    stream: ByteStream,
     incoming: Vec<u8>,
     taken: usize,
-    outgoing: Outgoing,
+    outgoing: MessageBuffer,
 }
 
 /// Messages on their way out.
 #[derive(Debug, Default)]
-pub struct Outgoing {
+pub struct MessageBuffer {
     bytes: Vec<u8>,
     /// Where the length of the message begun last stands.
     length: Option<usize>,
 }
 
-impl Outgoing {
+impl MessageBuffer {
     /// Begins a message; its body is what is appended until the next begins.
     pub fn message(&mut self, tag: u8) -> &mut Vec<u8> {
         self.close();
@@ -75,10 +75,10 @@ impl Channel {
     /// Connects; each wait ends after `limit`.
     pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
         Ok(Self {
-            stream: Stream::connect(address, limit).await?,
+            stream: ByteStream::connect(address, limit).await?,
             incoming: Vec::new(),
             taken: 0,
-            outgoing: Outgoing::default(),
+            outgoing: MessageBuffer::default(),
         })
     }
 
@@ -103,7 +103,7 @@ impl Channel {
     }
 
     /// What goes out with the next send.
-    pub fn outgoing(&mut self) -> &mut Outgoing {
+    pub fn outgoing(&mut self) -> &mut MessageBuffer {
         &mut self.outgoing
     }
 
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn messages_begun_before_a_send_go_out_together_each_with_its_length() {
-        let mut outgoing = Outgoing::default();
+        let mut outgoing = MessageBuffer::default();
         outgoing.untagged().extend_from_slice(b"hello");
         outgoing.message(b'S');
         outgoing.message(b'Q').extend_from_slice(b"x\0");

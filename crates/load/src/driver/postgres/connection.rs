@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use fairtrial_protocol::load::Rows;
 
-use super::answer::{self, BINARY, Column, malformed, oid};
+use super::answer::{self, BINARY, PostgresColumn, malformed, oid};
 use super::channel::Channel;
 use super::{Account, copy, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::dialect::numbered;
-use crate::driver::pipeline::{Pipeline, Request};
+use crate::driver::pipeline::{BoundStatement, Pipeline};
 use crate::driver::table::Table;
 use crate::driver::{
-    Access, Connection, Decimal, DriverError, ErrorKind, Row, Shape, StatementId, Value,
+    AccessMode, Connection, Decimal, DriverError, ErrorKind, Row, StatementId, StatementShape,
+    Value,
 };
 use crate::reactor::Address;
 
@@ -33,7 +34,7 @@ const IDLE: u8 = b'I';
 /// One connection.
 pub struct PostgresConnection {
     channel: Channel,
-    statements: Vec<Prepared>,
+    statements: Vec<PreparedStatement>,
     status: u8,
     /// Where the prepared statements that begin and end a transaction stand, in the order of [`pipeline::FRAME`];
     /// pipelines alone need them.
@@ -42,7 +43,7 @@ pub struct PostgresConnection {
 
 /// A statement that the server has prepared.
 #[derive(Default)]
-struct Prepared {
+struct PreparedStatement {
     parameters: Vec<u32>,
     columns: Vec<u32>,
 }
@@ -84,7 +85,7 @@ impl PostgresConnection {
             let mut prepared = Vec::with_capacity(group.len());
             self.finish(|tag, body| {
                 match tag {
-                    b'1' => prepared.push(Prepared::default()),
+                    b'1' => prepared.push(PreparedStatement::default()),
                     b't' | b'T' => {
                         let last = prepared.last_mut().ok_or_else(malformed)?;
                         if tag == b't' {
@@ -155,13 +156,13 @@ impl PostgresConnection {
         statement: StatementId,
         values: &[Value<'_>],
     ) -> Result<(), DriverError> {
-        self.write_execute(Request { statement, values })?;
+        self.write_execute(BoundStatement { statement, values })?;
         self.channel.outgoing().message(b'S');
         self.channel.send().await.map_err(lost)
     }
 
     /// Writes what runs a prepared statement; after an error nothing is left of what was written.
-    fn write_execute(&mut self, request: Request<'_>) -> Result<(), DriverError> {
+    fn write_execute(&mut self, request: BoundStatement<'_>) -> Result<(), DriverError> {
         let StatementId(number) = request.statement;
         let outgoing = self.channel.outgoing();
         let bind = outgoing.message(b'B');
@@ -239,14 +240,14 @@ fn write_name(number: usize, out: &mut Vec<u8>) {
 
 /// Writes what binds values to a prepared statement.
 fn write_bind(
-    (number, prepared): (usize, &Prepared),
+    (number, prepared): (usize, &PreparedStatement),
     values: &[Value<'_>],
     out: &mut Vec<u8>,
 ) -> Result<(), DriverError> {
     if prepared.parameters.len() != values.len() {
-        let (wanted, given) = (prepared.parameters.len(), values.len());
+        let (expected, count) = (prepared.parameters.len(), values.len());
         return Err(DriverError::unexpected(format!(
-            "statement {number} takes {wanted} values and was given {given}"
+            "statement {number} takes {expected} values and was given {count}"
         )));
     }
     out.push(0); // the unnamed portal
@@ -316,10 +317,10 @@ fn write_value(value: Value<'_>, kind: u32, out: &mut Vec<u8>) -> Result<(), Dri
 }
 
 impl Connection for PostgresConnection {
-    async fn begin(&mut self, access: Access) -> Result<(), DriverError> {
+    async fn begin(&mut self, access: AccessMode) -> Result<(), DriverError> {
         let sql = match access {
-            Access::ReadOnly => "BEGIN READ ONLY",
-            Access::ReadWrite => "BEGIN",
+            AccessMode::ReadOnly => "BEGIN READ ONLY",
+            AccessMode::ReadWrite => "BEGIN",
         };
         self.run(sql).await.map(drop)
     }
@@ -389,9 +390,9 @@ impl Connection for PostgresConnection {
         self.send_pipeline(pipeline, rows).await
     }
 
-    async fn shape(&mut self, sql: &str) -> Result<Shape, DriverError> {
+    async fn shape(&mut self, sql: &str) -> Result<StatementShape, DriverError> {
         self.prepare(&[sql.to_owned()]).await?;
-        let Some(Prepared {
+        let Some(PreparedStatement {
             parameters,
             columns,
         }) = self.statements.last()
@@ -399,7 +400,7 @@ impl Connection for PostgresConnection {
             return Err(malformed());
         };
         let kinds = parameters.iter().enumerate();
-        Ok(Shape {
+        Ok(StatementShape {
             parameters: parameters.len(),
             integers: kinds
                 .filter(|(_, kind)| answer::format(**kind) == BINARY)
@@ -411,24 +412,24 @@ impl Connection for PostgresConnection {
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.send_text(sql).await?;
-        let mut found = Rows {
+        let mut answer = Rows {
             columns: Vec::new(),
             rows: Vec::new(),
         };
         self.finish(|tag, body| {
             match tag {
-                b'T' if found.columns.is_empty() => {
+                b'T' if answer.columns.is_empty() => {
                     let columns = answer::columns(body)?.into_iter();
-                    found.columns = columns.map(|Column { name, .. }| name).collect();
+                    answer.columns = columns.map(|PostgresColumn { name, .. }| name).collect();
                 }
                 b'T' => return Err(DriverError::unexpected("several results in one answer")),
-                b'D' => found.rows.push(answer::text_row(body)?),
+                b'D' => answer.rows.push(answer::text_row(body)?),
                 _ => {}
             }
             Ok(())
         })
         .await?;
-        Ok(found)
+        Ok(answer)
     }
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {

@@ -21,15 +21,15 @@ pub fn file(table: &Table, batch: &Batch) -> (String, String, u64) {
 fn escape(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(position) = rest.find(['\\', '\t', '\n', '\r']) {
-        let (before, found) = rest.split_at(position);
+        let (before, special) = rest.split_at(position);
         out.push_str(before);
-        out.push_str(match found.as_bytes()[0] {
+        out.push_str(match special.as_bytes()[0] {
             b'\t' => "\\t",
             b'\n' => "\\n",
             b'\r' => "\\r",
             _ => "\\\\",
         });
-        rest = &found[1..];
+        rest = &special[1..];
     }
     out.push_str(rest);
 }

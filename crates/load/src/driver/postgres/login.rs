@@ -21,7 +21,7 @@ const SESSION: [(&str, &str); 3] = [
 ];
 
 /// Kinds of authentication requests (protocol 53.7).
-mod asked {
+mod method {
     pub const DONE: u32 = 0;
     pub const CLEAR: u32 = 3;
     pub const MD5: u32 = 5;
@@ -84,20 +84,20 @@ fn reply(
 ) -> Result<Option<Vec<u8>>, DriverError> {
     let mut reader = Reader::new(body);
     match (reader.u32()?, scram) {
-        (asked::DONE, None) => Ok(None),
-        (asked::DONE, Some(_)) => Err(refused(
+        (method::DONE, None) => Ok(None),
+        (method::DONE, Some(_)) => Err(refused(
             "the server ended the login before it had proved that it knows the password",
         )),
-        (asked::CLEAR, _) if !account.is_private() => Err(refused(
+        (method::CLEAR, _) if !account.is_private() => Err(refused(
             "the server asks for the password in clear text over a connection that others can read",
         )),
-        (asked::CLEAR, _) => Ok(Some(terminated(account.password))),
-        (asked::MD5, _) => {
+        (method::CLEAR, _) => Ok(Some(terminated(account.password))),
+        (method::MD5, _) => {
             let salt = reader.bytes(4)?.try_into().map_err(|_| malformed())?;
             let (user, password) = (account.user.as_bytes(), account.password.as_bytes());
             Ok(Some(terminated(&md5_hash(user, password, salt))))
         }
-        (asked::SASL, scram) => {
+        (method::SASL, scram) => {
             let mut mechanisms = Vec::new();
             while !reader.rest().is_empty() {
                 mechanisms.push(reader.text()?);
@@ -116,12 +116,12 @@ fn reply(
             body.extend_from_slice(first);
             Ok(Some(body))
         }
-        (asked::SASL_CONTINUE, Some(scram)) => {
+        (method::SASL_CONTINUE, Some(scram)) => {
             let problem = |error| refused(format!("the server's proof is broken: {error}"));
             scram.update(reader.rest()).map_err(problem)?;
             Ok(Some(scram.message().to_vec()))
         }
-        (asked::SASL_FINAL, proof @ Some(_)) => {
+        (method::SASL_FINAL, proof @ Some(_)) => {
             let problem =
                 |error| refused(format!("the server does not know the password: {error}"));
             let ended = proof.take().map(|mut scram| scram.finish(reader.rest()));

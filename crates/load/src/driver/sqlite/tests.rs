@@ -4,7 +4,7 @@ mod answers;
 
 #[test]
 fn spellings_that_sqlite_takes_as_one_compare_equal() {
-    for (name, asked, effective) in [
+    for (name, value, effective) in [
         ("synchronous", "FULL", "2"),
         ("synchronous", "off", "0"),
         ("journal_mode", "WAL", "wal"),
@@ -14,9 +14,9 @@ fn spellings_that_sqlite_takes_as_one_compare_equal() {
         ("cache_size", "-2000", "-2000"),
     ] {
         assert_eq!(
-            normalised(name, asked),
+            normalised(name, value),
             normalised(name, effective),
-            "{name} = {asked}"
+            "{name} = {value}"
         );
     }
     assert_ne!(
@@ -61,10 +61,10 @@ fn a_second_writer_is_told_that_the_database_is_busy_and_may_try_again() {
     let outcome = driver.block_on(async {
         let mut first = driver.connect(&[]).await?;
         let mut second = driver.connect(&[]).await?;
-        first.begin(Access::ReadWrite).await?;
-        let refused = second.begin(Access::ReadWrite).await;
+        first.begin(AccessMode::ReadWrite).await?;
+        let refused = second.begin(AccessMode::ReadWrite).await;
         first.rollback().await?;
-        second.begin(Access::ReadWrite).await?;
+        second.begin(AccessMode::ReadWrite).await?;
         Ok::<_, DriverError>(refused)
     });
     let refused = outcome

@@ -27,14 +27,14 @@ pub trait Engine: Send {
 }
 
 /// A buffer that begins at a multiple of `ALIGNMENT`.
-pub struct Aligned {
+pub struct AlignedBuffer {
     bytes: Vec<u8>,
     first: usize,
     /// How long it is.
     pub length: usize,
 }
 
-impl Aligned {
+impl AlignedBuffer {
     /// A buffer of this length.
     pub fn new(length: usize) -> Self {
         let bytes = vec![0; length + ALIGNMENT];

@@ -7,19 +7,19 @@ use std::io;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::access::{Access, Aligned, Engine};
+use super::access::{Access, AlignedBuffer, Engine};
 
 /// A mapped file. A block is copied, as a call would copy it.
-pub struct Mapped {
+pub struct Mapping {
     address: *mut c_void,
     length: usize,
-    buffer: Aligned,
+    buffer: AlignedBuffer,
 }
 
 // SAFETY: the mapping belongs to this value alone, and any thread may use an address of its process.
-unsafe impl Send for Mapped {}
+unsafe impl Send for Mapping {}
 
-impl Mapped {
+impl Mapping {
     pub fn new(file: &File, bytes: u64, block: usize) -> io::Result<Self> {
         let length = usize::try_from(bytes).map_err(io::Error::other)?;
         let writable = rustix::fs::fcntl_getfl(file)?.contains(rustix::fs::OFlags::RDWR);
@@ -42,7 +42,7 @@ impl Mapped {
         let mapped = Self {
             address,
             length,
-            buffer: Aligned::new(block),
+            buffer: AlignedBuffer::new(block),
         };
         // SAFETY: exactly the mapping above; the advice changes no content.
         unsafe { madvise(address, length, Advice::Random)? };
@@ -50,7 +50,7 @@ impl Mapped {
     }
 }
 
-impl Engine for Mapped {
+impl Engine for Mapping {
     fn buffer(&mut self, _slot: usize) -> &mut [u8] {
         self.buffer.get()
     }
@@ -81,7 +81,7 @@ impl Engine for Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's alone, and nothing borrowed from it is left.
         let _ = unsafe { munmap(self.address, self.length) };

@@ -4,19 +4,19 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::access::{Access, Aligned, Engine, whole};
+use super::access::{Access, AlignedBuffer, Engine, whole};
 
 /// A file, read and written by calls.
 pub struct Plain {
     file: File,
-    buffer: Aligned,
+    buffer: AlignedBuffer,
 }
 
 impl Plain {
     pub fn new(file: File, block: usize) -> Self {
         Self {
             file,
-            buffer: Aligned::new(block),
+            buffer: AlignedBuffer::new(block),
         }
     }
 }

@@ -7,29 +7,29 @@ use std::os::fd::AsRawFd as _;
 
 use io_uring::{IoUring, opcode, types};
 
-use super::access::{Access, Aligned, Engine, whole};
+use super::access::{Access, AlignedBuffer, Engine, whole};
 
 /// A file with a ring of its own.
-pub struct Ring {
+pub struct RingEngine {
     queues: IoUring,
     file: File,
-    buffers: Vec<Aligned>,
+    buffers: Vec<AlignedBuffer>,
     /// Accesses whose buffers the kernel may use.
     lent: usize,
 }
 
-impl Ring {
+impl RingEngine {
     pub fn new(file: File, block: usize, depth: u32) -> io::Result<Self> {
         Ok(Self {
             queues: IoUring::new(depth)?,
             file,
-            buffers: (0..depth).map(|_| Aligned::new(block)).collect(),
+            buffers: (0..depth).map(|_| AlignedBuffer::new(block)).collect(),
             lent: 0,
         })
     }
 }
 
-impl Engine for Ring {
+impl Engine for RingEngine {
     fn buffer(&mut self, slot: usize) -> &mut [u8] {
         self.buffers[slot].get()
     }
@@ -73,7 +73,7 @@ impl Engine for Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for RingEngine {
     fn drop(&mut self) {
         while self.lent > 0 {
             let waited = self.queues.submit_and_wait(1);

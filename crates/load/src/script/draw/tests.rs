@@ -5,9 +5,9 @@ use crate::driver::Row;
 use crate::random::Random;
 
 fn drawn(draw: &Draw, count: usize) -> Vec<Cell> {
-    let source = Source::new(draw).expect("it fits");
+    let source = ValueSource::new(draw).expect("it fits");
     let mut random = Random::derive(3, "draw", &[]);
-    let mut slot = Slot::default();
+    let mut slot = ValueBuffer::default();
     (0..)
         .take(count)
         .map(|number| {
@@ -30,13 +30,13 @@ fn numbers_come_from_their_whole_range_and_no_other() {
         high: 2,
         distribution: Distribution::Uniform {},
     };
-    let mut found: Vec<i64> = drawn(&draw, 200)
+    let mut cells: Vec<i64> = drawn(&draw, 200)
         .iter()
         .map(|cell| Row(vec![cell.clone()]).integer(0).expect("an integer"))
         .collect();
-    found.sort_unstable();
-    found.dedup();
-    assert_eq!(found, [-2, -1, 0, 1, 2]);
+    cells.sort_unstable();
+    cells.dedup();
+    assert_eq!(cells, [-2, -1, 0, 1, 2]);
 }
 
 #[test]
@@ -51,14 +51,14 @@ fn a_distribution_shapes_decimals_too() {
         units: 50,
         scale: 2,
     });
-    let found = drawn(&draw, 1_000);
-    let lowest_count = found.iter().filter(|cell| **cell == lowest).count();
+    let cells = drawn(&draw, 1_000);
+    let lowest_count = cells.iter().filter(|cell| **cell == lowest).count();
     assert!(lowest_count > 150, "rank 1 of 1,000: {lowest_count}");
-    let source = Source::new(&draw).expect("it fits").without_decimals();
-    let mut slot = Slot::default();
+    let source = ValueSource::new(&draw).expect("it fits").without_decimals();
+    let mut slot = ValueBuffer::default();
     source.draw(&mut Random::derive(3, "draw", &[]), 0, &mut slot);
     let mut digits = String::new();
-    match found[0] {
+    match cells[0] {
         Cell::Decimal(decimal) => decimal.write(&mut digits),
         ref other => panic!("{other:?}"),
     }
@@ -95,8 +95,8 @@ fn choices_follow_their_weights() {
         ],
         weights: vec![6.0, 3.0, 1.0],
     };
-    let found = drawn(&draw, 10_000);
-    let count = |cell: &Cell| found.iter().filter(|found| *found == cell).count();
+    let cells = drawn(&draw, 10_000);
+    let count = |cell: &Cell| cells.iter().filter(|cells| *cells == cell).count();
     // Six standard deviations of a share of 10,000 draws are below 0.03.
     assert!(count(&Cell::Text("paid".into())).abs_diff(6_000) < 300);
     assert!(count(&Cell::Null).abs_diff(3_000) < 300);
@@ -105,14 +105,14 @@ fn choices_follow_their_weights() {
 
 #[test]
 fn sequences_go_on_from_their_first() {
-    let found = drawn(&Draw::Sequence { first: 40 }, 3);
-    assert_eq!(found, [40, 41, 42].map(Cell::Integer));
+    let cells = drawn(&Draw::Sequence { first: 40 }, 3);
+    assert_eq!(cells, [40, 41, 42].map(Cell::Integer));
 }
 
 #[test]
 fn what_cannot_be_drawn_is_refused() {
     let refused = |draw: &Draw| {
-        Source::new(draw)
+        ValueSource::new(draw)
             .err()
             .unwrap_or_else(|| panic!("{draw:?} is drawn from"))
             .to_string()

@@ -4,7 +4,7 @@ use fairtrial_protocol::script::Draw;
 use super::*;
 use crate::population::content;
 
-fn rows(rows: u64, seed: u64) -> Rows {
+fn rows(rows: u64, seed: u64) -> ScriptTables {
     let column = |name: &str, draw| ScriptParameter {
         name: name.into(),
         draw,
@@ -36,11 +36,11 @@ fn rows(rows: u64, seed: u64) -> Rows {
         seed,
         threads: 1,
     };
-    Rows::new(&parameters).expect("rows that can be made")
+    ScriptTables::new(&parameters).expect("rows that can be made")
 }
 
-fn keys(rows: &Rows, unit: usize) -> Vec<i64> {
-    let mut made = Unit::default();
+fn keys(rows: &ScriptTables, unit: usize) -> Vec<i64> {
+    let mut made = ScriptUnit::default();
     rows.fill(unit, &mut made);
     let key = |mut row: Box<dyn Iterator<Item = Value<'_>> + '_>| match row.next() {
         Some(Value::Integer(key)) => key,
@@ -66,7 +66,7 @@ fn units_cover_every_row_of_every_table_once() {
 fn a_unit_s_rows_depend_on_the_seed_alone() {
     let digest = |seed, unit| {
         let rows = rows(ROWS_PER_UNIT + 1, seed);
-        let mut made = Unit::default();
+        let mut made = ScriptUnit::default();
         rows.fill(0, &mut made); // whatever was made before
         rows.fill(unit, &mut made);
         content::of_batch(rows.tables()[0], rows.batch(&made, 0)).sha256

@@ -37,7 +37,7 @@ fn transaction(name: &str, weight: f64, rollback_share: f64) -> ScriptTransactio
     }
 }
 
-fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<Plan>, LoadError> {
+fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<ScriptPlan>, LoadError> {
     let drive = Drive {
         endpoint: Endpoint::Sqlite {
             path: "never opened".into(),
@@ -61,10 +61,10 @@ fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<Plan>, Lo
         transactions,
         pipelining: false,
     };
-    Plan::new(&parameters, &Arc::default()).map(Arc::new)
+    ScriptPlan::new(&parameters, &Arc::default()).map(Arc::new)
 }
 
-fn shop(seed: u64) -> Arc<Plan> {
+fn shop(seed: u64) -> Arc<ScriptPlan> {
     let transactions = vec![
         transaction("look", 3.0, 0.0),
         transaction("order", 1.0, 0.1),
@@ -73,9 +73,9 @@ fn shop(seed: u64) -> Arc<Plan> {
 }
 
 /// Types and values of a user's first transactions.
-fn drawn(plan: &Arc<Plan>, number: u32, count: usize) -> Vec<(usize, i64, i64)> {
+fn drawn(plan: &Arc<ScriptPlan>, number: u32, count: usize) -> Vec<(usize, i64, i64)> {
     let mut user = ScriptUser::new(Arc::clone(plan), number);
-    let integer = |slot: &Slot| match slot.value() {
+    let integer = |slot: &ValueBuffer| match slot.value() {
         Value::Integer(integer) => integer,
         other => panic!("{other:?}"),
     };
@@ -131,7 +131,7 @@ fn another_drive_s_sequences_go_on_after_those_of_the_drive_before() {
     user.drawn();
     let begun = first.numbers.load(Ordering::Acquire);
     assert_eq!(begun, 21, "three users, seven turns");
-    let next = Plan {
+    let next = ScriptPlan {
         first_number: begun,
         ..Arc::try_unwrap({
             drop(user);

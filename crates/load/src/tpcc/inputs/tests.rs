@@ -3,8 +3,8 @@ use super::*;
 mod fidelity;
 mod times;
 
-fn site(warehouses: i64) -> Site {
-    Site {
+fn site(warehouses: i64) -> TerminalConstants {
+    TerminalConstants {
         warehouses,
         constants: Constants::draw(1, 2),
         all_warehouses: false,

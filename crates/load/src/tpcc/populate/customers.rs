@@ -1,7 +1,7 @@
 //! Customers and their history.
 
-use super::places::Address;
-use super::rows::{Rows, path};
+use super::places::PostalAddress;
+use super::rows::{WarehouseRows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 use crate::tpcc::constants::{A_LAST_NAME, last_name_load};
@@ -31,7 +31,7 @@ struct Customer {
 
 impl Customer {
     /// Draws the next customer, number `number` of the district; the order of draws is part of the data's definition.
-    fn draw(&mut self, random: &mut Random, number: i64, constant: i64) -> Address {
+    fn draw(&mut self, random: &mut Random, number: i64, constant: i64) -> PostalAddress {
         for text in [
             &mut self.first,
             &mut self.last,
@@ -48,7 +48,7 @@ impl Customer {
         };
         names::last_name(name, &mut self.last);
         random.alphanumeric(8, 16, &mut self.first);
-        let address = Address::draw(random);
+        let address = PostalAddress::draw(random);
         random.digits(16, 16, &mut self.phone);
         self.credit = if random.percent(PERCENT_BAD_CREDIT) {
             "BC"
@@ -63,13 +63,13 @@ impl Customer {
 }
 
 /// Fills `customer` (first batch) and `history` (second).
-pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time: &str) {
+pub fn fill(rows: &mut WarehouseRows, seed: u64, (warehouse, district): (i64, i64), time: &str) {
     let mut random = Random::derive(seed, "customers", &path(&[warehouse, district]));
     let constant = last_name_load(seed);
     let mut drawn = Customer::default();
     let (d, w) = (Value::Integer(district), Value::Integer(warehouse));
     for number in 1..=CUSTOMERS {
-        let Address(address) = drawn.draw(&mut random, number, constant);
+        let PostalAddress(address) = drawn.draw(&mut random, number, constant);
         let [street_1, street_2, city, state, zip] =
             address.each_ref().map(|part| Value::Text(part));
         let row = [

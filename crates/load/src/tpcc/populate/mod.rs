@@ -9,7 +9,7 @@ mod places;
 pub mod rows;
 mod stock;
 
-use self::rows::{ROWS_PER_UNIT, Rows};
+use self::rows::{ROWS_PER_UNIT, WarehouseRows};
 use crate::calendar;
 use crate::driver::table::Table;
 use crate::tpcc::{DISTRICTS, ITEMS};
@@ -131,7 +131,7 @@ impl Unit {
     }
 
     /// Makes a unit's rows, in place of those of the unit before.
-    pub fn fill(self, seed: u64, rows: &mut Rows) {
+    pub fn fill(self, seed: u64, rows: &mut WarehouseRows) {
         rows.clear();
         let time = load_time(seed);
         match self {

@@ -1,6 +1,6 @@
 //! Orders, new orders and order lines.
 
-use super::rows::{Rows, path};
+use super::rows::{WarehouseRows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 use crate::tpcc::{FIRST_UNDELIVERED, ITEMS, ORDERS};
@@ -11,7 +11,7 @@ const QUANTITY: i64 = 5;
 const HIGHEST_AMOUNT: i64 = 999_999;
 
 /// Fills `orders` (first batch), `new_order` (second) and `order_line` (third).
-pub fn fill(rows: &mut Rows, seed: u64, (warehouse, district): (i64, i64), time: &str) {
+pub fn fill(rows: &mut WarehouseRows, seed: u64, (warehouse, district): (i64, i64), time: &str) {
     let mut random = Random::derive(seed, "orders", &path(&[warehouse, district]));
     let mut customers: Vec<i64> = (1..=ORDERS).collect();
     random.shuffle(&mut customers);

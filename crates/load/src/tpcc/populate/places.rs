@@ -1,6 +1,6 @@
 //! Warehouses and districts.
 
-use super::rows::{Rows, path};
+use super::rows::{WarehouseRows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 use crate::tpcc::DISTRICTS;
@@ -13,9 +13,9 @@ const DISTRICT_YTD: i64 = 3_000_000;
 const FIRST_FREE_ORDER: i64 = crate::tpcc::ORDERS + 1;
 
 /// An address: street, street, city, state, zip (clause 4.3.2.7).
-pub struct Address(pub [String; 5]);
+pub struct PostalAddress(pub [String; 5]);
 
-impl Address {
+impl PostalAddress {
     /// Draws one.
     pub fn draw(random: &mut Random) -> Self {
         let mut parts: [String; 5] = Default::default();
@@ -30,21 +30,21 @@ impl Address {
 }
 
 /// Fills `warehouse` (first batch) and `district` (second).
-pub fn fill(rows: &mut Rows, seed: u64, warehouse: i64) {
+pub fn fill(rows: &mut WarehouseRows, seed: u64, warehouse: i64) {
     let mut random = Random::derive(seed, "places", &path(&[warehouse]));
     let named = |random: &mut Random| {
         let mut name = String::new();
         random.alphanumeric(6, 10, &mut name);
         (
             name,
-            Address::draw(random),
+            PostalAddress::draw(random),
             Decimal {
                 units: random.uniform(0, HIGHEST_TAX),
                 scale: 4,
             },
         )
     };
-    let (name, Address(address), tax) = named(&mut random);
+    let (name, PostalAddress(address), tax) = named(&mut random);
     let [street_1, street_2, city, state, zip] = address.each_ref().map(|part| Value::Text(part));
     let ytd = Value::Decimal(Decimal::money(WAREHOUSE_YTD));
     let tax = Value::Decimal(tax);
@@ -63,7 +63,7 @@ pub fn fill(rows: &mut Rows, seed: u64, warehouse: i64) {
         ],
     );
     for district in 1..=DISTRICTS {
-        let (name, Address(address), tax) = named(&mut random);
+        let (name, PostalAddress(address), tax) = named(&mut random);
         let [street_1, street_2, city, state, zip] =
             address.each_ref().map(|part| Value::Text(part));
         let row = [

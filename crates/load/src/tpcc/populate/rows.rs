@@ -8,11 +8,11 @@ pub const ROWS_PER_UNIT: i64 = 10_000;
 
 /// The rows of one unit, table by table, in the order of `Unit::selections`. Its memory serves one unit after another.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct WarehouseRows {
     batches: [Batch; 3],
 }
 
-impl Rows {
+impl WarehouseRows {
     /// Forgets the rows, and keeps their memory.
     pub fn clear(&mut self) {
         self.batches.iter_mut().for_each(Batch::clear);

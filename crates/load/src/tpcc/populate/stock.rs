@@ -1,6 +1,6 @@
 //! Items and stock.
 
-use super::rows::{ROWS_PER_UNIT, Rows, path};
+use super::rows::{ROWS_PER_UNIT, WarehouseRows, path};
 use crate::driver::{Decimal, Value};
 use crate::random::Random;
 
@@ -8,7 +8,7 @@ const ORIGINAL: &str = "ORIGINAL";
 const PERCENT_ORIGINAL: i64 = 10;
 
 /// Fills `item`.
-pub fn items(rows: &mut Rows, seed: u64, first: i64) {
+pub fn items(rows: &mut WarehouseRows, seed: u64, first: i64) {
     let mut random = Random::derive(seed, "items", &path(&[first]));
     let (mut name, mut data) = (String::new(), String::new());
     for item in first..first + ROWS_PER_UNIT {
@@ -29,7 +29,7 @@ pub fn items(rows: &mut Rows, seed: u64, first: i64) {
 }
 
 /// Fills `stock`.
-pub fn stock(rows: &mut Rows, seed: u64, warehouse: i64, first: i64) {
+pub fn stock(rows: &mut WarehouseRows, seed: u64, warehouse: i64, first: i64) {
     const DISTRICT_INFO: usize = 24;
     let mut random = Random::derive(seed, "stock", &path(&[warehouse, first]));
     let (mut districts, mut data) = (String::new(), String::new());

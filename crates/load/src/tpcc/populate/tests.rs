@@ -12,14 +12,14 @@ const SEED: u64 = 77;
 
 /// One generated cell, owned.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Owned {
+pub enum OwnedCell {
     Null,
     Integer(i64),
     Decimal(i64, u8),
     Text(String),
 }
 
-impl Owned {
+impl OwnedCell {
     pub fn integer(&self) -> i64 {
         match self {
             Self::Integer(integer) => *integer,
@@ -30,7 +30,7 @@ impl Owned {
     /// Units of a decimal of this scale.
     pub fn units(&self, scale: u8) -> i64 {
         match self {
-            Self::Decimal(units, found) if *found == scale => *units,
+            Self::Decimal(units, places) if *places == scale => *units,
             other => panic!("{other:?} is not a decimal with {scale} digits behind the point"),
         }
     }
@@ -44,14 +44,14 @@ impl Owned {
 }
 
 /// A unit's rows of one table, with the names of its columns.
-pub struct Generated {
+pub struct UnitRows {
     pub table: &'static Table,
-    pub rows: Vec<Vec<Owned>>,
+    pub rows: Vec<Vec<OwnedCell>>,
 }
 
-impl Generated {
+impl UnitRows {
     /// A column's values.
-    pub fn column(&self, name: &str) -> impl Iterator<Item = &Owned> {
+    pub fn column(&self, name: &str) -> impl Iterator<Item = &OwnedCell> {
         let position = self
             .table
             .columns
@@ -62,7 +62,7 @@ impl Generated {
     }
 
     pub fn integers(&self, name: &str) -> Vec<i64> {
-        self.column(name).map(Owned::integer).collect()
+        self.column(name).map(OwnedCell::integer).collect()
     }
 
     pub fn units(&self, name: &str, scale: u8) -> Vec<i64> {
@@ -70,27 +70,27 @@ impl Generated {
     }
 
     pub fn texts(&self, name: &str) -> Vec<&str> {
-        self.column(name).map(Owned::text).collect()
+        self.column(name).map(OwnedCell::text).collect()
     }
 }
 
 /// All tables of a unit.
-pub fn generate(unit: Unit, seed: u64) -> Vec<Generated> {
-    let mut rows = Rows::default();
+pub fn generate(unit: Unit, seed: u64) -> Vec<UnitRows> {
+    let mut rows = WarehouseRows::default();
     unit.fill(seed, &mut rows);
     read(&rows, unit)
 }
 
-fn read(rows: &Rows, unit: Unit) -> Vec<Generated> {
+fn read(rows: &WarehouseRows, unit: Unit) -> Vec<UnitRows> {
     let owned = |value: Value<'_>| match value {
-        Value::Null => Owned::Null,
-        Value::Integer(integer) => Owned::Integer(integer),
-        Value::Decimal(Decimal { units, scale }) => Owned::Decimal(units, scale),
-        Value::Text(text) => Owned::Text(text.into()),
+        Value::Null => OwnedCell::Null,
+        Value::Integer(integer) => OwnedCell::Integer(integer),
+        Value::Decimal(Decimal { units, scale }) => OwnedCell::Decimal(units, scale),
+        Value::Text(text) => OwnedCell::Text(text.into()),
     };
     let tables = unit.selections().into_iter().enumerate();
     tables
-        .map(|(position, (table, _))| Generated {
+        .map(|(position, (table, _))| UnitRows {
             table,
             rows: rows
                 .batch(position)
@@ -121,7 +121,7 @@ pub const UNITS: [Unit; 5] = [
 
 #[test]
 fn rows_depend_on_the_seed_and_on_nothing_made_before() {
-    let mut used = Rows::default();
+    let mut used = WarehouseRows::default();
     for unit in UNITS.iter().rev() {
         unit.fill(SEED + 1, &mut used);
     }
@@ -204,7 +204,7 @@ fn two_seeds_differ_in_every_column_that_is_drawn_and_in_no_other() {
         let (left, right) = (generate(unit, SEED), generate(unit, SEED + 1));
         for (left, right) in left.iter().zip(&right) {
             for column in left.table.columns {
-                let first = |generated: &Generated| -> Vec<Owned> {
+                let first = |generated: &UnitRows| -> Vec<OwnedCell> {
                     generated
                         .column(column.name)
                         .take(24_000)

@@ -1,8 +1,8 @@
 //! The five transactions as stored procedures: one call each, the same work and the same inputs as statement by
 //! statement.
 
-use super::inputs::{Customer, Inputs, Line};
-use super::transactions::steps::{Ended, one};
+use super::inputs::{CustomerKey, Inputs, OrderLine};
+use super::transactions::steps::{TpccEnd, one};
 use crate::driver::dialect::Dialect;
 use crate::driver::{Connection, Decimal, DriverError, StatementId, Value};
 
@@ -65,7 +65,7 @@ pub async fn run<C: Connection>(
     connection: &mut C,
     inputs: &Inputs,
     now: &str,
-) -> Result<Ended, DriverError> {
+) -> Result<TpccEnd, DriverError> {
     match inputs {
         Inputs::NewOrder {
             warehouse,
@@ -77,9 +77,9 @@ pub async fn run<C: Connection>(
             let lines = written(lines);
             let values = [w, d, c, Value::Text(&lines), Value::Text(now)];
             let row = one(connection, Call::NewOrder.id(), &values).await?;
-            Ok(Ended {
+            Ok(TpccEnd {
                 rolled_back: row.integer(0)? != 0,
-                ..Ended::default()
+                ..TpccEnd::default()
             })
         }
         Inputs::Payment {
@@ -94,7 +94,7 @@ pub async fn run<C: Connection>(
             let amount = Value::Decimal(Decimal::money(*cents));
             let values = [w, d, cw, cd, number, name, amount, Value::Text(now)];
             let paid = one(connection, Call::Payment.id(), &values).await;
-            paid.map(|_| Ended::default())
+            paid.map(|_| TpccEnd::default())
         }
         Inputs::OrderStatus {
             warehouse,
@@ -108,13 +108,13 @@ pub async fn run<C: Connection>(
                     "the last order of a customer of {warehouse}, {district} has no lines"
                 )));
             }
-            Ok(Ended::default())
+            Ok(TpccEnd::default())
         }
         Inputs::Delivery { warehouse, carrier } => {
             let values = [integer(*warehouse), integer(*carrier), Value::Text(now)];
             let row = one(connection, Call::Delivery.id(), &values).await?;
             let count = |column| Ok(u64::try_from(row.integer(column)?).unwrap_or_default());
-            Ok(Ended {
+            Ok(TpccEnd {
                 rolled_back: false,
                 delivered: count(0)?,
                 skipped: count(1)?,
@@ -127,7 +127,7 @@ pub async fn run<C: Connection>(
         } => {
             let values = [*warehouse, *district, *threshold].map(integer);
             let row = one(connection, Call::StockLevel.id(), &values).await?;
-            row.integer(0).map(|_| Ended::default())
+            row.integer(0).map(|_| TpccEnd::default())
         }
     }
 }
@@ -137,7 +137,7 @@ fn integer(value: i64) -> Value<'static> {
 }
 
 /// Order lines as text of fixed width: item, supplying warehouse, quantity.
-fn written(lines: &[Line]) -> String {
+fn written(lines: &[OrderLine]) -> String {
     use std::fmt::Write as _;
     let mut text = String::with_capacity(lines.len() * 14);
     for line in lines {
@@ -152,10 +152,10 @@ fn written(lines: &[Line]) -> String {
 }
 
 /// A customer's number or name; the other is NULL.
-fn called(customer: &Customer) -> (Value<'static>, Value<'_>) {
+fn called(customer: &CustomerKey) -> (Value<'static>, Value<'_>) {
     match customer {
-        Customer::Number(number) => (Value::Integer(*number), Value::Null),
-        Customer::LastName(name) => (Value::Null, Value::Text(name)),
+        CustomerKey::Number(number) => (Value::Integer(*number), Value::Null),
+        CustomerKey::LastName(name) => (Value::Null, Value::Text(name)),
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn lines_have_a_fixed_width() {
-        let line = |item, supply, quantity| Line {
+        let line = |item, supply, quantity| OrderLine {
             item,
             supply,
             quantity,

@@ -31,7 +31,7 @@ const CELLS: [(&str, &str, &[&str]); 8] = [
 const ORDER: &[&str] = &["o_id", "o_d_id", "o_c_id", "o_carrier_id", "o_ol_cnt"];
 const VALUES: [&str; 3] = ["1 + coalesce({}, 0)", "7000", "NULL"];
 
-fn suspected_of(tiny: &Tiny) -> Suspected {
+fn suspected_of(tiny: &Tiny) -> Suspicions {
     let driver = tiny.driver();
     let looked = driver.block_on(async {
         let mut connection = driver.connect(&[]).await.expect("it opens");
@@ -40,7 +40,7 @@ fn suspected_of(tiny: &Tiny) -> Suspected {
     looked.expect("a reactor")
 }
 
-fn violated(tiny: &Tiny) -> Suspected {
+fn violated(tiny: &Tiny) -> Suspicions {
     ALL.map(|condition| {
         let count = format!("SELECT COUNT(*) FROM ({})", condition.query(1));
         tiny.row(&count) != ["0"]
@@ -73,19 +73,19 @@ fn nothing_is_suspected_where_all_conditions_hold() {
 
 #[test]
 fn no_violation_is_missed_whatever_is_changed() {
-    let (mut found, mut exact, mut count) = ([false; 12], 0, 0);
+    let (mut violated_once, mut exact, mut count) = ([false; 12], 0, 0);
     for change in changes() {
         let tiny = Tiny::new();
         tiny.run(&change);
         let (suspected, violated) = (suspected_of(&tiny), violated(&tiny));
         for (number, (suspected, violated)) in suspected.into_iter().zip(violated).enumerate() {
             assert!(suspected || !violated, "condition {}: {change}", number + 1);
-            found[number] |= violated;
+            violated_once[number] |= violated;
         }
         exact += u32::from(suspected == violated);
         count += 1;
     }
-    assert_eq!(found, [true; 12], "each is violated by some change");
+    assert_eq!(violated_once, [true; 12], "each is violated by some change");
     assert!(
         exact * 2 > count,
         "{exact} of {count}: what is suspected is mostly so"

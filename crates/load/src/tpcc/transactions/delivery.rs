@@ -1,7 +1,7 @@
 //! Delivery (clause 2.7), run in the foreground: the specification queues it, and its latency here is that of the work.
 
-use super::steps::{Ended, one, touch};
-use crate::driver::{Access, Connection, Decimal, DriverError, Value};
+use super::steps::{TpccEnd, one, touch};
+use crate::driver::{AccessMode, Connection, Decimal, DriverError, Value};
 use crate::tpcc::DISTRICTS;
 use crate::tpcc::statements::Statement;
 
@@ -11,9 +11,9 @@ pub async fn run<C: Connection>(
     warehouse: i64,
     carrier: i64,
     now: &str,
-) -> Result<Ended, DriverError> {
-    let mut ended = Ended::default();
-    connection.begin(Access::ReadWrite).await?;
+) -> Result<TpccEnd, DriverError> {
+    let mut ended = TpccEnd::default();
+    connection.begin(AccessMode::ReadWrite).await?;
     for district in 1..=DISTRICTS {
         if deliver(connection, (warehouse, district), carrier, now).await? {
             ended.delivered += 1;

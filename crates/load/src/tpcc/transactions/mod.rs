@@ -7,7 +7,7 @@ mod payment;
 pub mod steps;
 mod stock_level;
 
-use self::steps::Ended;
+use self::steps::TpccEnd;
 use super::inputs::Inputs;
 use crate::driver::{Connection, Decimal, DriverError};
 
@@ -16,7 +16,7 @@ pub async fn run<C: Connection>(
     connection: &mut C,
     inputs: &Inputs,
     now: &str,
-) -> Result<Ended, DriverError> {
+) -> Result<TpccEnd, DriverError> {
     match inputs {
         Inputs::NewOrder {
             warehouse,

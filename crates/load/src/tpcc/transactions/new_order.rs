@@ -1,8 +1,8 @@
 //! New-Order (clause 2.4).
 
-use super::steps::{Ended, one, touch};
-use crate::driver::{Access, Connection, Decimal, DriverError, Value};
-use crate::tpcc::inputs::Line;
+use super::steps::{TpccEnd, one, touch};
+use crate::driver::{AccessMode, Connection, Decimal, DriverError, Value};
+use crate::tpcc::inputs::OrderLine;
 use crate::tpcc::statements::{Statement, stock_of};
 
 /// Below this distance from the quantity ordered, stock is filled up.
@@ -21,11 +21,11 @@ struct Order {
 pub async fn run<C: Connection>(
     connection: &mut C,
     (warehouse, district, customer): (i64, i64, i64),
-    lines: &[Line],
+    lines: &[OrderLine],
     now: &str,
-) -> Result<Ended, DriverError> {
+) -> Result<TpccEnd, DriverError> {
     let [w, d, c] = [warehouse, district, customer].map(Value::Integer);
-    connection.begin(Access::ReadWrite).await?;
+    connection.begin(AccessMode::ReadWrite).await?;
     one(connection, Statement::WarehouseTax.id(), &[w])
         .await?
         .integer(0)?;
@@ -57,14 +57,14 @@ pub async fn run<C: Connection>(
     for (number, line) in (1..).zip(lines) {
         if !add_line(connection, order, number, line).await? {
             connection.rollback().await?;
-            return Ok(Ended {
+            return Ok(TpccEnd {
                 rolled_back: true,
-                ..Ended::default()
+                ..TpccEnd::default()
             });
         }
     }
     connection.commit().await?;
-    Ok(Ended::default())
+    Ok(TpccEnd::default())
 }
 
 /// Adds one line; `false` if the item is not used.
@@ -72,10 +72,10 @@ async fn add_line<C: Connection>(
     connection: &mut C,
     order: Order,
     number: i64,
-    line: &Line,
+    line: &OrderLine,
 ) -> Result<bool, DriverError> {
     let item = Value::Integer(line.item);
-    let Some(found) = connection
+    let Some(row_of_item) = connection
         .query(Statement::Item.id(), &[item])
         .await?
         .into_iter()
@@ -83,7 +83,7 @@ async fn add_line<C: Connection>(
     else {
         return Ok(false);
     };
-    let price = found.integer(0)?;
+    let price = row_of_item.integer(0)?;
     let supply = Value::Integer(line.supply);
     let stock = one(connection, stock_of(order.district), &[supply, item]).await?;
     let quantity = left(stock.integer(0)?, line.quantity);

@@ -1,17 +1,17 @@
 //! Order-Status (clause 2.6).
 
-use super::steps::{Ended, customer_number, one};
-use crate::driver::{Access, Connection, DriverError, Value};
-use crate::tpcc::inputs::Customer;
+use super::steps::{TpccEnd, customer_number, one};
+use crate::driver::{AccessMode, Connection, DriverError, Value};
+use crate::tpcc::inputs::CustomerKey;
 use crate::tpcc::statements::Statement;
 
 /// Runs it.
 pub async fn run<C: Connection>(
     connection: &mut C,
     place: (i64, i64),
-    customer: &Customer,
-) -> Result<Ended, DriverError> {
-    connection.begin(Access::ReadOnly).await?;
+    customer: &CustomerKey,
+) -> Result<TpccEnd, DriverError> {
+    connection.begin(AccessMode::ReadOnly).await?;
     let number = customer_number(connection, place, customer).await?;
     let (w, d) = (Value::Integer(place.0), Value::Integer(place.1));
     let key = [w, d, Value::Integer(number)];
@@ -30,5 +30,5 @@ pub async fn run<C: Connection>(
         )));
     }
     connection.commit().await?;
-    Ok(Ended::default())
+    Ok(TpccEnd::default())
 }

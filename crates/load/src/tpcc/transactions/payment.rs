@@ -1,8 +1,8 @@
 //! Payment (clause 2.5).
 
-use super::steps::{Ended, customer_number, one, touch};
-use crate::driver::{Access, Connection, Decimal, DriverError, Value};
-use crate::tpcc::inputs::Customer;
+use super::steps::{TpccEnd, customer_number, one, touch};
+use crate::driver::{AccessMode, Connection, Decimal, DriverError, Value};
+use crate::tpcc::inputs::CustomerKey;
 use crate::tpcc::statements::Statement;
 
 /// Longest `C_DATA`.
@@ -15,13 +15,13 @@ const BAD_CREDIT: &str = "BC";
 pub async fn run<C: Connection>(
     connection: &mut C,
     (warehouse, district): (i64, i64),
-    (customer_place, customer): ((i64, i64), &Customer),
+    (customer_place, customer): ((i64, i64), &CustomerKey),
     amount: Decimal,
     now: &str,
-) -> Result<Ended, DriverError> {
+) -> Result<TpccEnd, DriverError> {
     let [w, d] = [warehouse, district].map(Value::Integer);
     let money = Value::Decimal(amount);
-    connection.begin(Access::ReadWrite).await?;
+    connection.begin(AccessMode::ReadWrite).await?;
     touch(connection, Statement::PayWarehouse, &[money, w]).await?;
     let warehouse_row = one(connection, Statement::Warehouse.id(), &[w]).await?;
     touch(connection, Statement::PayDistrict, &[money, w, d]).await?;
@@ -62,7 +62,7 @@ pub async fn run<C: Connection>(
     let row = [c, cd, cw, d, w, Value::Text(now), money, Value::Text(&data)];
     touch(connection, Statement::InsertHistory, &row).await?;
     connection.commit().await?;
-    Ok(Ended::default())
+    Ok(TpccEnd::default())
 }
 
 /// A bad customer's new remarks: the payment, then the old ones, cut at 500 characters (clause 2.5.2.2).

@@ -1,12 +1,12 @@
 //! Steps that transactions share, and how they end.
 
 use crate::driver::{Connection, DriverError, Row, StatementId, Value};
-use crate::tpcc::inputs::Customer;
+use crate::tpcc::inputs::CustomerKey;
 use crate::tpcc::statements::Statement;
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct TpccEnd {
     /// Rolled back by the workload's own rule.
     pub rolled_back: bool,
     /// Orders delivered.
@@ -22,16 +22,13 @@ pub async fn one<C: Connection>(
     values: &[Value<'_>],
 ) -> Result<Row, DriverError> {
     let mut rows = connection.query(statement, values).await?;
-    match (rows.pop(), rows.len()) {
-        (Some(row), 0) => Ok(row),
-        (last, others) => {
-            let found = others + usize::from(last.is_some());
-            Err(DriverError::unexpected(format!(
-                "statement {} gave {found} rows instead of one",
-                statement.0
-            )))
-        }
-    }
+    let count = rows.len();
+    rows.pop().filter(|_| count == 1).ok_or_else(|| {
+        DriverError::unexpected(format!(
+            "statement {} gave {count} rows instead of one",
+            statement.0
+        ))
+    })
 }
 
 /// Runs a statement that must touch exactly one row.
@@ -53,11 +50,11 @@ pub async fn touch<C: Connection>(
 pub async fn customer_number<C: Connection>(
     connection: &mut C,
     (warehouse, district): (i64, i64),
-    customer: &Customer,
+    customer: &CustomerKey,
 ) -> Result<i64, DriverError> {
     match customer {
-        Customer::Number(number) => Ok(*number),
-        Customer::LastName(name) => {
+        CustomerKey::Number(number) => Ok(*number),
+        CustomerKey::LastName(name) => {
             let values = [
                 Value::Integer(warehouse),
                 Value::Integer(district),
@@ -91,7 +88,7 @@ mod tests {
             pragmas: std::collections::BTreeMap::new(),
             busy_timeout: Duration::ZERO,
         };
-        let found = driver.block_on(async {
+        let numbers = driver.block_on(async {
             let mut empty = driver.connect(&[]).await?;
             for table in schema::TABLES {
                 empty.text(&table.create(driver.dialect())).await?;
@@ -109,17 +106,17 @@ mod tests {
                 }
             }
             let mut connection = driver.connect(&statements::all(driver.dialect())).await?;
-            let mut found = Vec::new();
+            let mut numbers = Vec::new();
             for name in ["ONE", "TWO", "THREE", "FOUR"] {
-                found.push(customer_number(&mut connection, (1, 1), &Customer::LastName(name.into())).await?);
+                numbers.push(customer_number(&mut connection, (1, 1), &CustomerKey::LastName(name.into())).await?);
             }
-            let nobody = customer_number(&mut connection, (1, 1), &Customer::LastName("NOBODY".into())).await;
+            let nobody = customer_number(&mut connection, (1, 1), &CustomerKey::LastName("NOBODY".into())).await;
             assert!(nobody.is_err_and(|error| error.message.contains("NOBODY")));
-            Ok::<_, DriverError>(found)
+            Ok::<_, DriverError>(numbers)
         });
         // By first name: TWO is 22, 21; THREE is 33, 32, 31; FOUR is 44, 43, 42, 41.
         assert_eq!(
-            found.expect("ready").expect("the statements run"),
+            numbers.expect("ready").expect("the statements run"),
             [11, 22, 32, 43]
         );
     }

@@ -1,7 +1,7 @@
 //! Stock-Level (clause 2.8).
 
-use super::steps::{Ended, one};
-use crate::driver::{Access, Connection, DriverError, Value};
+use super::steps::{TpccEnd, one};
+use crate::driver::{AccessMode, Connection, DriverError, Value};
 use crate::tpcc::statements::Statement;
 
 /// Orders whose items are looked at.
@@ -12,9 +12,9 @@ pub async fn run<C: Connection>(
     connection: &mut C,
     (warehouse, district): (i64, i64),
     threshold: i64,
-) -> Result<Ended, DriverError> {
+) -> Result<TpccEnd, DriverError> {
     let (w, d) = (Value::Integer(warehouse), Value::Integer(district));
-    connection.begin(Access::ReadOnly).await?;
+    connection.begin(AccessMode::ReadOnly).await?;
     let next = one(connection, Statement::PeekOrder.id(), &[w, d])
         .await?
         .integer(0)?;
@@ -24,5 +24,5 @@ pub async fn run<C: Connection>(
         .await?
         .integer(0)?;
     connection.commit().await?;
-    Ok(Ended::default())
+    Ok(TpccEnd::default())
 }

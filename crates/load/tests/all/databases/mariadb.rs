@@ -1,6 +1,6 @@
 //! What only MariaDB does or is put through; skipped, and said so, where none is installed.
 
-use crate::support::apart::{self, Asked};
+use crate::support::apart::{self, AnyDrive};
 use crate::support::mariadb::{Server, shared};
 use crate::support::oltp::{self, SPECIAL};
 use crate::support::{embedded, load, number, parameters, result, sql, wait_until};
@@ -28,10 +28,10 @@ fn a_server_killed_and_restarted_costs_counted_errors_and_no_hang() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = server.endpoint("killed");
     assert_eq!(&load(endpoint.clone(), 1, 1), embedded(), "one thread");
-    let mut asked = parameters(endpoint.clone(), directory.path());
-    (asked.warehouses, asked.drive.virtual_users) = (1, 4);
-    apart::endless(&mut asked.drive);
-    let mut driving = apart::begin(&Asked::Tpcc(asked));
+    let mut request = parameters(endpoint.clone(), directory.path());
+    (request.warehouses, request.drive.virtual_users) = (1, 4);
+    apart::endless(&mut request.drive);
+    let mut driving = apart::begin(&AnyDrive::Tpcc(request));
     driving.wait_for_rate();
     server.kill();
     driving.wait_for_errors(4);
@@ -82,14 +82,14 @@ fn a_server_that_stops_answering_ends_a_drive_that_waits_for_transactions() {
         Profile::ReadWrite,
         SPECIAL,
     ));
-    let mut asked = oltp::parameters(
+    let mut request = oltp::parameters(
         endpoint,
         directory.path(),
         Profile::ReadWrite,
         1_000_000_000,
     );
-    asked.drive.virtual_users = 4;
-    let mut driving = apart::begin_with(&Asked::Oltp(asked), &apart::IMPATIENT);
+    request.drive.virtual_users = 4;
+    let mut driving = apart::begin_with(&AnyDrive::Oltp(request), &apart::IMPATIENT);
     driving.wait_for_window();
     server.freeze();
     let error = driving.error();

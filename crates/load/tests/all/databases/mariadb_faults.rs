@@ -33,8 +33,8 @@ fn failed(driven: &Driven) -> u64 {
     driven.transactions.values().map(|one| one.failed).sum()
 }
 
-fn assert_window(driven: &Driven, asked: &OltpDrive) {
-    let asked_for = Duration::from_secs_f64(asked.drive.duration_s.expect("a timed drive"));
+fn assert_window(driven: &Driven, request: &OltpDrive) {
+    let asked_for = Duration::from_secs_f64(request.drive.duration_s.expect("a timed drive"));
     let length_ns = driven.window.end_ns - driven.window.start_ns;
     assert_eq!(
         Ok(length_ns),
@@ -66,18 +66,23 @@ fn deadlocks_are_counted_as_the_server_counts_them_and_repeated_until_they_commi
     let Some(server) = shared() else { return };
     let mut scene = Scene::new(&server, "deadlocks", Profile::WriteOnly, 8);
     // Few rows updated often, in any order: transactions meet.
-    (scene.asked.tables, scene.asked.mix.non_index_updates) = (1, 10);
-    (scene.asked.table_size, scene.asked.drive.retries) = (crate::support::oltp::TABLE_SIZE, 1_000);
-    (scene.asked.drive.transactions, scene.asked.drive.duration_s) = (Some(300), None);
-    scene.asked.drive.arrivals = Arrivals::default();
+    (scene.request.tables, scene.request.mix.non_index_updates) = (1, 10);
+    (scene.request.table_size, scene.request.drive.retries) =
+        (crate::support::oltp::TABLE_SIZE, 1_000);
+    (
+        scene.request.drive.transactions,
+        scene.request.drive.duration_s,
+    ) = (Some(300), None);
+    scene.request.drive.arrivals = Arrivals::default();
     let before = scene.server_count("Innodb_deadlocks");
-    let driven = drive(&scene.asked);
+    let driven = drive(&scene.request);
     let deadlocks = count(&driven, "1213");
-    let found = u64::try_from(scene.server_count("Innodb_deadlocks") - before).expect("a count");
+    let server_count =
+        u64::try_from(scene.server_count("Innodb_deadlocks") - before).expect("a count");
     assert!(deadlocks > 0, "{:?}", driven.errors);
     assert!(
-        deadlocks <= found && found <= deadlocks + 8,
-        "{deadlocks} counted, {found} by the server, which goes on until users have finished"
+        deadlocks <= server_count && server_count <= deadlocks + 8,
+        "{deadlocks} counted, {server_count} by the server, which goes on until users have finished"
     );
     assert_eq!(of_kind(&driven, "deadlock"), deadlocks);
     assert_eq!(failed(&driven), 0, "none was given up: {:?}", driven.errors);
@@ -89,7 +94,7 @@ fn deadlocks_are_counted_as_the_server_counts_them_and_repeated_until_they_commi
 fn lock_waits_that_time_out_are_repeated_until_the_lock_is_free() {
     let Some(server) = shared() else { return };
     let mut scene = Scene::new(&server, "lock_waits", Profile::UpdateNonIndex, 2);
-    (scene.asked.tables, scene.asked.drive.retries) = (1, 1_000);
+    (scene.request.tables, scene.request.drive.retries) = (1, 1_000);
     scene.run(&["SET GLOBAL innodb_lock_wait_timeout = 1"]);
     let mut driving = scene.begin_apart();
     // As long as this is open, no row can be changed.
@@ -130,7 +135,7 @@ fn a_password_changed_meanwhile_is_counted_and_the_right_one_lets_users_go_on() 
         driven.errors
     );
     change("wrong");
-    let refused = try_drive(&scene.asked).expect_err("nobody gets in");
+    let refused = try_drive(&scene.request).expect_err("nobody gets in");
     let LoadError::Connect { source, .. } = refused else {
         panic!("{refused:?}")
     };
@@ -141,14 +146,14 @@ fn a_password_changed_meanwhile_is_counted_and_the_right_one_lets_users_go_on() 
 fn a_window_that_ends_while_nobody_gets_in_is_as_long_as_it_should_be() {
     let Some(server) = shared() else { return };
     let mut scene = Scene::new(&server, "shut_out", Profile::PointSelect, 3);
-    scene.asked.drive.duration_s = Some(10.0);
+    scene.request.drive.duration_s = Some(10.0);
     let driving = scene.begin();
     scene.run(&[&format!(
         "ALTER USER {DRIVER}@localhost IDENTIFIED BY 'wrong'"
     )]);
     scene.kill_connections();
     let driven = driving.end().expect("what was measured is a result");
-    assert_window(&driven, &scene.asked);
+    assert_window(&driven, &scene.request);
     assert!(of_kind(&driven, "connection") > 0, "{:?}", driven.errors);
 }
 
@@ -169,8 +174,8 @@ fn too_many_connections_end_a_drive_that_begins_and_are_counted_in_one_that_runs
     assert!(count(&driven, "1040") >= 4, "{:?}", driven.errors);
     assert_eq!(of_kind(&driven, "other"), 0, "{:?}", driven.errors);
     scene.run(&["SET GLOBAL max_connections = 10"]);
-    scene.asked.drive.virtual_users = 20;
-    let refused = try_drive(&scene.asked).expect_err("not all get in");
+    scene.request.drive.virtual_users = 20;
+    let refused = try_drive(&scene.request).expect_err("not all get in");
     scene.run(&["SET GLOBAL max_connections = 151"]);
     let LoadError::Connect { source, .. } = refused else {
         panic!("{refused:?}")
@@ -184,14 +189,14 @@ fn a_server_that_hangs_for_a_while_leaves_the_window_exact_and_its_users_unharme
         return;
     };
     let mut scene = Scene::new(&server, "hanging", Profile::ReadWrite, 4);
-    scene.asked.drive.duration_s = Some(12.0);
+    scene.request.drive.duration_s = Some(12.0);
     let mut driving = scene.begin();
     scene.wait_for_more("Com_commit");
     server.freeze();
     driving.wait_until_finishing();
     server.thaw();
     let driven = driving.end().expect("it ends well");
-    assert_window(&driven, &scene.asked);
+    assert_window(&driven, &scene.request);
     let others = driven
         .errors
         .iter()
@@ -219,9 +224,9 @@ fn no_figure_depends_on_the_servers_clock() {
     let Some(server) = shared() else { return };
     let scene = Scene::new(&server, "clocks", Profile::ReadWrite, 2);
     let year = |expected| {
-        let found = number(&scene.asked.drive.endpoint, "SELECT YEAR(NOW())");
+        let year = number(&scene.request.drive.endpoint, "SELECT YEAR(NOW())");
         assert_eq!(
-            found, expected,
+            year, expected,
             "the server's clock is where the test put it"
         );
     };
@@ -258,16 +263,19 @@ fn no_figure_depends_on_the_servers_clock() {
 fn a_server_that_closes_at_the_commit_has_committed_nothing_and_the_result_says_so() {
     let Some(server) = shared() else { return };
     let mut scene = Scene::new(&server, "cut", Profile::ReadWrite, 1);
-    (scene.asked.drive.transactions, scene.asked.drive.duration_s) = (Some(40), None);
-    scene.asked.mix.delete_inserts = 0; // these would give `k` anew
+    (
+        scene.request.drive.transactions,
+        scene.request.drive.duration_s,
+    ) = (Some(40), None);
+    scene.request.mix.delete_inserts = 0; // these would give `k` anew
     let sum_of_k = "SELECT SUM(k) FROM (SELECT k FROM sbtest1 UNION ALL SELECT k FROM sbtest2 UNION ALL SELECT k FROM sbtest3) AS t";
     let before = number(&scene.admin, sum_of_k);
-    let Endpoint::Mysql { socket, .. } = &mut scene.asked.drive.endpoint else {
+    let Endpoint::Mysql { socket, .. } = &mut scene.request.drive.endpoint else {
         panic!("a MySQL endpoint")
     };
     let proxy = Proxy::start(socket.as_deref().expect("a socket"), 5);
     *socket = Some(proxy.socket());
-    let driven = drive(&scene.asked);
+    let driven = drive(&scene.request);
     // Every fifth commit never reaches the server.
     let outcomes = driven.transactions["read_write"];
     assert_eq!((outcomes.committed, outcomes.failed), (32, 8));
@@ -284,7 +292,7 @@ fn a_full_disk_is_counted_and_inserts_go_on_once_there_is_room() {
     };
     let Some(server) = disk.server() else { return };
     let mut scene = Scene::new(&server, "full", Profile::Insert, 2);
-    scene.asked.tables = 1;
-    scene.asked.drive.arrivals = Arrivals::default(); // room is taken by the megabyte
+    scene.request.tables = 1;
+    scene.request.drive.arrivals = Arrivals::default(); // room is taken by the megabyte
     disk.fill_and_free(scene.begin_apart(), &scene.admin, "1114");
 }

@@ -17,13 +17,13 @@ const MANY_LOGINS: usize = 1600;
 
 const CIPHER: &str = "SHOW SESSION STATUS LIKE 'Ssl_cipher'";
 
-struct Place {
+struct TlsMariadb {
     server: Server,
     port: u16,
     files: Certificates,
 }
 
-fn place() -> Option<Place> {
+fn server() -> Option<TlsMariadb> {
     let port = free_port();
     let mut files = Certificates::default();
     let server = Server::start_with(|directory| {
@@ -41,14 +41,14 @@ fn place() -> Option<Place> {
         connect_timeout_ms: 0,
     };
     fairtrial_load::sql(&sql).expect("accounts");
-    Some(Place {
+    Some(TlsMariadb {
         server,
         port,
         files,
     })
 }
 
-impl Place {
+impl TlsMariadb {
     /// Logs in over TCP and asks which cipher is in use.
     fn login(&self, user: &str, password: &str, tls: Option<Tls>) -> Result<String, LoadError> {
         let sql = Sql {
@@ -71,24 +71,24 @@ impl Place {
 
 #[test]
 fn passwords_are_proved_by_every_plugin_in_clear_and_encrypted() {
-    let Some(place) = place() else { return };
+    let Some(server) = server() else { return };
     let users = [
         ("native", "open sesame"),
         ("empty", ""),
         ("curve", "öffne dich"),
     ];
-    let login = |user: &str, password: &str, tls| place.login(user, password, tls);
-    place.files.assert_proved(&users, login);
+    let login = |user: &str, password: &str, tls| server.login(user, password, tls);
+    server.files.assert_proved(&users, login);
     for login in 0..MANY_LOGINS {
-        let cipher = place.login("curve", "öffne dich", None);
+        let cipher = server.login("curve", "öffne dich", None);
         assert_eq!(cipher.expect("random challenges"), "", "login {login}");
     }
     for user in ["native", "curve"] {
-        let error = place.login(user, "wrong", None).expect_err("refused");
+        let error = server.login(user, "wrong", None).expect_err("refused");
         let said = format!("{error:?}");
         assert!(said.contains("1045") && !said.contains("wrong"), "{said}");
     }
-    drop(place.server);
+    drop(server.server);
 }
 
 #[test]

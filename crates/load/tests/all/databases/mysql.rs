@@ -22,13 +22,13 @@ const CIPHER: &str = "SHOW SESSION STATUS LIKE 'Ssl_cipher'";
 const START_LIMIT_MS: u32 = 60_000;
 
 /// A private server; it is killed and its files go when dropped.
-struct Server {
+struct MysqlServer {
     directory: TempDir,
     port: u16,
     process: Child,
 }
 
-impl Server {
+impl MysqlServer {
     fn start() -> Option<Self> {
         let Some(base) = std::env::var_os(BASE).map(PathBuf::from) else {
             eprintln!("skipped: {BASE} names no unpacked MySQL 8");
@@ -67,23 +67,23 @@ impl Server {
 
     fn root(&self, statements: &[&str]) {
         let sql = Sql {
-            endpoint: endpoint(Way::Socket(self.socket()), "root", ""),
+            endpoint: endpoint(Transport::Socket(self.socket()), "root", ""),
             statements: statements.iter().map(|sql| (*sql).to_owned()).collect(),
             connect_timeout_ms: START_LIMIT_MS,
         };
         fairtrial_load::sql(&sql).expect("root may");
     }
 
-    fn ways(&self) -> [Way; 3] {
+    fn ways(&self) -> [Transport; 3] {
         [
-            Way::Socket(self.socket()),
-            Way::Tcp(self.port),
-            Way::Tls(self.port),
+            Transport::Socket(self.socket()),
+            Transport::Tcp(self.port),
+            Transport::Tls(self.port),
         ]
     }
 }
 
-impl Drop for Server {
+impl Drop for MysqlServer {
     fn drop(&mut self) {
         self.process.kill().expect("the server is ours to kill");
         self.process.wait().expect("it is gone");
@@ -108,21 +108,21 @@ fn mysqld(base: &Path, directory: &Path) -> Command {
 
 /// How the server is reached.
 #[derive(Clone, Debug)]
-enum Way {
+enum Transport {
     Socket(String),
     Tcp(u16),
     Tls(u16),
 }
 
-fn endpoint(way: Way, user: &str, password: &str) -> Endpoint {
+fn endpoint(way: Transport, user: &str, password: &str) -> Endpoint {
     database(way, user, password, "information_schema")
 }
 
-fn database(way: Way, user: &str, password: &str, database: &str) -> Endpoint {
+fn database(way: Transport, user: &str, password: &str, database: &str) -> Endpoint {
     let (socket, port, tls) = match way {
-        Way::Socket(path) => (Some(path), None, None),
-        Way::Tcp(port) => (None, Some(port), None),
-        Way::Tls(port) => (None, Some(port), Some(Tls { authorities: None })),
+        Transport::Socket(path) => (Some(path), None, None),
+        Transport::Tcp(port) => (None, Some(port), None),
+        Transport::Tls(port) => (None, Some(port), Some(Tls { authorities: None })),
     };
     Endpoint::Mysql {
         socket,
@@ -135,7 +135,7 @@ fn database(way: Way, user: &str, password: &str, database: &str) -> Endpoint {
     }
 }
 
-fn cipher(way: &Way, password: &str) -> Result<String, LoadError> {
+fn cipher(way: &Transport, password: &str) -> Result<String, LoadError> {
     let sql = Sql {
         endpoint: endpoint(way.clone(), "sha2", password),
         statements: vec![CIPHER.into()],
@@ -147,7 +147,7 @@ fn cipher(way: &Way, password: &str) -> Result<String, LoadError> {
 
 #[test]
 fn a_password_is_proved_in_full_and_from_the_servers_memory_over_every_way() {
-    let Some(server) = Server::start() else {
+    let Some(server) = MysqlServer::start() else {
         return;
     };
     for way in server.ways() {
@@ -157,7 +157,10 @@ fn a_password_is_proved_in_full_and_from_the_servers_memory_over_every_way() {
         let in_full = cipher(&way, "open sesame").expect("in full");
         let remembered = cipher(&way, "open sesame").expect("remembered");
         assert_eq!(in_full, remembered);
-        assert_eq!(in_full.starts_with("TLS_"), matches!(way, Way::Tls(_)));
+        assert_eq!(
+            in_full.starts_with("TLS_"),
+            matches!(way, Transport::Tls(_))
+        );
         let refused = cipher(&way, "wrong").expect_err("refused");
         assert!(format!("{refused:?}").contains("1045"), "{refused:?}");
     }
@@ -165,10 +168,10 @@ fn a_password_is_proved_in_full_and_from_the_servers_memory_over_every_way() {
 
 #[test]
 fn tpc_c_runs_by_statements_and_by_procedures_and_stays_consistent() {
-    let Some(server) = Server::start() else {
+    let Some(server) = MysqlServer::start() else {
         return;
     };
-    let endpoint = database(Way::Socket(server.socket()), "root", "", "tpcc");
+    let endpoint = database(Transport::Socket(server.socket()), "root", "", "tpcc");
     crate::support::load(endpoint.clone(), 2, 2);
     let output = tempfile::tempdir().expect("a temporary directory");
     for procedures in [false, true] {

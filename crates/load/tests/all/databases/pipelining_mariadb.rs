@@ -4,14 +4,14 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::apart::{self, Asked};
+use crate::support::apart::{self, AnyDrive};
 use crate::support::mariadb::{Server, shared};
 use crate::support::oltp::{parameters, try_drive};
 use crate::support::pipelining::{
     STATEMENTS, assert_same_cost, assert_whole, make, outcomes, run, transfer, transfers,
 };
 use crate::support::script::{driving, statement};
-use crate::support::sysbench::Counts;
+use crate::support::sysbench::counters;
 use crate::support::{codes, number, sql, sqlite, wait_until};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::Endpoint;
@@ -37,19 +37,6 @@ const COUNTERS: [&str; 15] = [
     "Rows_sent",
 ];
 
-fn counters(endpoint: &Endpoint) -> Counts {
-    let mut counts = Counts::new();
-    for row in &sql(endpoint, &["SHOW GLOBAL STATUS"])[0].rows {
-        if let [Some(name), Some(value)] = row.as_slice()
-            && COUNTERS.contains(&name.as_str())
-        {
-            counts.insert(name.clone(), value.parse().expect("a number"));
-        }
-    }
-    assert_eq!(counts.len(), COUNTERS.len());
-    counts
-}
-
 #[test]
 fn the_server_does_the_same_work_as_for_statements_one_by_one() {
     let Some(server) = shared() else { return };
@@ -62,7 +49,7 @@ fn the_server_does_the_same_work_as_for_statements_one_by_one() {
         Profile::WriteOnly,
         Profile::UpdateIndex,
     ] {
-        assert_same_cost(&endpoint, profile, &|| counters(&admin));
+        assert_same_cost(&endpoint, profile, &|| counters(&admin, &COUNTERS));
     }
 }
 
@@ -72,19 +59,19 @@ fn a_deadlock_among_statements_sent_together_leaves_nothing_of_those_after_it() 
     let endpoint = server.endpoint("deadlocked");
     make(&endpoint);
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = transfers(endpoint.clone(), directory.path());
-    asked.drive.transactions = Some(600);
+    let mut request = transfers(endpoint.clone(), directory.path());
+    request.drive.transactions = Some(600);
     // Long enough between two locks for others to come in between.
     let pause = statement("SELECT SLEEP(0.002)", &[]);
-    asked.transactions[0].statements.insert(2, pause);
-    let driven = run(&asked);
+    request.transactions[0].statements.insert(2, pause);
+    let driven = run(&request);
     assert!(codes(&driven)["1213"] > 0, "{:?}", driven.errors);
-    let found = outcomes(&driven);
-    assert_eq!((found.committed, found.failed), (600, 0));
-    let attempts = found.committed + found.retried;
+    let outcomes = outcomes(&driven);
+    assert_eq!((outcomes.committed, outcomes.failed), (600, 0));
+    let attempts = outcomes.committed + outcomes.retried;
     assert_eq!(
-        found.statements,
-        (STATEMENTS + 1) * attempts - found.retried,
+        outcomes.statements,
+        (STATEMENTS + 1) * attempts - outcomes.retried,
         "the commit of a failed one is never sent"
     );
     assert!(assert_whole(&endpoint) >= 600);
@@ -99,9 +86,9 @@ fn lock_waits_that_time_out_and_killed_connections_leave_nothing_half_done() {
     make(&endpoint);
     sql(&endpoint, &["SET GLOBAL innodb_lock_wait_timeout = 1"]);
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = transfers(endpoint.clone(), directory.path());
-    apart::endless(&mut asked.drive);
-    let mut driving = apart::begin(&Asked::Script(asked));
+    let mut request = transfers(endpoint.clone(), directory.path());
+    apart::endless(&mut request.drive);
+    let mut driving = apart::begin(&AnyDrive::Script(request));
     driving.wait_for_rate();
     sql(
         &endpoint,
@@ -150,9 +137,9 @@ fn a_server_that_hangs_is_left_when_users_should_have_finished() {
     let endpoint = server.endpoint("hung");
     make(&endpoint);
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = transfers(endpoint.clone(), directory.path());
-    apart::endless(&mut asked.drive);
-    let mut driving = apart::begin_with(&Asked::Script(asked), &apart::IMPATIENT);
+    let mut request = transfers(endpoint.clone(), directory.path());
+    apart::endless(&mut request.drive);
+    let mut driving = apart::begin_with(&AnyDrive::Script(request), &apart::IMPATIENT);
     driving.wait_for_rate();
     wait_until("users commit", || transfers_noted(&endpoint) > 20);
     server.freeze();
@@ -195,16 +182,16 @@ fn what_cannot_be_pipelined_is_refused_before_anything_starts() {
             "one statement",
         ),
     ] {
-        let mut asked = parameters(endpoint.clone(), directory.path(), profile, 1);
-        (asked.pipelining, asked.protocol) = (true, protocol);
-        refused(try_drive(&asked).expect_err("refused"), words);
+        let mut request = parameters(endpoint.clone(), directory.path(), profile, 1);
+        (request.pipelining, request.protocol) = (true, protocol);
+        refused(try_drive(&request).expect_err("refused"), words);
     }
     let script = |endpoint: &Endpoint, scope, statements: &[&str]| {
         let mut one = transfer(scope);
         one.statements = statements.iter().map(|sql| statement(sql, &[])).collect();
-        let mut asked = driving(endpoint.clone(), directory.path(), vec![one]);
-        asked.pipelining = true;
-        fairtrial_load::drive_script(&asked, &mut Vec::new()).expect_err("refused")
+        let mut request = driving(endpoint.clone(), directory.path(), vec![one]);
+        request.pipelining = true;
+        fairtrial_load::drive_script(&request, &mut Vec::new()).expect_err("refused")
     };
     let two = ["SELECT 1", "SELECT 2"];
     refused(script(&embedded, Scope::ReadWrite, &two), "SQLite");

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::apart::{self, Asked};
+use crate::support::apart::{self, AnyDrive};
 use crate::support::pipelining::{
     STATEMENTS, assert_same_cost, assert_whole, make, outcomes, run, transfers,
 };
@@ -76,16 +76,19 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
         &endpoint,
         &["ALTER DATABASE broken SET deadlock_timeout = '2ms'"],
     );
-    let mut asked = transfers(endpoint.clone(), directory.path());
-    asked.drive.transactions = Some(600);
+    let mut request = transfers(endpoint.clone(), directory.path());
+    request.drive.transactions = Some(600);
     // Long enough between two locks for others to come in between.
     let pause = statement("SELECT pg_sleep(0.002)", &[]);
-    asked.transactions[0].statements.insert(2, pause);
-    let driven = run(&asked);
+    request.transactions[0].statements.insert(2, pause);
+    let driven = run(&request);
     assert!(codes(&driven)["40P01"] > 0, "{:?}", driven.errors);
-    let found = outcomes(&driven);
-    assert_eq!((found.committed, found.failed), (600, 0));
-    assert_eq!(found.statements, (STATEMENTS + 1) * (600 + found.retried));
+    let outcomes = outcomes(&driven);
+    assert_eq!((outcomes.committed, outcomes.failed), (600, 0));
+    assert_eq!(
+        outcomes.statements,
+        (STATEMENTS + 1) * (600 + outcomes.retried)
+    );
     let before = assert_whole(&endpoint);
     assert!(before >= 600);
 
@@ -97,8 +100,8 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
         &endpoint,
         &["ALTER DATABASE broken SET lock_timeout = '50ms'"],
     );
-    apart::endless(&mut asked.drive);
-    let mut driving = apart::begin(&Asked::Script(asked));
+    apart::endless(&mut request.drive);
+    let mut driving = apart::begin(&AnyDrive::Script(request));
     driving.wait_for_rate();
     let lock = "SELECT * FROM account WHERE id = 7 FOR UPDATE";
     let held = hold(&endpoint, &["SET lock_timeout = 0", "BEGIN", lock]);
@@ -121,8 +124,8 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
     wait_until("users go on", || noted() > before + 20);
     let driven = driving.result();
     let known = ["40P01", "55P03", "57P01", "connection_lost"];
-    let found = codes(&driven);
-    assert!(found.keys().all(|code| known.contains(code)), "{found:?}");
-    assert!(found["55P03"] > 0 && found["57P01"] > 0, "{found:?}");
+    let codes = codes(&driven);
+    assert!(codes.keys().all(|code| known.contains(code)), "{codes:?}");
+    assert!(codes["55P03"] > 0 && codes["57P01"] > 0, "{codes:?}");
     assert_whole(&endpoint);
 }

@@ -21,11 +21,11 @@ fn more_than_a_socket_takes_goes_out_in_parts_and_answers_of_any_length_come_bac
     load(&loading(endpoint.clone(), Profile::ReadOnly, SPECIAL));
     let directory = tempfile::tempdir().expect("a temporary directory");
     for skip_transactions in [false, true] {
-        let mut asked = parameters(endpoint.clone(), directory.path(), Profile::ReadOnly, 3);
-        (asked.pipelining, asked.skip_transactions) = (true, skip_transactions);
-        (asked.mix.point_selects, asked.mix.simple_ranges) = (2_000, 200);
-        asked.mix.range_size = 1_000;
-        let driven = drive(&asked);
+        let mut request = parameters(endpoint.clone(), directory.path(), Profile::ReadOnly, 3);
+        (request.pipelining, request.skip_transactions) = (true, skip_transactions);
+        (request.mix.point_selects, request.mix.simple_ranges) = (2_000, 200);
+        request.mix.range_size = 1_000;
+        let driven = drive(&request);
         let outcomes = driven.transactions["read_only"];
         let frame = if skip_transactions { 0 } else { 2 };
         assert_eq!(
@@ -51,14 +51,17 @@ fn rows_that_differ_and_keys_that_are_there_undo_what_was_sent_with_them<S: Syst
     let twice = statement("INSERT INTO transfer VALUES (-1, 1)", &[]);
     let (duplicate, attempts) = S::DUPLICATE;
     for (bad, code, attempts) in [(nobody, "rows_differ", 1), (twice, duplicate, attempts)] {
-        let mut asked = transfers(endpoint.clone(), directory.path());
-        asked.transactions[0].statements.insert(2, bad);
-        (asked.drive.transactions, asked.drive.virtual_users) = (Some(10), 1);
-        asked.drive.retries = 2;
-        let driven = run(&asked);
+        let mut request = transfers(endpoint.clone(), directory.path());
+        request.transactions[0].statements.insert(2, bad);
+        (request.drive.transactions, request.drive.virtual_users) = (Some(10), 1);
+        request.drive.retries = 2;
+        let driven = run(&request);
         assert_eq!(codes(&driven), [(code, 10 * attempts)].into());
-        let found = outcomes(&driven);
-        assert_eq!((found.failed, found.retried), (10, 10 * (attempts - 1)));
+        let outcomes = outcomes(&driven);
+        assert_eq!(
+            (outcomes.failed, outcomes.retried),
+            (10, 10 * (attempts - 1))
+        );
         assert_eq!(
             assert_whole(&endpoint),
             1,
@@ -84,10 +87,10 @@ fn statements_outside_transactions_each_commit_beside_transactions_sent_together
     alone.statements.insert(1, twice);
     alone.statements.push(taking);
     let both = vec![transfer(Scope::ReadWrite), alone];
-    let mut asked = driving(endpoint.clone(), directory.path(), both);
-    asked.pipelining = true;
-    asked.drive.retries = 0;
-    let driven = run(&asked);
+    let mut request = driving(endpoint.clone(), directory.path(), both);
+    request.pipelining = true;
+    request.drive.retries = 0;
+    let driven = run(&request);
     let (whole, alone) = (outcomes(&driven), driven.transactions["alone"]);
     assert_eq!(codes(&driven), [(S::DUPLICATE.0, alone.failed)].into());
     assert!(whole.committed > 100 && alone.failed > 100 && whole.failed == 0);

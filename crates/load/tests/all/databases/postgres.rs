@@ -80,10 +80,10 @@ fn a_row_that_is_missing_fails_its_transactions_and_nothing_of_them_stays() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let endpoint = server.with_warehouses("torn");
     sql(&endpoint, &["TRUNCATE stock"]);
-    let mut asked = parameters(endpoint.clone(), directory.path());
-    asked.procedures = true;
-    asked.drive.transactions = Some(60);
-    let driven = drive(&asked);
+    let mut request = parameters(endpoint.clone(), directory.path());
+    request.procedures = true;
+    request.drive.transactions = Some(60);
+    let driven = drive(&request);
     let ordered = &driven.transactions["new_order"];
     assert!(ordered.failed > 0 && ordered.committed == 0, "{ordered:?}");
     let codes = codes(&driven);

@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::apart::{self, Asked};
+use crate::support::apart::{self, AnyDrive};
 use crate::support::oltp::{SPECIAL, loading};
 use crate::support::postgres::{Server, give};
 use crate::support::small_disk::SmallDisk;
@@ -58,10 +58,10 @@ fn ended_backends_a_crash_and_a_restart_are_counted_by_code_and_users_come_back(
             "GRANT ALL ON ALL TABLES IN SCHEMA public TO driver",
         ],
     );
-    let mut asked = parameters(as_driver(endpoint.clone()), directory.path());
-    (asked.warehouses, asked.drive.virtual_users) = (1, 4);
-    apart::endless(&mut asked.drive);
-    let mut driving = apart::begin(&Asked::Tpcc(asked));
+    let mut request = parameters(as_driver(endpoint.clone()), directory.path());
+    (request.warehouses, request.drive.virtual_users) = (1, 4);
+    apart::endless(&mut request.drive);
+    let mut driving = apart::begin(&AnyDrive::Tpcc(request));
     driving.wait_for_rate();
     let ended = break_everything(&mut server, &endpoint);
     let driven = driving.result();
@@ -156,11 +156,11 @@ fn crowded(server: &Server, directory: &std::path::Path, settings: &[&str]) -> O
         &endpoint,
         &settings.iter().map(String::as_str).collect::<Vec<_>>(),
     );
-    let mut asked =
+    let mut request =
         crate::support::oltp::parameters(endpoint, directory, Profile::WriteOnly, TRANSACTIONS);
-    (asked.tables, asked.table_size) = (1, 20);
-    (asked.mix.index_updates, asked.drive.virtual_users) = (4, 8);
-    asked
+    (request.tables, request.table_size) = (1, 20);
+    (request.mix.index_updates, request.drive.virtual_users) = (4, 8);
+    request
 }
 
 fn assert_retried(driven: &Driven, code: &str) {
@@ -224,12 +224,12 @@ fn statements_and_locks_that_take_too_long_are_counted_by_code_and_repeated() {
     ] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let settings = [setting, "deadlock_timeout = '2ms'"];
-        let mut asked = crowded(&server, directory.path(), &settings);
-        apart::endless(&mut asked.drive);
+        let mut request = crowded(&server, directory.path(), &settings);
+        apart::endless(&mut request.drive);
         // Enough to outlast the lock: back-off grows to a tenth of a second.
-        asked.drive.retries = 1_000;
-        let endpoint = asked.drive.endpoint.clone();
-        let mut driving = apart::begin(&Asked::Oltp(asked));
+        request.drive.retries = 1_000;
+        let endpoint = request.drive.endpoint.clone();
+        let mut driving = apart::begin(&AnyDrive::Oltp(request));
         driving.wait_for_rate();
         let statements = [
             "SET statement_timeout = 0",
@@ -275,12 +275,12 @@ fn a_full_disk_is_counted_and_inserts_go_on_once_there_is_room() {
     let endpoint = server.endpoint("full_disk");
     crate::support::oltp::load(&loading(endpoint.clone(), Profile::Insert, SPECIAL));
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked =
+    let mut request =
         crate::support::oltp::parameters(endpoint.clone(), directory.path(), Profile::Insert, 1);
-    (asked.tables, asked.drive.virtual_users) = (1, 2);
-    apart::endless(&mut asked.drive);
-    asked.drive.arrivals = Arrivals::default(); // room is taken by the megabyte
-    let mut driving = apart::begin(&Asked::Oltp(asked));
+    (request.tables, request.drive.virtual_users) = (1, 2);
+    apart::endless(&mut request.drive);
+    request.drive.arrivals = Arrivals::default(); // room is taken by the megabyte
+    let mut driving = apart::begin(&AnyDrive::Oltp(request));
     driving.wait_for_rate();
     let driven = disk.fill_and_free(driving, &endpoint, "53100");
     let codes = codes(&driven);

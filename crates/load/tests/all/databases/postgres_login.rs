@@ -28,13 +28,13 @@ const ACCOUNTS: [&str; 7] = [
 
 const CIPHER: &str = "SELECT COALESCE(cipher, '') FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
 
-struct Place {
+struct TlsPostgres {
     server: Server,
     port: u16,
     files: Certificates,
 }
 
-fn place() -> Option<Place> {
+fn place() -> Option<TlsPostgres> {
     let port = free_port();
     let mut files = Certificates::default();
     let server = Server::start_with(HBA, |directory| {
@@ -54,7 +54,7 @@ fn place() -> Option<Place> {
         .flat_map(|option: String| ["-c".into(), option])
         .collect()
     });
-    let place = Place {
+    let place = TlsPostgres {
         server: server?,
         port,
         files,
@@ -63,7 +63,7 @@ fn place() -> Option<Place> {
     Some(place)
 }
 
-impl Place {
+impl TlsPostgres {
     fn endpoint(&self, user: &str, password: &str, tls: Option<Tls>) -> Endpoint {
         Endpoint::Postgres {
             socket_directory: None,
@@ -205,9 +205,9 @@ fn databases_that_are_not_there_and_connections_too_many_are_told_by_their_codes
     let profile = Profile::PointSelect;
     oltp::load(&oltp::loading(endpoint.clone(), profile, SPECIAL));
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = oltp::parameters(endpoint.clone(), directory.path(), profile, 1);
-    asked.drive.virtual_users = 8;
-    let said = refusal(oltp::try_drive(&asked));
+    let mut request = oltp::parameters(endpoint.clone(), directory.path(), profile, 1);
+    request.drive.virtual_users = 8;
+    let said = refusal(oltp::try_drive(&request));
     assert!(said.starts_with("53300"), "{said}");
     assert!(matches!(endpoint, Endpoint::Postgres { user, .. } if user == USER));
     // The refused drive leaves none of its connections behind.

@@ -30,9 +30,9 @@ fn one_user_and_eight_leave_a_consistent_database<S: System>(server: &S) {
 #[test]
 fn sqlite_has_no_procedures_and_says_so_before_anything_starts() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = parameters(sqlite(&directory.path().join("none.db")), directory.path());
-    asked.procedures = true;
-    let error = fairtrial_load::drive(&asked, &mut Vec::new()).expect_err("refused");
+    let mut request = parameters(sqlite(&directory.path().join("none.db")), directory.path());
+    request.procedures = true;
+    let error = fairtrial_load::drive(&request, &mut Vec::new()).expect_err("refused");
     assert!(
         matches!(
             error,

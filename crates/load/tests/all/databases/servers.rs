@@ -36,11 +36,11 @@ fn all_conditions_hold_and_all_columns_change_when_eight_users_drive<S: System>(
     let endpoint = server.with_warehouses("driven");
     assert_consistent(&endpoint);
     let before = effects::look(&endpoint);
-    let mut asked = parameters(endpoint.clone(), directory.path());
-    (asked.drive.virtual_users, asked.drive.transactions) = (1, Some(300));
-    effects::assert_counts(&endpoint, &before, &drive(&asked));
-    (asked.drive.virtual_users, asked.drive.transactions) = (8, Some(800));
-    let driven = drive(&asked);
+    let mut request = parameters(endpoint.clone(), directory.path());
+    (request.drive.virtual_users, request.drive.transactions) = (1, Some(300));
+    effects::assert_counts(&endpoint, &before, &drive(&request));
+    (request.drive.virtual_users, request.drive.transactions) = (8, Some(800));
+    let driven = drive(&request);
     let failed: u64 = driven
         .transactions
         .values()

@@ -36,18 +36,18 @@ pub fn endless(drive: &mut Drive) {
 
 /// What to drive.
 #[derive(Serialize, Deserialize)]
-pub enum Asked {
+pub enum AnyDrive {
     Tpcc(TpccDrive),
     Oltp(OltpDrive),
     Script(ScriptDrive),
 }
 
-impl Asked {
+impl AnyDrive {
     fn drive(&self) -> &Drive {
         match self {
-            Self::Tpcc(asked) => &asked.drive,
-            Self::Oltp(asked) => &asked.drive,
-            Self::Script(asked) => &asked.drive,
+            Self::Tpcc(request) => &request.drive,
+            Self::Oltp(request) => &request.drive,
+            Self::Script(request) => &request.drive,
         }
     }
 }
@@ -60,61 +60,60 @@ fn child() {
     };
     let lines = &mut std::io::stdout();
     let ended = match serde_json::from_str(&text).expect("parameters from the parent") {
-        Asked::Tpcc(asked) => fairtrial_load::drive(&asked, lines),
-        Asked::Oltp(asked) => fairtrial_load::drive_oltp(&asked, lines),
-        Asked::Script(asked) => fairtrial_load::drive_script(&asked, lines),
+        AnyDrive::Tpcc(request) => fairtrial_load::drive(&request, lines),
+        AnyDrive::Oltp(request) => fairtrial_load::drive_oltp(&request, lines),
+        AnyDrive::Script(request) => fairtrial_load::drive_script(&request, lines),
     };
     if let Err(error) = ended {
-        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
-        let cause = cause.unwrap_or_default();
-        writeln!(lines, "{FAILED}{error}{cause}").expect("the parent reads");
+        let error = fairtrial_load::in_full(&error);
+        writeln!(lines, "{FAILED}{error}").expect("the parent reads");
     }
 }
 
 /// A drive under way, killed if it is dropped.
-pub struct Apart {
+pub struct DriveProcess {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
     directory: PathBuf,
 }
 
 /// Begins a drive.
-pub fn begin(asked: &Asked) -> Apart {
-    begin_with(asked, &[])
+pub fn begin(request: &AnyDrive) -> DriveProcess {
+    begin_with(request, &[])
 }
 
 /// Begins a drive with variables of its own.
-pub fn begin_with(asked: &Asked, variables: &[(&str, &str)]) -> Apart {
+pub fn begin_with(request: &AnyDrive, variables: &[(&str, &str)]) -> DriveProcess {
     let binary = std::env::current_exe().expect("this binary");
-    begin_by(&mut Command::new(binary), asked, variables)
+    begin_by(&mut Command::new(binary), request, variables)
 }
 
 /// Begins a drive that may have this many open files.
-pub fn begin_with_files(asked: &Asked, most: u32) -> Apart {
+pub fn begin_with_files(request: &AnyDrive, most: u32) -> DriveProcess {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\"")]);
     shell.arg(std::env::current_exe().expect("this binary"));
-    begin_by(&mut shell, asked, &[])
+    begin_by(&mut shell, request, &[])
 }
 
-fn begin_by(command: &mut Command, asked: &Asked, variables: &[(&str, &str)]) -> Apart {
+fn begin_by(command: &mut Command, request: &AnyDrive, variables: &[(&str, &str)]) -> DriveProcess {
     let mut process = command
         .args(["--exact", "support::apart::child", "--nocapture"])
-        .env(PARAMETERS, serde_json::to_string(asked).expect("JSON"))
+        .env(PARAMETERS, serde_json::to_string(request).expect("JSON"))
         .envs(variables.iter().copied())
         .stdout(Stdio::piped())
         .spawn()
         .expect("this binary starts");
     let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
-    let directory = PathBuf::from(&asked.drive().output_directory);
-    Apart {
+    let directory = PathBuf::from(&request.drive().output_directory);
+    DriveProcess {
         process,
         lines,
         directory,
     }
 }
 
-impl Apart {
+impl DriveProcess {
     /// Waits until a transaction has ended, well or not.
     pub fn wait_for_rate(&mut self) {
         let has_rate = |said| matches!(said, Progress::Rate { per_s, .. } if per_s > 0.0);
@@ -183,7 +182,7 @@ impl Apart {
     }
 }
 
-impl Drop for Apart {
+impl Drop for DriveProcess {
     fn drop(&mut self) {
         // Fails where it has ended.
         let _ = self.process.kill();

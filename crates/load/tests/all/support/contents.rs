@@ -73,10 +73,10 @@ const DRIVEN: u64 = 500;
 /// Drives transactions, all of which must complete; one call is sent for each that calls a procedure.
 fn driven(endpoint: &Endpoint, procedures: bool, users: u32) -> Driven {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let mut asked = parameters(endpoint.clone(), directory.path());
-    (asked.procedures, asked.drive.virtual_users) = (procedures, users);
-    asked.drive.transactions = Some(DRIVEN);
-    let driven = drive(&asked);
+    let mut request = parameters(endpoint.clone(), directory.path());
+    (request.procedures, request.drive.virtual_users) = (procedures, users);
+    request.drive.transactions = Some(DRIVEN);
+    let driven = drive(&request);
     assert_eq!(completed(&driven), DRIVEN, "{:?}", driven.errors);
     if procedures {
         let sent: u64 = driven

@@ -49,14 +49,14 @@ const COLUMNS: [(&str, &[(&str, &str)]); 8] = [
 
 /// The columns as they stand.
 pub fn look(endpoint: &Endpoint) -> BTreeMap<&'static str, i64> {
-    let mut found = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for (table, columns) in COLUMNS {
         let sums: Vec<_> = columns.iter().map(|(_, sum)| *sum).collect();
         let query = format!("SELECT {} FROM {table}", sums.join(", "));
         let names = columns.iter().map(|(column, _)| *column);
-        found.extend(names.zip(numbers(endpoint, &query)));
+        counts.extend(names.zip(numbers(endpoint, &query)));
     }
-    found
+    counts
 }
 
 /// Fails unless each column changed since `before`, and by what the drive says it did.

@@ -109,12 +109,12 @@ impl Server {
     }
 
     fn wait(&self) {
-        let asked = Sql {
+        let request = Sql {
             endpoint: self.endpoint("mysql"),
             statements: vec!["SELECT 1".into()],
             connect_timeout_ms: START_LIMIT_MS,
         };
-        if let Err(error) = fairtrial_load::sql(&asked) {
+        if let Err(error) = fairtrial_load::sql(&request) {
             let log =
                 std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
             panic!("the server does not answer: {error:?}\n{log}");

@@ -164,12 +164,12 @@ pub fn assert_consistent(endpoint: &Endpoint) {
 /// Runs statements; a server that recovers or has no room left is waited for.
 pub fn sql(endpoint: &Endpoint, statements: &[&str]) -> Vec<Rows> {
     let statements = statements.iter().map(ToString::to_string).collect();
-    let asked = Sql {
+    let request = Sql {
         endpoint: endpoint.clone(),
         statements,
         connect_timeout_ms: 60_000,
     };
-    fairtrial_load::sql(&asked).expect("the statements run")
+    fairtrial_load::sql(&request).expect("the statements run")
 }
 
 /// The one number a query gives.

@@ -82,14 +82,14 @@ pub fn transfer(scope: Scope) -> ScriptTransaction {
 
 /// A drive of transfers by users that meet, sent together.
 pub fn transfers(endpoint: Endpoint, directory: &Path) -> ScriptDrive {
-    let mut asked = driving(endpoint, directory, vec![transfer(Scope::ReadWrite)]);
-    asked.pipelining = true;
-    (asked.drive.virtual_users, asked.drive.retries) = (8, 1_000);
-    asked
+    let mut request = driving(endpoint, directory, vec![transfer(Scope::ReadWrite)]);
+    request.pipelining = true;
+    (request.drive.virtual_users, request.drive.retries) = (8, 1_000);
+    request
 }
 
-pub fn run(asked: &ScriptDrive) -> Driven {
-    fairtrial_load::drive_script(asked, &mut Vec::new()).expect("the drive ends")
+pub fn run(request: &ScriptDrive) -> Driven {
+    fairtrial_load::drive_script(request, &mut Vec::new()).expect("the drive ends")
 }
 
 pub fn outcomes(driven: &Driven) -> Outcomes {
@@ -117,11 +117,11 @@ pub fn cost(
     let measured = |transactions| {
         load(&loading(endpoint.clone(), profile, SPECIAL));
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut asked = parameters(endpoint.clone(), directory.path(), profile, transactions);
-        asked.mix.index_updates = 3;
-        change(&mut asked);
+        let mut request = parameters(endpoint.clone(), directory.path(), profile, transactions);
+        request.mix.index_updates = 3;
+        change(&mut request);
         let before = counters();
-        let driven = drive(&asked);
+        let driven = drive(&request);
         assert_eq!(driven.errors, [], "{profile:?}");
         (difference(&counters(), &before), driven)
     };
@@ -136,8 +136,8 @@ pub fn cost(
 pub fn assert_same_cost(endpoint: &Endpoint, profile: Profile, counters: &impl Fn() -> Counts) {
     for skip in [false, true] {
         let costs = [false, true].map(|pipelining| {
-            let change = |asked: &mut OltpDrive| {
-                (asked.pipelining, asked.skip_transactions) = (pipelining, skip);
+            let change = |request: &mut OltpDrive| {
+                (request.pipelining, request.skip_transactions) = (pipelining, skip);
             };
             cost(endpoint, profile, counters, change)
         });

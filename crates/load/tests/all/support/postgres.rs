@@ -99,20 +99,20 @@ impl Server {
 
     /// The port that the options give: the name of the socket holds it.
     fn port(&self) -> Option<u16> {
-        let given = self
+        let answer = self
             .options
             .iter()
             .find_map(|option| option.strip_prefix("port="))?;
-        Some(given.parse().expect("a number"))
+        Some(answer.parse().expect("a number"))
     }
 
     fn wait(&self) {
-        let asked = Sql {
+        let request = Sql {
             endpoint: self.endpoint("postgres"),
             statements: vec!["SELECT 1".into()],
             connect_timeout_ms: START_LIMIT_MS,
         };
-        if let Err(error) = fairtrial_load::sql(&asked) {
+        if let Err(error) = fairtrial_load::sql(&request) {
             panic!("the server does not answer: {error:?}\n{}", self.log());
         }
     }

@@ -4,10 +4,10 @@ use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use tempfile::TempDir;
 
-use super::apart::{self, Apart, Asked};
+use super::apart::{self, AnyDrive, DriveProcess};
 use super::mariadb::Server;
 use super::oltp::{SPECIAL, load, loading, parameters};
-use super::under_way::{UnderWay, begin};
+use super::under_way::{DriveThread, begin};
 use super::{number, sql, wait_until};
 
 /// An account that may do nothing but work: the server keeps a last connection for those that administrate.
@@ -17,7 +17,7 @@ pub const DRIVER: &str = "driver";
 pub struct Scene {
     pub admin: Endpoint,
     pub directory: TempDir,
-    pub asked: OltpDrive,
+    pub request: OltpDrive,
 }
 
 impl Scene {
@@ -34,30 +34,30 @@ impl Scene {
         );
         let directory = tempfile::tempdir().expect("a temporary directory");
         let endpoint = as_driver(&admin, "right");
-        let mut asked = parameters(endpoint, directory.path(), profile, 1);
-        asked.drive.virtual_users = users;
-        apart::endless(&mut asked.drive);
+        let mut request = parameters(endpoint, directory.path(), profile, 1);
+        request.drive.virtual_users = users;
+        apart::endless(&mut request.drive);
         Self {
             admin,
             directory,
-            asked,
+            request,
         }
     }
 
     /// Begins it here, for as long as it is asked.
-    pub fn begin(&self) -> UnderWay {
-        let asked = self.asked.clone();
-        begin(move |progress| fairtrial_load::drive_oltp(&asked, progress))
+    pub fn begin(&self) -> DriveThread {
+        let request = self.request.clone();
+        begin(move |progress| fairtrial_load::drive_oltp(&request, progress))
     }
 
     /// Begins it in a process of its own, to be asked for its end, and waits until transactions end.
-    pub fn begin_apart(&self) -> Apart {
+    pub fn begin_apart(&self) -> DriveProcess {
         self.begin_apart_with(&[])
     }
 
     /// The same with variables of its own.
-    pub fn begin_apart_with(&self, variables: &[(&str, &str)]) -> Apart {
-        let mut driving = apart::begin_with(&Asked::Oltp(self.asked.clone()), variables);
+    pub fn begin_apart_with(&self, variables: &[(&str, &str)]) -> DriveProcess {
+        let mut driving = apart::begin_with(&AnyDrive::Oltp(self.request.clone()), variables);
         driving.wait_for_rate();
         driving
     }
@@ -67,7 +67,7 @@ impl Scene {
         let connected =
             format!("SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{DRIVER}'");
         wait_until("all users are back", || {
-            number(&self.admin, &connected) == i64::from(self.asked.drive.virtual_users)
+            number(&self.admin, &connected) == i64::from(self.request.drive.virtual_users)
         });
         self.wait_for_more(status);
     }

@@ -148,9 +148,9 @@ pub fn driving(
 }
 
 pub fn preflight(endpoint: Endpoint, transactions: Vec<ScriptTransaction>) -> Preflighted {
-    let asked = ScriptPreflight {
+    let request = ScriptPreflight {
         endpoint,
         transactions,
     };
-    fairtrial_load::preflight_script(&asked).expect("the system answers")
+    fairtrial_load::preflight_script(&request).expect("the system answers")
 }

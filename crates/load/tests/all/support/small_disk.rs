@@ -7,7 +7,7 @@ use std::process::Command;
 
 use fairtrial_protocol::load::{Driven, Endpoint};
 
-use super::apart::Apart;
+use super::apart::DriveProcess;
 use super::mariadb::skips::lacks;
 use super::mariadb::{Server, is_installed};
 use super::{number, wait_until};
@@ -61,7 +61,12 @@ impl SmallDisk {
 
     /// Takes all room while users insert, and gives it back once they have met that: the code of their system counts all
     /// that the disk refused, and they go on. Returns what their drive has written.
-    pub fn fill_and_free(&self, mut driving: Apart, endpoint: &Endpoint, code: &str) -> Driven {
+    pub fn fill_and_free(
+        &self,
+        mut driving: DriveProcess,
+        endpoint: &Endpoint,
+        code: &str,
+    ) -> Driven {
         self.fill();
         driving.wait_for_errors(10);
         let rows = || number(endpoint, "SELECT MAX(id) FROM sbtest1");

@@ -17,6 +17,20 @@ const FEW: u64 = 10;
 /// Counts by name, of statements or rows.
 pub type Counts = BTreeMap<String, i64>;
 
+/// What a server has counted under these names so far.
+pub fn counters(endpoint: &Endpoint, names: &[&str]) -> Counts {
+    let mut counts = Counts::new();
+    for row in &sql(endpoint, &["SHOW GLOBAL STATUS"])[0].rows {
+        if let [Some(name), Some(value)] = row.as_slice()
+            && names.contains(&name.as_str())
+        {
+            counts.insert(name.clone(), value.parse().expect("a number"));
+        }
+    }
+    assert_eq!(counts.len(), names.len(), "{counts:?}");
+    counts
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tool {
     Ours,
@@ -25,11 +39,11 @@ pub enum Tool {
 
 /// Whether sysbench can be run; said on standard error if not.
 pub fn is_installed() -> bool {
-    let found = Command::new("sysbench").arg("--version").output().is_ok();
-    if !found {
+    let is_installed = Command::new("sysbench").arg("--version").output().is_ok();
+    if !is_installed {
         lacks("sysbench");
     }
-    found
+    is_installed
 }
 
 /// Keys whose ranges end inside the table, unless the profile's rows depend on which keys repeat: then all alike.
@@ -105,16 +119,16 @@ impl Bench {
             Tool::Ours => {
                 let directory = tempfile::tempdir().expect("a temporary directory");
                 let endpoint = self.endpoint.clone();
-                let mut asked = parameters(endpoint, directory.path(), self.profile, events);
-                asked.distribution = distribution(self.profile);
-                asked.skip_transactions = self.extra.contains(&"--skip-trx=on");
+                let mut request = parameters(endpoint, directory.path(), self.profile, events);
+                request.distribution = distribution(self.profile);
+                request.skip_transactions = self.extra.contains(&"--skip-trx=on");
                 if self.profile == Profile::BulkInsert {
-                    asked.tables = 1;
+                    request.tables = 1;
                 }
                 if self.text {
-                    asked.protocol = Protocol::Text;
+                    request.protocol = Protocol::Text;
                 }
-                let driven = drive(&asked);
+                let driven = drive(&request);
                 assert_eq!(driven.errors, [], "{:?}", self.profile);
                 assert_eq!(driven.drawn[self.profile.name()], events);
             }

@@ -12,7 +12,7 @@ use fairtrial_protocol::load::Driven;
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// A drive whose window has begun.
-pub struct UnderWay {
+pub struct DriveThread {
     driving: JoinHandle<Result<Driven, LoadError>>,
     said: Receiver<String>,
 }
@@ -20,15 +20,15 @@ pub struct UnderWay {
 /// Begins a drive and waits for its window.
 pub fn begin(
     drive: impl FnOnce(&mut dyn Write) -> Result<Driven, LoadError> + Send + 'static,
-) -> UnderWay {
+) -> DriveThread {
     let (sender, said) = channel();
-    let driving = thread::spawn(move || drive(&mut Lines(sender)));
-    let mut under_way = UnderWay { driving, said };
+    let driving = thread::spawn(move || drive(&mut LineSender(sender)));
+    let mut under_way = DriveThread { driving, said };
     under_way.wait_for("\"measuring\"");
     under_way
 }
 
-impl UnderWay {
+impl DriveThread {
     /// Waits until the window is over and users finish what they began.
     pub fn wait_until_finishing(&mut self) {
         self.wait_for("\"finishing\"");
@@ -45,9 +45,9 @@ impl UnderWay {
 }
 
 /// Passes on what the drive says.
-struct Lines(Sender<String>);
+struct LineSender(Sender<String>);
 
-impl Write for Lines {
+impl Write for LineSender {
     fn write(&mut self, bytes: &[u8]) -> IoResult<usize> {
         let said = String::from_utf8_lossy(bytes).into_owned();
         self.0.send(said).map_err(std::io::Error::other)?;

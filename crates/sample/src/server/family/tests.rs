@@ -12,17 +12,17 @@ fn rows(columns: &[&str], rows: &[&[Option<&str>]]) -> Rows {
     }
 }
 
-fn names(found: &[&str]) -> Rows {
-    let cells: Vec<[Option<&str>; 1]> = found.iter().map(|name| [Some(*name)]).collect();
+fn names(values: &[&str]) -> Rows {
+    let cells: Vec<[Option<&str>; 1]> = values.iter().map(|name| [Some(*name)]).collect();
     let slices: Vec<&[Option<&str>]> = cells.iter().map(<[_; 1]>::as_slice).collect();
     rows(&["name"], &slices)
 }
 
 /// A row as the reading fills it, by column.
-fn filled(reading: &Reading, answer: &Rows) -> BTreeMap<String, u64> {
+fn filled(queries: &CounterQueries, answer: &Rows) -> BTreeMap<String, u64> {
     let counters = counters::all();
     let mut row = vec![None; counters.len()];
-    reading.fill(&counters, answer, &mut row);
+    queries.fill(&counters, answer, &mut row);
     let named = counters.into_iter().map(|counter| counter.column);
     named
         .zip(row)
@@ -32,8 +32,8 @@ fn filled(reading: &Reading, answer: &Rows) -> BTreeMap<String, u64> {
 
 /// What a server of MySQL's line would be read by: its status variables, how its table of counters says which are
 /// switched on (if it has one), and those.
-fn of_mysql(status: &[&str], table: Option<&str>, switched_on: &[&str]) -> Reading {
-    let reading = Family::Mysql.reading(&counters::all(), |sql| -> Result<Rows, Infallible> {
+fn of_mysql(status: &[&str], table: Option<&str>, switched_on: &[&str]) -> CounterQueries {
+    let queries = Family::Mysql.queries(&counters::all(), |sql| -> Result<Rows, Infallible> {
         Ok(names(match sql {
             "SHOW GLOBAL STATUS" => status,
             _ if sql.starts_with("SELECT COLUMN_NAME") => table.as_slice(),
@@ -41,13 +41,13 @@ fn of_mysql(status: &[&str], table: Option<&str>, switched_on: &[&str]) -> Readi
             _ => panic!("never to be asked: {sql}"),
         }))
     });
-    reading.unwrap_or_else(|never| match never {})
+    queries.unwrap_or_else(|never| match never {})
 }
 
-fn of_postgres(columns: &[&str]) -> Reading {
-    let reading =
-        Family::Postgres.reading(&counters::all(), |_| Ok::<_, Infallible>(names(columns)));
-    reading.unwrap_or_else(|never| match never {})
+fn of_postgres(columns: &[&str]) -> CounterQueries {
+    let queries =
+        Family::Postgres.queries(&counters::all(), |_| Ok::<_, Infallible>(names(columns)));
+    queries.unwrap_or_else(|never| match never {})
 }
 
 /// All that nobody needs the monitor for.
@@ -79,9 +79,9 @@ fn a_server_says_its_family() {
 #[test]
 fn a_server_whose_status_says_everything_is_asked_for_its_status_alone() {
     let status = [&POSITIONS[..], &["INNODB_DEADLOCKS", "UPTIME"]].concat();
-    let reading = of_mysql(&status, Some("ENABLED"), &["INNODB_METRICS.lock_deadlocks"]);
+    let queries = of_mysql(&status, Some("ENABLED"), &["INNODB_METRICS.lock_deadlocks"]);
     assert_eq!(
-        reading.statements,
+        queries.statements,
         [
             "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime', 'Innodb_history_list_length', 'Innodb_lsn_current', \
              'Innodb_lsn_flushed', 'Innodb_lsn_last_checkpoint', 'Innodb_deadlocks')"
@@ -100,7 +100,7 @@ fn a_server_whose_status_says_everything_is_asked_for_its_status_alone() {
     let expected = [("history_list_length", 17), ("uptime_s", u64::MAX)];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
     assert_eq!(
-        filled(&reading, &answer),
+        filled(&queries, &answer),
         expected.into(),
         "no number is nothing, not zero"
     );
@@ -114,9 +114,9 @@ fn what_the_status_lacks_comes_from_the_table_of_counters() {
         "INNODB_METRICS.lock_deadlocks",
     ];
     for how in ["ENABLED", "STATUS"] {
-        let reading = of_mysql(&POSITIONS[1..], Some(how), &table);
+        let queries = of_mysql(&POSITIONS[1..], Some(how), &table);
         assert_eq!(
-            reading.statements,
+            queries.statements,
             [
                 "SHOW GLOBAL STATUS WHERE Variable_name IN \
                  ('Innodb_lsn_current', 'Innodb_lsn_flushed', 'Innodb_lsn_last_checkpoint')",
@@ -132,7 +132,7 @@ fn what_the_status_lacks_comes_from_the_table_of_counters() {
             ],
         );
         let expected = [("history_list_length".to_owned(), 3)];
-        assert_eq!(filled(&reading, &answer), expected.into());
+        assert_eq!(filled(&queries, &answer), expected.into());
     }
 }
 
@@ -144,9 +144,9 @@ const MONITOR: &str = "TRANSACTIONS\n------------\nTrx id counter 1A0B\n\
 
 #[test]
 fn a_server_that_says_it_nowhere_else_is_asked_for_its_monitor() {
-    let reading = of_mysql(&["Uptime"], None, &[]);
+    let queries = of_mysql(&["Uptime"], None, &[]);
     assert_eq!(
-        reading.statements,
+        queries.statements,
         [
             "SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime')",
             "SHOW ENGINE INNODB STATUS"
@@ -163,15 +163,15 @@ fn a_server_that_says_it_nowhere_else_is_asked_for_its_monitor() {
         ("lsn_checkpoint", 2_298_001),
     ];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
-    assert_eq!(filled(&reading, &answer), expected.into());
+    assert_eq!(filled(&queries, &answer), expected.into());
 }
 
 #[test]
 fn one_answer_takes_nothing_from_another() {
-    let reading = of_mysql(&["Uptime"], None, &[]);
+    let queries = of_mysql(&["Uptime"], None, &[]);
     let counters = counters::all();
     let mut row = vec![Some(5); counters.len()];
-    reading.fill(
+    queries.fill(
         &counters,
         &rows(&["Variable_name", "Value"], &[&[Some("Uptime"), Some("")]]),
         &mut row,
@@ -231,8 +231,8 @@ fn a_postgres_of_either_layout_is_asked_only_for_what_it_has() {
     );
     let expected = [("checkpoints_timed", 4), ("lsn_current", 26_738_688)];
     let expected = expected.map(|(name, value)| (name.to_owned(), value));
-    for reading in [old, new] {
-        assert_eq!(filled(&reading, &answer), expected.clone().into());
+    for queries in [old, new] {
+        assert_eq!(filled(&queries, &answer), expected.clone().into());
     }
 }
 
@@ -259,31 +259,31 @@ fn what_version_18_counts_with_other_io_is_found_there() {
 
 #[test]
 fn an_empty_answer_fills_nothing() {
-    for reading in [of_mysql(&POSITIONS, None, &[]), of_postgres(&POSTGRES_15)] {
-        assert!(filled(&reading, &rows(&[], &[])).is_empty());
+    for queries in [of_mysql(&POSITIONS, None, &[]), of_postgres(&POSTGRES_15)] {
+        assert!(filled(&queries, &rows(&[], &[])).is_empty());
     }
 }
 
 #[test]
 fn a_server_is_asked_for_nothing_that_it_does_not_have() {
-    let wanted: Vec<Counter> = counters::all()
+    let counters: Vec<Counter> = counters::all()
         .into_iter()
         .filter(|counter| counter.column == "checkpoint_age_bytes")
         .map(Counter::without_monitor)
         .collect();
-    let asked = |enabled: &'static [&'static str]| {
-        let reading = Family::EarlierMysql.reading(&wanted, |sql| {
+    let statements = |enabled: &'static [&'static str]| {
+        let queries = Family::EarlierMysql.queries(&counters, |sql| {
             Ok::<_, Infallible>(names(if sql == "SHOW GLOBAL STATUS" {
                 &["Uptime"]
             } else {
                 enabled
             }))
         });
-        reading.unwrap_or_else(|never| match never {}).statements
+        queries.unwrap_or_else(|never| match never {}).statements
     };
-    assert_eq!(asked(&[]), Vec::<String>::new(), "`IN ()` is no SQL");
+    assert_eq!(statements(&[]), Vec::<String>::new(), "`IN ()` is no SQL");
     assert_eq!(
-        asked(&["INNODB_METRICS.log_lsn_checkpoint_age"]),
+        statements(&["INNODB_METRICS.log_lsn_checkpoint_age"]),
         [
             "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME IN ('log_lsn_checkpoint_age')"
         ]
@@ -296,14 +296,14 @@ fn whoever_asks_often_can_leave_the_monitor_out() {
         .into_iter()
         .map(Counter::without_monitor)
         .collect();
-    let reading = Family::EarlierMysql.reading(&cheap, |sql| {
+    let queries = Family::EarlierMysql.queries(&cheap, |sql| {
         Ok::<_, Infallible>(names(if sql == "SHOW GLOBAL STATUS" {
             &["Uptime"]
         } else {
             &[]
         }))
     });
-    let statements = reading.unwrap_or_else(|never| match never {}).statements;
+    let statements = queries.unwrap_or_else(|never| match never {}).statements;
     assert_eq!(
         statements,
         ["SHOW GLOBAL STATUS WHERE Variable_name IN ('Uptime')"]

@@ -27,7 +27,7 @@ from fairtrial.workloads.engine import drive as native
 from fairtrial.workloads.engine import oltp_scalars
 from fairtrial.workloads.engine.script import checking, sql, task
 from fairtrial.workloads.engine.script.file import Fill, ScriptFile, Setup, TextDraw
-from fairtrial.workloads.workload import Drive, Driven, When
+from fairtrial.workloads.workload import Drive, DriveOutcome, When
 
 LOADER_VERSION = 1  # part of the key of prepared data: raise it when the loader writes other data
 LOAD_ROWS_PER_S = 500.0  # a hung load ends some day; the slowest disk seen loads ten times as fast
@@ -146,7 +146,7 @@ class Script(native.NativeWorkload[ScriptParameters]):
         made = json.dumps([result.content_sha256, request.create, request.finish])
         return wire.Loaded(content_sha256=hashlib.sha256(made.encode()).hexdigest(), rows=result.rows)
 
-    def drive(self, place: OpenPlace, drive: Drive) -> Driven:
+    def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Runs the transactions; leaves `result.json`, `latency.hlog` and `timeline.arrows` in the drive's directory.
 
         Raises:
@@ -158,8 +158,8 @@ class Script(native.NativeWorkload[ScriptParameters]):
             transactions=task.transactions(self.parameters.script),
             pipelining=self.parameters.pipelining,
         )
-        driven = native.run(place, subcommands.SCRIPT_DRIVE, request, parameters=self.parameters, drive=drive)
-        return replace(driven, effective={**driven.effective, SCRIPT_SHA256: sha256(self.parameters.script)})
+        outcome = native.run(place, subcommands.SCRIPT_DRIVE, request, parameters=self.parameters, drive=drive)
+        return replace(outcome, effective={**outcome.effective, SCRIPT_SHA256: sha256(self.parameters.script)})
 
     def _preflight(self, place: OpenPlace, endpoint: Database) -> None:
         """Has the system prepare every statement."""
@@ -176,7 +176,7 @@ class Script(native.NativeWorkload[ScriptParameters]):
 
     def check_data(self, place: OpenPlace, endpoint: Endpoint) -> list[Check]:
         """The script's own checks."""
-        found = []
+        results = []
         for name, query in self.parameters.script.checks.items():
             # On a line of its own, the bracket is in no comment. The query is the user's, for a database of this trial.
             limited = f"SELECT * FROM ({sql.read(query).sql}\n) AS violations LIMIT {VIOLATIONS_LIMIT}"  # noqa: S608
@@ -187,8 +187,8 @@ class Script(native.NativeWorkload[ScriptParameters]):
                 for row in answer.rows
             ]
             words = " ".join(query.split())
-            found.append(Check(name=name, statement=words, violations=len(rows), examples=rows[:EXAMPLES_LIMIT]))
-        return found
+            results.append(Check(name=name, statement=words, violations=len(rows), examples=rows[:EXAMPLES_LIMIT]))
+        return results
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from `result.json` and `latency.hlog`."""

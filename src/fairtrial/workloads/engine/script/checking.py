@@ -59,11 +59,11 @@ class _Checker:
 
     def read(self, text: str, written: Scalar, field: Path) -> sql.ParsedStatement:
         """Takes a statement apart and notes its faults."""
-        found = sql.read(text)
-        for fault in found.faults:
+        parsed = sql.read(text)
+        for fault in parsed.faults:
             at = position_in(written, fault.offset)
             self.problems.add(fault.message, at, field=field, suggestion=fault.suggestion)
-        return found
+        return parsed
 
     def unused(self, parameters: Iterable[str], used: set[str], branch: Branch) -> None:
         """Parameters that no statement uses."""
@@ -106,12 +106,12 @@ class _Names:
         """Notes what does not fit; whether all statements could be read and use what there is."""
         for number, statement in enumerate(self.transaction.statements):
             written = _text_node(self.branch.node, "statements", number)
-            found = self.checker.read(statement.sql, written, self.branch.field("statements", number))
-            for name, offset in found.parameters:
+            parsed = self.checker.read(statement.sql, written, self.branch.field("statements", number))
+            for name, offset in parsed.parameters:
                 self._use(name, number, at=position_in(written, offset))
             for place, name in enumerate(statement.take):
                 self._take(name, number, place)
-            self.clear = self.clear and not found.faults
+            self.clear = self.clear and not parsed.faults
         if self.clear:  # a misspelt name is one mistake, not two
             self.checker.unused(self.transaction.parameters, self.used, self.branch.below("parameters"))
             self._check_taken()

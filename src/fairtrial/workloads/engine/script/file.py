@@ -161,8 +161,8 @@ class Statement(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, given: Any) -> Any:
-        return {"sql": given} if isinstance(given, str) else given
+    def _from_text(cls, value: Any) -> Any:
+        return {"sql": value} if isinstance(value, str) else value
 
 
 def _or_text_alone(schema: dict[str, Any]) -> None:

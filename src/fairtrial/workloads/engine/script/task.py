@@ -40,23 +40,23 @@ def statements(texts: list[str]) -> list[str]:
     return [sql.read(text).sql for text in texts]
 
 
-def _transaction(name: str, given: Transaction, shared: Mapping[str, Draw]) -> wire.ScriptTransaction:
-    statements = [_statement(each) for each in given.statements]
+def _transaction(name: str, transaction: Transaction, shared: Mapping[str, Draw]) -> wire.ScriptTransaction:
+    statements = [_statement(each) for each in transaction.statements]
     used = {value for statement in statements for value in statement.values}
-    drawn = {key: draw for key, draw in {**shared, **given.parameters}.items() if key in used}
+    drawn = {key: draw for key, draw in {**shared, **transaction.parameters}.items() if key in used}
     return wire.ScriptTransaction(
         name=name,
-        weight=given.weight,
-        scope=given.transaction,
-        rollback_share=given.rollback,
+        weight=transaction.weight,
+        scope=transaction.transaction,
+        rollback_share=transaction.rollback,
         parameters=_named(drawn),
         statements=statements,
     )
 
 
-def _statement(given: Statement) -> wire.ScriptStatement:
-    read = sql.read(given.sql)
-    return wire.ScriptStatement(sql=read.sql, values=list(read.names), rows=given.rows, take=given.take)
+def _statement(statement: Statement) -> wire.ScriptStatement:
+    read = sql.read(statement.sql)
+    return wire.ScriptStatement(sql=read.sql, values=list(read.names), rows=statement.rows, take=statement.take)
 
 
 def _named(draws: Mapping[str, Draw]) -> list[wire.ScriptParameter]:

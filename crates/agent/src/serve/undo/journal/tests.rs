@@ -14,7 +14,7 @@ fn step(name: &str) -> Step {
     }
 }
 
-fn names(entries: &[Entry]) -> Vec<&str> {
+fn names(entries: &[JournalEntry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.name.as_str()).collect()
 }
 
@@ -22,16 +22,16 @@ fn names(entries: &[Entry]) -> Vec<&str> {
 fn what_was_not_undone_is_found_again_after_a_kill() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("undo.jsonl");
-    let (mut journal, found) = Journal::open(&path).expect("opens");
-    assert!(found.is_empty());
-    let added: Vec<Entry> = ["a", "b", "c"]
+    let (mut journal, entries) = Journal::open(&path).expect("opens");
+    assert!(entries.is_empty());
+    let added: Vec<JournalEntry> = ["a", "b", "c"]
         .map(|name| journal.add(&step(name), Way::Nothing).expect("written"))
         .into();
     journal.undone(&added[1]).expect("written");
     drop(journal);
 
-    let (mut journal, found) = Journal::open(&path).expect("opens");
-    assert_eq!(names(&found), ["a", "c"]);
+    let (mut journal, entries) = Journal::open(&path).expect("opens");
+    assert_eq!(names(&entries), ["a", "c"]);
     let next = journal.add(&step("d"), Way::Nothing).expect("written");
     assert_eq!(
         next.number, 3,
@@ -53,8 +53,8 @@ fn a_torn_last_line_is_of_a_step_that_never_acted() {
     let whole = fs::read(&path).expect("readable");
     fs::write(&path, [&whole[..], &whole[..whole.len() / 2]].concat()).expect("writable");
 
-    let (mut journal, found) = Journal::open(&path).expect("opens");
-    assert_eq!(names(&found), ["whole"]);
+    let (mut journal, entries) = Journal::open(&path).expect("opens");
+    assert_eq!(names(&entries), ["whole"]);
     journal.add(&step("after"), Way::Nothing).expect("written");
     assert_eq!(
         names(&Journal::open(&path).expect("opens").1),
@@ -67,7 +67,7 @@ fn a_torn_last_line_is_of_a_step_that_never_acted() {
 fn written(path: &Path) -> Vec<u8> {
     let (mut journal, _) = Journal::open(path).expect("opens");
     let names = ["änderung", "b", "c\n\"d\"", "日本", "e"];
-    let entries: Vec<Entry> = names
+    let entries: Vec<JournalEntry> = names
         .iter()
         .map(|name| {
             let way = Way::Write {
@@ -111,14 +111,14 @@ fn a_journal_cut_at_any_byte_gives_the_steps_whose_line_is_whole_and_not_undone(
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
-        let (mut journal, found) = Journal::open(&path).expect("opens");
-        assert_eq!(names(&found), expected(&bytes[..whole]), "cut at {cut}");
+        let (mut journal, entries) = Journal::open(&path).expect("opens");
+        assert_eq!(names(&entries), expected(&bytes[..whole]), "cut at {cut}");
         journal.add(&step("next"), Way::Nothing).expect("written");
         let again = Journal::open(&path).expect("opens").1;
         let (next, before) = again.split_last().expect("one at least");
         assert_eq!(
             (next.name.as_str(), before),
-            ("next", &found[..]),
+            ("next", &entries[..]),
             "cut at {cut}"
         );
         assert!(before.iter().all(|entry| entry.number < next.number));
@@ -156,8 +156,8 @@ fn numbers_go_on_above_what_is_outstanding() {
     let path = directory.path().join("undo.jsonl");
     written(&path);
     for _ in 0..3 {
-        let (mut journal, found) = Journal::open(&path).expect("opens");
-        let newest = found.last().expect("outstanding").number;
+        let (mut journal, entries) = Journal::open(&path).expect("opens");
+        let newest = entries.last().expect("outstanding").number;
         assert_eq!(
             journal
                 .add(&step("more"), Way::Nothing)
@@ -211,10 +211,13 @@ fn a_line_that_a_full_disk_cut_is_taken_back_before_the_next() {
         .add(&step("second"), Way::Nothing)
         .expect("there is room for a short one");
     drop(journal);
-    let found = Journal::open(&path).expect("opens").1;
+    let entries = Journal::open(&path).expect("opens").1;
     rustix::mount::unmount(target, rustix::mount::UnmountFlags::DETACH).expect("unmounted");
     assert!(failure.contains("No space left"), "{failure}");
-    assert_eq!((names(&found), added.number), (vec!["first", "second"], 1));
+    assert_eq!(
+        (names(&entries), added.number),
+        (vec!["first", "second"], 1)
+    );
 }
 
 /// One way back of each kind, by what it takes back.
@@ -270,10 +273,10 @@ fn what_ended_with_an_earlier_boot_is_not_taken_from_whoever_has_its_name_now() 
     }
     drop(journal);
     let all = ways.each_ref().map(|(name, _)| *name);
-    let (_, found) = Journal::open(&path).expect("opens");
-    assert_eq!(names(&found), all);
+    let (_, entries) = Journal::open(&path).expect("opens");
+    assert_eq!(names(&entries), all);
 
-    let boot = found[0].boot.clone().expect("every Linux tells it");
+    let boot = entries[0].boot.clone().expect("every Linux tells it");
     let text = fs::read_to_string(&path).expect("readable");
     let renamed = text.replace(&boot.id, "another");
     assert_ne!(renamed, text);

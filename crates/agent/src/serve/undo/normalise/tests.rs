@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 #[test]
 fn the_kernels_words_are_understood() {
-    for (asked, found, how) in [
+    for (expected, value, how) in [
         ("60", "60\n", Normalise::Trim),
         (
             "4096 131072 6291456",
@@ -21,15 +21,15 @@ fn the_kernels_words_are_understood() {
         ("0", "off", Normalise::Boolean),
     ] {
         assert!(
-            equal(asked, found, how),
-            "{asked:?} and {found:?} under {how:?}"
+            equal(expected, value, how),
+            "{expected:?} and {value:?} under {how:?}"
         );
     }
 }
 
 #[test]
 fn different_values_stay_different() {
-    for (asked, found, how) in [
+    for (expected, value, how) in [
         ("60", "61\n", Normalise::Trim),
         ("1 2", "12", Normalise::Words),
         ("never", "always [madvise] never\n", Normalise::Brackets),
@@ -39,8 +39,8 @@ fn different_values_stay_different() {
         ("maybe", "1", Normalise::Boolean),
     ] {
         assert!(
-            !equal(asked, found, how),
-            "{asked:?} and {found:?} under {how:?}"
+            !equal(expected, value, how),
+            "{expected:?} and {value:?} under {how:?}"
         );
     }
 }

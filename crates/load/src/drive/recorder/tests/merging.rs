@@ -73,7 +73,7 @@ fn errors_of_one_type_and_code_are_one_line_with_the_first_message() {
     ] {
         recorder.error(worker, kind as usize, &error(code, message));
     }
-    let found: Vec<_> = recorder
+    let counts: Vec<_> = recorder
         .errors()
         .into_iter()
         .map(|one| (one.transaction, one.code, one.message, one.count))
@@ -87,7 +87,7 @@ fn errors_of_one_type_and_code_are_one_line_with_the_first_message() {
         )
     };
     assert_eq!(
-        found,
+        counts,
         [
             line("payment", "1205", "another code", 1),
             line("payment", "1213", "first", 3),

@@ -32,16 +32,16 @@ impl MysqlConnection {
 
     /// Has a statement that is in no transaction commit by itself again, if a pipeline has changed that.
     pub async fn leave_pipelines(&mut self) -> Result<(), DriverError> {
-        let wanted = self.commits.by_itself || !self.commits.in_transaction;
-        self.set_autocommit(wanted).await
+        let autocommit = self.commits.by_itself || !self.commits.in_transaction;
+        self.set_autocommit(autocommit).await
     }
 
     /// Has the session commit each statement that is in no transaction, or none. Nothing may be under way.
-    async fn set_autocommit(&mut self, wanted: bool) -> Result<(), DriverError> {
-        if self.commits.by_itself != wanted {
-            let sql = format!("SET autocommit = {}", u8::from(wanted));
+    async fn set_autocommit(&mut self, autocommit: bool) -> Result<(), DriverError> {
+        if self.commits.by_itself != autocommit {
+            let sql = format!("SET autocommit = {}", u8::from(autocommit));
             self.run(&sql).await?;
-            self.commits.by_itself = wanted;
+            self.commits.by_itself = autocommit;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::driver::batch::Batch;
 use crate::driver::dialect::Type;
 use crate::driver::table::{Column, Table};
-use crate::driver::{Access, Cell, Decimal, Row, StatementId, Value};
+use crate::driver::{AccessMode, Cell, Decimal, Row, StatementId, Value};
 use crate::reactor::Address;
 use crate::tests::mariadb::shared;
 
@@ -100,7 +100,7 @@ fn driver(server: &crate::tests::mariadb::Server, database: &str) -> Mysql {
     else {
         panic!("a socket")
     };
-    Mysql(Server {
+    Mysql(RemoteServer {
         address: Address::Socket(socket.into()),
         user: "root".into(),
         password: String::new(),
@@ -132,7 +132,7 @@ fn every_value_comes_back_as_it_was_sent_by_file_and_by_statement_whatever_the_s
     let Some(server) = shared() else { return };
     let driver = driver(&server, "round_trips");
     let (batch, sent) = rows();
-    let asked = driver.block_on(async {
+    let outcome = driver.block_on(async {
         driver.begin_load().await?;
         let mut root = driver.connect(&[]).await?;
         let before = root.text("SELECT @@GLOBAL.sql_mode").await?.rows;
@@ -152,7 +152,7 @@ fn every_value_comes_back_as_it_was_sent_by_file_and_by_statement_whatever_the_s
         root.text(&format!("SET GLOBAL sql_mode = '{before}'"))
             .await
     });
-    asked.expect("a reactor").expect("the values travel");
+    outcome.expect("a reactor").expect("the values travel");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_killed_connection_and_a_locked_row_are_told_apart() {
             .text("CREATE OR REPLACE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB")
             .await?;
         first.text("INSERT INTO t VALUES (1)").await?;
-        first.begin(Access::ReadWrite).await?;
+        first.begin(AccessMode::ReadWrite).await?;
         first.text("SELECT a FROM t FOR UPDATE").await?;
         second
             .text("SET SESSION innodb_lock_wait_timeout = 1")
@@ -296,7 +296,7 @@ fn rows_that_a_lock_keeps_out_are_sent_again_until_they_are_in() {
             let mut holding = driver.connect(&[]).await?;
             holding.text("DROP TABLE IF EXISTS odd").await?;
             holding.text(&ODD.create(Dialect::Mysql)).await?;
-            holding.begin(Access::ReadWrite).await?;
+            holding.begin(AccessMode::ReadWrite).await?;
             holding.text("INSERT INTO odd (id) VALUES (1)").await?;
             let mut loading = driver.load_connection().await?;
             loading.local_infile = local_infile;

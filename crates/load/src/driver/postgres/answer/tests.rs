@@ -1,4 +1,5 @@
 use super::*;
+use crate::driver::Decimal;
 
 fn body(values: &[Option<&[u8]>]) -> Vec<u8> {
     let mut body = u16::try_from(values.len())
@@ -48,9 +49,9 @@ fn cells_are_what_their_types_say() {
 
 #[test]
 fn blanks_that_pad_fixed_text_are_no_content_of_it() {
-    let found = row(&body(&[Some(b" a  "), Some(b"b ")]), &[oid::BPCHAR, 25]);
+    let cells = row(&body(&[Some(b" a  "), Some(b"b ")]), &[oid::BPCHAR, 25]);
     let expected = [Cell::Text(" a".into()), Cell::Text("b ".into())];
-    assert_eq!(found, Ok(Row(expected.to_vec())));
+    assert_eq!(cells, Ok(Row(expected.to_vec())));
 }
 
 #[test]

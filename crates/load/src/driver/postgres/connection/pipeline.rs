@@ -1,8 +1,8 @@
 //! Statements sent together.
 
 use super::{PostgresConnection, answer, committed, lost};
-use crate::driver::pipeline::{Pipeline, Request};
-use crate::driver::{Access, DriverError, StatementId};
+use crate::driver::pipeline::{BoundStatement, Pipeline};
+use crate::driver::{AccessMode, DriverError, StatementId};
 
 /// What begins and ends a transaction in a pipeline: a statement as text would be an exchange of its own.
 pub const FRAME: [&str; 3] = ["BEGIN", "BEGIN READ ONLY", "COMMIT"];
@@ -39,14 +39,14 @@ impl PostgresConnection {
         rows: &mut Vec<u64>,
     ) -> Result<(), DriverError> {
         let [begin, begin_read_only, commit] = self.frame().await?;
-        let bare = |statement| Request {
+        let bare = |statement| BoundStatement {
             statement,
             values: &[],
         };
         if let Some(access) = pipeline.begin {
             self.write_execute(bare(match access {
-                Access::ReadOnly => begin_read_only,
-                Access::ReadWrite => begin,
+                AccessMode::ReadOnly => begin_read_only,
+                AccessMode::ReadWrite => begin,
             }))?;
         }
         for request in pipeline.requests {

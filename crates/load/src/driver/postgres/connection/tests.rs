@@ -40,7 +40,7 @@ fn a_value_that_does_not_fit_its_type_is_refused_here() {
 
 #[test]
 fn a_bind_names_its_statement_its_formats_and_its_values() {
-    let prepared = Prepared {
+    let prepared = PreparedStatement {
         parameters: vec![oid::INT4, 25],
         columns: vec![oid::NUMERIC, oid::INT8],
     };

@@ -296,10 +296,10 @@ fn pragmas_read_back_in_every_spelling_that_sqlite_takes() {
         ("mmap_size", "1048576"),
     ] {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let asked = driver(&directory, name, value);
-        let read = asked.block_on(async {
-            let mut connection = asked.connect(&[]).await?;
-            asked.effective(&mut connection).await
+        let driver = driver(&directory, name, value);
+        let read = driver.block_on(async {
+            let mut connection = driver.connect(&[]).await?;
+            driver.effective(&mut connection).await
         });
         let effective = read
             .expect("ready")

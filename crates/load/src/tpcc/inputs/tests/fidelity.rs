@@ -9,7 +9,7 @@ const DECKS: usize = 300;
 
 /// Inputs of whole decks, all from one terminal.
 fn inputs(seed: u64, decks: usize, all_warehouses: bool) -> Vec<Inputs> {
-    let site = Site {
+    let site = TerminalConstants {
         all_warehouses,
         ..site(WAREHOUSES)
     };
@@ -18,7 +18,7 @@ fn inputs(seed: u64, decks: usize, all_warehouses: bool) -> Vec<Inputs> {
 }
 
 /// Warehouse, customer and lines of every New-Order.
-fn orders(inputs: &[Inputs]) -> Vec<(i64, i64, &[Line])> {
+fn orders(inputs: &[Inputs]) -> Vec<(i64, i64, &[OrderLine])> {
     let mut orders = Vec::new();
     for one in inputs {
         if let Inputs::NewOrder {
@@ -116,11 +116,11 @@ fn customers_items_and_last_names_are_nurand_with_the_runs_constants() {
         .collect();
     let names = drawn.iter().filter_map(|inputs| match inputs {
         Inputs::Payment {
-            customer: Customer::LastName(name),
+            customer: CustomerKey::LastName(name),
             ..
         }
         | Inputs::OrderStatus {
-            customer: Customer::LastName(name),
+            customer: CustomerKey::LastName(name),
             ..
         } => Some(number_of[name]),
         _ => None,
@@ -138,7 +138,7 @@ fn customers_by_number_are_nurand_in_payments_too() {
     let drawn = inputs(22, DECKS, false);
     let numbers = drawn.iter().filter_map(|inputs| match inputs {
         Inputs::Payment {
-            customer: Customer::Number(number),
+            customer: CustomerKey::Number(number),
             ..
         } => Some(*number),
         _ => None,
@@ -185,7 +185,7 @@ fn every_deck_is_whole_and_well_shuffled() {
 fn lines_are_five_to_fifteen_and_quantities_one_to_ten_all_alike() {
     let drawn = inputs(24, DECKS, false);
     let orders = orders(&drawn);
-    let lines = |order: &(i64, i64, &[Line])| i64::try_from(order.2.len()).expect("few");
+    let lines = |order: &(i64, i64, &[OrderLine])| i64::try_from(order.2.len()).expect("few");
     assert_uniform("lines", &tally("lines", (5, 15), orders.iter().map(lines)));
     let quantities = orders
         .iter()
@@ -220,7 +220,7 @@ fn one_line_of_a_hundred_is_remote_from_any_other_warehouse_alike() {
 fn one_order_of_a_hundred_is_to_be_rolled_back_by_its_last_item() {
     let drawn = inputs(26, DECKS, false);
     let orders = orders(&drawn);
-    let unused = |line: &Line| line.item == ITEMS + 1;
+    let unused = |line: &OrderLine| line.item == ITEMS + 1;
     let rolled_back = orders
         .iter()
         .filter(|order| order.2.iter().any(unused))
@@ -254,7 +254,7 @@ fn payments_are_15_percent_remote_60_percent_by_name_and_1_to_5000_in_amount() {
             continue;
         };
         payments += 1;
-        named += u64::from(matches!(customer, Customer::LastName(_)));
+        named += u64::from(matches!(customer, CustomerKey::LastName(_)));
         assert!((1..=DISTRICTS).contains(district));
         cents_bins.push((cents - 100) * 20 / 499_901);
         if customer_place.0 == *warehouse {
@@ -285,22 +285,22 @@ fn payments_are_15_percent_remote_60_percent_by_name_and_1_to_5000_in_amount() {
 fn the_rarer_types_draw_their_districts_carriers_and_thresholds_alike() {
     let drawn = inputs(28, 10 * DECKS, false);
     let (mut districts, mut carriers, mut thresholds) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut named, mut asked) = (0, 0);
+    let (mut named, mut count) = (0, 0);
     for inputs in &drawn {
         match inputs {
             Inputs::OrderStatus {
                 district, customer, ..
             } => {
                 districts.push(*district);
-                asked += 1;
-                named += u64::from(matches!(customer, Customer::LastName(_)));
+                count += 1;
+                named += u64::from(matches!(customer, CustomerKey::LastName(_)));
             }
             Inputs::Delivery { carrier, .. } => carriers.push(*carrier),
             Inputs::StockLevel { threshold, .. } => thresholds.push(*threshold),
             Inputs::NewOrder { .. } | Inputs::Payment { .. } => {}
         }
     }
-    assert_share("order status by name", named, asked, 0.60);
+    assert_share("order status by name", named, count, 0.60);
     assert_uniform("districts", &tally("districts", (1, 10), districts));
     assert_uniform("carriers", &tally("carriers", (1, 10), carriers));
     assert_uniform("thresholds", &tally("thresholds", (10, 20), thresholds));

@@ -17,10 +17,10 @@ fn keying_times_are_constant_and_those_of_the_table() {
     let mut terminal = Terminal::new(site(1), 31, 0);
     for (kind, keying_s, _) in TABLE {
         for scale in [1.0, 0.25] {
-            let (found, _) = terminal.waits_s(kind, scale);
+            let (seconds, _) = terminal.waits_s(kind, scale);
             assert!(
-                (found - keying_s * scale).abs() < 1e-12,
-                "{kind:?}: {found}"
+                (seconds - keying_s * scale).abs() < 1e-12,
+                "{kind:?}: {seconds}"
             );
         }
     }
@@ -77,7 +77,7 @@ fn back_off_is_spread_evenly_from_half_to_one_and_a_half() {
 
 #[test]
 fn what_is_counted_is_what_was_drawn() {
-    let line = |item, supply| Line {
+    let line = |item, supply| OrderLine {
         item,
         supply,
         quantity: 1,
@@ -96,12 +96,12 @@ fn what_is_counted_is_what_was_drawn() {
         customer,
         cents: 100,
     };
-    let name = || Customer::LastName("BARBARBAR".into());
+    let name = || CustomerKey::LastName("BARBARBAR".into());
     let mut drawn = BTreeMap::new();
     for inputs in [
         new_order(vec![local, local, local, line(2, 2), line(3, 2)]),
         new_order(vec![local, local, local, local, local, line(ITEMS + 1, 1)]),
-        payment((1, 4), Customer::Number(1)),
+        payment((1, 4), CustomerKey::Number(1)),
         payment((2, 4), name()),
         Inputs::OrderStatus {
             warehouse: 1,

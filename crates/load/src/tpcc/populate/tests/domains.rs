@@ -5,7 +5,7 @@ use crate::tests::chance::{assert_share, assert_uniform, tally};
 
 /// Fails unless all texts are alphanumeric, keep their lengths, and reach the shortest and the longest where the rows
 /// are many enough to.
-fn assert_strings(generated: &Generated, name: &str, (low, high): (usize, usize)) {
+fn assert_strings(generated: &UnitRows, name: &str, (low, high): (usize, usize)) {
     let texts = generated.texts(name);
     for text in &texts {
         assert!((low..=high).contains(&text.len()), "{name}: {text}");
@@ -21,7 +21,7 @@ fn assert_strings(generated: &Generated, name: &str, (low, high): (usize, usize)
     }
 }
 
-fn assert_address(generated: &Generated, prefix: &str) {
+fn assert_address(generated: &UnitRows, prefix: &str) {
     for part in ["street_1", "street_2", "city"] {
         assert_strings(generated, &format!("{prefix}_{part}"), (10, 20));
     }
@@ -33,12 +33,12 @@ fn assert_address(generated: &Generated, prefix: &str) {
     }
 }
 
-fn assert_all<T: PartialEq + std::fmt::Debug>(name: &str, found: &[T], expected: &T) {
-    let other = found.iter().find(|value| *value != expected);
+fn assert_all<T: PartialEq + std::fmt::Debug>(name: &str, values: &[T], expected: &T) {
+    let other = values.iter().find(|value| *value != expected);
     assert!(other.is_none(), "{name}: {other:?} instead of {expected:?}");
 }
 
-fn assert_original(generated: &Generated, name: &str) {
+fn assert_original(generated: &UnitRows, name: &str) {
     let texts = generated.texts(name);
     let places: Vec<(usize, usize)> = texts
         .iter()

@@ -5,7 +5,7 @@ use crate::driver::dialect::Type;
 use crate::tests::chance::{assert_uniform, tally};
 use crate::tpcc::schema::TABLES;
 
-fn orders() -> [Generated; 3] {
+fn orders() -> [UnitRows; 3] {
     let tables = generate(UNITS[4], SEED);
     tables.try_into().unwrap_or_else(|_| panic!("three tables"))
 }
@@ -59,14 +59,14 @@ fn the_last_900_orders_are_new_and_only_they() {
         .into_iter()
         .zip(orders.column("o_carrier_id"))
     {
-        assert_eq!(*carrier == Owned::Null, undelivered(id), "order {id}");
+        assert_eq!(*carrier == OwnedCell::Null, undelivered(id), "order {id}");
     }
     let carriers = orders
         .column("o_carrier_id")
-        .filter(|carrier| **carrier != Owned::Null);
+        .filter(|carrier| **carrier != OwnedCell::Null);
     assert_uniform(
         "carriers",
-        &tally("carriers", (1, 10), carriers.map(Owned::integer)),
+        &tally("carriers", (1, 10), carriers.map(OwnedCell::integer)),
     );
     let entry = orders.texts("o_entry_d")[0];
     let amounts = lines.units("ol_amount", 2);
@@ -78,7 +78,7 @@ fn the_last_900_orders_are_new_and_only_they() {
         .zip(delivered)
     {
         if undelivered(id) {
-            assert_eq!(*time, Owned::Null);
+            assert_eq!(*time, OwnedCell::Null);
             assert!((1..=999_999).contains(cents), "{cents}");
         } else {
             assert_eq!(
@@ -157,17 +157,17 @@ fn every_value_fits_the_column_it_is_meant_for() {
     }
 }
 
-fn assert_fits_column(name: &str, kind: Type, nullable: bool, value: &Owned) {
+fn assert_fits_column(name: &str, kind: Type, nullable: bool, value: &OwnedCell) {
     let fits = match (kind, value) {
-        (_, Owned::Null) => nullable,
-        (Type::Integer, Owned::Integer(integer)) => i32::try_from(*integer).is_ok(),
-        (Type::Long, Owned::Integer(_)) => true,
-        (Type::Decimal { digits, scale }, Owned::Decimal(units, found)) => {
-            *found == scale && units.abs() < 10_i64.pow(digits.into())
+        (_, OwnedCell::Null) => nullable,
+        (Type::Integer, OwnedCell::Integer(integer)) => i32::try_from(*integer).is_ok(),
+        (Type::Long, OwnedCell::Integer(_)) => true,
+        (Type::Decimal { digits, scale }, OwnedCell::Decimal(units, places)) => {
+            *places == scale && units.abs() < 10_i64.pow(digits.into())
         }
-        (Type::Fixed(length), Owned::Text(text)) => text.len() == usize::from(length),
-        (Type::Variable(length), Owned::Text(text)) => text.len() <= usize::from(length),
-        (Type::Time, Owned::Text(text)) => text.len() == "2026-01-31 23:59:59".len(),
+        (Type::Fixed(length), OwnedCell::Text(text)) => text.len() == usize::from(length),
+        (Type::Variable(length), OwnedCell::Text(text)) => text.len() <= usize::from(length),
+        (Type::Time, OwnedCell::Text(text)) => text.len() == "2026-01-31 23:59:59".len(),
         _ => false,
     };
     assert!(fits, "{name}: {value:?} is no {kind:?}");

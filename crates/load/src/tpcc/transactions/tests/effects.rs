@@ -3,15 +3,15 @@
 use crate::driver::sqlite::SqliteConnection;
 use crate::driver::{Connection as _, Driver as _, DriverError};
 use crate::tests::database::Tiny;
-use crate::tpcc::inputs::{Customer, Inputs, Line};
+use crate::tpcc::inputs::{CustomerKey, Inputs, OrderLine};
 use crate::tpcc::{ITEMS, statements};
 
-use super::super::{Ended, run};
+use super::super::{TpccEnd, run};
 
 const NOW: &str = "2026-05-04 03:02:01";
 
 /// Runs one transaction; on an error it rolls back, as its caller does.
-fn perform(tiny: &Tiny, inputs: &Inputs) -> Result<Ended, DriverError> {
+fn perform(tiny: &Tiny, inputs: &Inputs) -> Result<TpccEnd, DriverError> {
     let driver = tiny.driver();
     let performed = driver.block_on(async {
         let mut connection: SqliteConnection =
@@ -26,7 +26,7 @@ fn perform(tiny: &Tiny, inputs: &Inputs) -> Result<Ended, DriverError> {
 }
 
 fn new_order(items: [i64; 2]) -> Inputs {
-    let line = |item, quantity| Line {
+    let line = |item, quantity| OrderLine {
         item,
         supply: 1,
         quantity,
@@ -39,7 +39,7 @@ fn new_order(items: [i64; 2]) -> Inputs {
     }
 }
 
-fn payment(customer: Customer) -> Inputs {
+fn payment(customer: CustomerKey) -> Inputs {
     Inputs::Payment {
         warehouse: 1,
         district: 1,
@@ -52,7 +52,7 @@ fn payment(customer: Customer) -> Inputs {
 #[test]
 fn new_order_writes_the_order_its_lines_and_the_stock_it_takes() {
     let tiny = Tiny::new();
-    assert_eq!(perform(&tiny, &new_order([1, 3])), Ok(Ended::default()));
+    assert_eq!(perform(&tiny, &new_order([1, 3])), Ok(TpccEnd::default()));
     let order = tiny.row("SELECT * FROM orders WHERE o_d_id = 2 AND o_id = 3");
     assert_eq!(order, ["3", "2", "1", "1", NOW, "NULL", "2", "1"]);
     assert_eq!(
@@ -100,7 +100,7 @@ fn a_remote_line_counts_as_remote_at_its_supplier_and_in_the_order() {
     let tiny = Tiny::new();
     tiny.run("INSERT INTO stock SELECT s_i_id, 2, 20, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05, s_dist_06, \
               s_dist_07, s_dist_08, s_dist_09, s_dist_10, 0, 0, 0, s_data FROM stock WHERE s_i_id = 2");
-    let lines = vec![Line {
+    let lines = vec![OrderLine {
         item: 2,
         supply: 2,
         quantity: 7,
@@ -111,7 +111,7 @@ fn a_remote_line_counts_as_remote_at_its_supplier_and_in_the_order() {
         customer: 1,
         lines,
     };
-    assert_eq!(perform(&tiny, &remote), Ok(Ended::default()));
+    assert_eq!(perform(&tiny, &remote), Ok(TpccEnd::default()));
     let stock = "SELECT s_quantity, s_ytd, s_order_cnt, s_remote_cnt FROM stock WHERE s_i_id = 2 AND s_w_id =";
     assert_eq!(tiny.row(&format!("{stock} 2")), ["13", "7", "1", "1"]);
     assert_eq!(tiny.row(&format!("{stock} 1")), ["50", "0", "0", "0"]);
@@ -127,7 +127,7 @@ fn an_unused_item_rolls_the_whole_order_back() {
     let ended = perform(&tiny, &new_order([1, ITEMS + 1])).expect("a rollback is no error");
     assert_eq!(
         ended,
-        Ended {
+        TpccEnd {
             rolled_back: true,
             delivered: 0,
             skipped: 0
@@ -151,8 +151,8 @@ fn an_unused_item_rolls_the_whole_order_back() {
 fn payment_moves_money_at_the_own_place_and_at_the_customers() {
     let tiny = Tiny::new();
     assert_eq!(
-        perform(&tiny, &payment(Customer::LastName("BARBARBAR".into()))),
-        Ok(Ended::default())
+        perform(&tiny, &payment(CustomerKey::LastName("BARBARBAR".into()))),
+        Ok(TpccEnd::default())
     );
     assert_eq!(tiny.row("SELECT w_ytd FROM warehouse"), ["126456"]);
     assert_eq!(
@@ -183,11 +183,11 @@ fn a_customer_of_bad_credit_is_remarked_upon() {
     let tiny = Tiny::new();
     tiny.run("UPDATE customer SET c_credit = 'BC' WHERE c_d_id = 2");
     assert_eq!(
-        perform(&tiny, &payment(Customer::Number(1))),
-        Ok(Ended::default())
+        perform(&tiny, &payment(CustomerKey::Number(1))),
+        Ok(TpccEnd::default())
     );
-    let found = tiny.row("SELECT c_data, c_balance FROM customer WHERE c_d_id = 2");
-    assert_eq!(found, ["1 2 1 1 1 1234.56|remarks", "-125056"]);
+    let customer = tiny.row("SELECT c_data, c_balance FROM customer WHERE c_d_id = 2");
+    assert_eq!(customer, ["1 2 1 1 1 1234.56|remarks", "-125056"]);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn delivery_takes_the_oldest_order_of_each_district_and_bills_it() {
     let ended = perform(&tiny, &delivery).expect("delivered");
     assert_eq!(
         ended,
-        Ended {
+        TpccEnd {
             rolled_back: false,
             delivered: 2,
             skipped: 8
@@ -239,12 +239,12 @@ fn transactions_that_only_read_change_nothing() {
         Inputs::OrderStatus {
             warehouse: 1,
             district: 1,
-            customer: Customer::Number(1),
+            customer: CustomerKey::Number(1),
         },
         Inputs::OrderStatus {
             warehouse: 1,
             district: 2,
-            customer: Customer::LastName("BARBARBAR".into()),
+            customer: CustomerKey::LastName("BARBARBAR".into()),
         },
         Inputs::StockLevel {
             warehouse: 1,
@@ -252,7 +252,7 @@ fn transactions_that_only_read_change_nothing() {
             threshold: 20,
         },
     ] {
-        assert_eq!(perform(&tiny, &inputs), Ok(Ended::default()));
+        assert_eq!(perform(&tiny, &inputs), Ok(TpccEnd::default()));
     }
     assert_eq!(changes(), before);
 }
@@ -271,13 +271,13 @@ fn what_is_missing_is_an_error_that_leaves_nothing_behind() {
         ["4"],
         "rolled back"
     );
-    assert!(perform(&tiny, &payment(Customer::Number(7))).is_err());
+    assert!(perform(&tiny, &payment(CustomerKey::Number(7))).is_err());
     assert_eq!(tiny.row("SELECT w_ytd FROM warehouse"), ["3000"]);
     tiny.run("DELETE FROM order_line WHERE ol_o_id = 2 AND ol_d_id = 1");
     let status = Inputs::OrderStatus {
         warehouse: 1,
         district: 1,
-        customer: Customer::Number(1),
+        customer: CustomerKey::Number(1),
     };
     assert!(perform(&tiny, &status).is_err_and(|error| error.message.contains("no lines")));
 }

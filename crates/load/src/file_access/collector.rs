@@ -18,15 +18,13 @@ use crate::drive::recorder::{Recorder, Slot};
 use crate::drive::schedule::{Moment, Schedule};
 use crate::drive::usage;
 use crate::error::LoadError;
-use crate::progress;
+use crate::progress::{self, RateReport};
 
 /// How often jobs are looked at.
 pub const LOOK: Duration = Duration::from_millis(10);
 
-const SECOND_NS: i64 = 1_000_000_000;
-
 /// What has been followed so far.
-pub struct Following<'a> {
+pub struct FileCollector<'a> {
     directory: PathBuf,
     parameters: &'a FileDrive,
     progress: &'a mut dyn Write,
@@ -38,7 +36,7 @@ pub struct Following<'a> {
     client: Usage,
 }
 
-impl<'a> Following<'a> {
+impl<'a> FileCollector<'a> {
     /// Creates the files.
     pub fn open(parameters: &'a FileDrive, progress: &'a mut dyn Write) -> Result<Self, LoadError> {
         let directory = Path::new(&parameters.output_directory);
@@ -70,7 +68,7 @@ impl<'a> Following<'a> {
     ) -> Result<(), LoadError> {
         let time_ns = schedule.window_ns();
         progress::say(self.progress, &Progress::Measuring { time_ns })?;
-        let (mut told, mut told_ns) = (0, time_ns);
+        let mut rate = RateReport::new(time_ns);
         while monotonic_ns() < schedule.end_ns() && running.load(Ordering::Acquire) > 0 {
             let now_ns = monotonic_ns();
             let end_ns = schedule.span(self.moment).1;
@@ -78,13 +76,7 @@ impl<'a> Following<'a> {
                 self.write(recorder, schedule)?;
                 continue;
             }
-            if now_ns - told_ns >= SECOND_NS {
-                let (ended, errors) = recorder.totals();
-                #[allow(clippy::cast_precision_loss)] // counts of one second
-                let per_s = (ended - told) as f64 / ((now_ns - told_ns) as f64 / 1e9);
-                (told, told_ns) = (ended, now_ns);
-                progress::say(self.progress, &Progress::Rate { per_s, errors })?;
-            }
+            rate.say(self.progress, now_ns, || recorder.totals())?;
             let left =
                 Duration::from_nanos((end_ns.min(schedule.end_ns()) - now_ns).unsigned_abs());
             thread::sleep(left.min(LOOK));

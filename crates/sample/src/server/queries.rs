@@ -8,7 +8,7 @@ use super::counters::{Counter, LINE};
 
 /// Statements, and which column each name in their answers fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct CounterQueries {
     /// Asked one after the other.
     pub statements: Vec<String>,
     /// Lower-case name in the answers → columns.
@@ -17,7 +17,7 @@ pub struct Reading {
     pub in_rows: bool,
 }
 
-impl Reading {
+impl CounterQueries {
     /// Fills a row, one cell for each of `counters`, from the answer to one of the statements. What is no whole number
     /// from 0 up stays as it was.
     pub fn fill(&self, counters: &[Counter], answer: &Rows, row: &mut [Option<u64>]) {
@@ -46,11 +46,11 @@ impl Reading {
 
 /// Lines of the monitor's text as names and numbers, each named as the list has it.
 fn monitor_lines(counters: &[Counter], text: &str) -> Vec<(String, String)> {
-    let wanted = counters
+    let line_names = counters
         .iter()
         .flat_map(|counter| &counter.mysql)
         .filter(|name| name.starts_with(LINE));
-    wanted
+    line_names
         .filter_map(|name| {
             let words = name.trim_start_matches(LINE);
             let rest = text.lines().find_map(|line| line.strip_prefix(words))?;

@@ -13,13 +13,13 @@ use fairtrial_protocol::event::Usage;
 use fairtrial_protocol::load::{Driven, Outcomes, Progress, Window};
 use fairtrial_protocol::locks::Contention;
 
-use super::worker::Shared;
-use crate::drive::files::{LatencyLog, Timeline, write_result};
+use super::worker::ContentionState;
+use crate::drive::files::{LatencyLog, Timeline, write_json, write_result};
 use crate::drive::recorder::Slot;
 use crate::drive::schedule::{Moment, Schedule};
 use crate::drive::usage;
 use crate::error::LoadError;
-use crate::progress;
+use crate::progress::{self, RateReport};
 
 /// The one type of transaction.
 pub const KINDS: [&str; 1] = ["acquisition"];
@@ -27,10 +27,8 @@ pub const KINDS: [&str; 1] = ["acquisition"];
 /// How often it looks whether the drive is over: rarely, as it takes a processor from a thread when it does.
 const LOOK: Duration = Duration::from_millis(50);
 
-const SECOND_NS: i64 = 1_000_000_000;
-
 /// What has been followed so far.
-pub struct Following<'a> {
+pub struct ContentionCollector<'a> {
     directory: PathBuf,
     progress: &'a mut dyn Write,
     latency: LatencyLog,
@@ -42,12 +40,12 @@ pub struct Following<'a> {
     /// Acquisitions of the window, and of the whole drive as far as they are handed over.
     window: Outcomes,
     handed: u64,
-    told: (u64, i64),
+    rate: RateReport,
     client: Option<Usage>,
     spent: Usage,
 }
 
-impl<'a> Following<'a> {
+impl<'a> ContentionCollector<'a> {
     /// Creates the files.
     pub fn open(directory: &str, progress: &'a mut dyn Write) -> Result<Self, LoadError> {
         let directory = Path::new(directory);
@@ -61,7 +59,7 @@ impl<'a> Following<'a> {
             moment: Moment::RampUp(0),
             window: Outcomes::default(),
             handed: 0,
-            told: (0, 0),
+            rate: RateReport::default(),
             client: None,
             spent: usage::between(&usage::now(), &usage::now()),
         })
@@ -70,17 +68,17 @@ impl<'a> Following<'a> {
     /// Follows the drive to its end, which it brings about when the time has come or somebody asks.
     pub fn follow(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &ContentionState<'_>,
         schedule: &Schedule,
-        asked: &Arc<AtomicBool>,
+        end_signal: &Arc<AtomicBool>,
     ) -> Result<(), LoadError> {
         self.moment = schedule.moment(schedule.ramp_ns);
-        self.told = (0, schedule.ramp_ns);
+        self.rate = RateReport::new(schedule.ramp_ns);
         let time_ns = schedule.ramp_ns;
         progress::say(self.progress, &Progress::RampUp { time_ns })?;
         while !shared.stop.load(Ordering::Acquire) {
             let now_ns = monotonic_ns();
-            if asked.load(Ordering::Acquire) {
+            if end_signal.load(Ordering::Acquire) {
                 schedule.end_by(now_ns);
             }
             if now_ns >= schedule.end_ns() {
@@ -93,7 +91,7 @@ impl<'a> Following<'a> {
             }
             self.collect(shared);
             self.write_what_is_over(shared, schedule)?;
-            self.tell(now_ns)?;
+            self.rate.say(self.progress, now_ns, || (self.handed, 0))?;
             let next_ns = if self.client.is_none() {
                 schedule.window_ns().min(schedule.end_ns())
             } else {
@@ -110,7 +108,7 @@ impl<'a> Following<'a> {
         progress::say(self.progress, &Progress::Finishing { time_ns })
     }
 
-    fn collect(&mut self, shared: &Shared<'_>) {
+    fn collect(&mut self, shared: &ContentionState<'_>) {
         for shelf in &shared.shelves {
             shelf.take(|slot| {
                 self.handed += slot.counts[0].committed;
@@ -128,23 +126,11 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Says the rate of what was handed over, once in a second.
-    fn tell(&mut self, now_ns: i64) -> Result<(), LoadError> {
-        let (told, told_ns) = self.told;
-        if now_ns - told_ns < SECOND_NS {
-            return Ok(());
-        }
-        #[allow(clippy::cast_precision_loss)] // counts of one second
-        let per_s = (self.handed - told) as f64 / ((now_ns - told_ns) as f64 / 1e9);
-        self.told = (self.handed, now_ns);
-        progress::say(self.progress, &Progress::Rate { per_s, errors: 0 })
-    }
-
     /// Writes the intervals that every thread has left behind. Those before the end only: which one is the last is not
     /// known yet.
     fn write_what_is_over(
         &mut self,
-        shared: &Shared<'_>,
+        shared: &ContentionState<'_>,
         schedule: &Schedule,
     ) -> Result<(), LoadError> {
         let open = shared.shelves.iter().map(super::tally::Shelf::open).min();
@@ -182,7 +168,7 @@ impl<'a> Following<'a> {
     /// Writes what is left once all threads have ended, and the result.
     pub fn finish(
         mut self,
-        shared: &Shared<'_>,
+        shared: &ContentionState<'_>,
         contention: &Contention,
         effective: BTreeMap<String, String>,
     ) -> Result<Driven, LoadError> {
@@ -195,10 +181,7 @@ impl<'a> Following<'a> {
             self.write(schedule)?;
         }
         self.timeline.finish()?;
-        let path = self.directory.join("contention.json");
-        let text = serde_json::to_vec_pretty(contention).map_err(std::io::Error::other);
-        text.and_then(|text| std::fs::write(&path, text))
-            .map_err(|source| LoadError::Output { path, source })?;
+        write_json(&self.directory.join("contention.json"), contention)?;
         let driven = Driven {
             window: Window {
                 start_ns: schedule.window_ns(),

@@ -104,12 +104,12 @@ def looked_at(place: Section, *, boots: bool = True) -> Iterator[tuple[OpenPlace
     """
     from fairtrial.doctor import look
     from fairtrial.doctor.programs import PROGRAMS
-    from fairtrial.places import is_booted, open_place
+    from fairtrial.places import is_fresh, open_place
     from fairtrial.places.vm import accelerators
     from fairtrial.wire.open_place import OpenPlace
 
     # Looking changes nothing and needs no lock; a guest that boots beside a measurement would disturb it.
-    with open_place(place.kind, place.parameters, holder=HOLDER, lock=is_booted(place)) as agent:
+    with open_place(place.kind, place.parameters, holder=HOLDER, lock=is_fresh(place)) as agent:
         opened = OpenPlace(agent=agent)
         if place.kind == LOCAL and boots:
             accelerators.try_out(state=Path(opened.state_directory) / "vm")

@@ -48,8 +48,9 @@ def other_load(observation: PlaceObservation) -> Finding:
     sample = spent(observation)
     if sample is None:
         return unknown(name, why=why, how="look at `top` at the place")
-    guest = observation.facts.guest is not None  # booted for this: what runs is its start and this look, slow there
-    grade = "fine" if guest else OTHER_LOAD.grade(sample.busy)
+    # What runs in a guest is its start, and this look; a container sees its machine's load, which is looked at there.
+    inside = observation.facts.guest is not None or observation.facts.container is not None
+    grade = "fine" if inside else OTHER_LOAD.grade(sample.busy)
     averages = (observation.text("/proc/loadavg") or "").split()
     load = f", load average {averages[0]}" if averages else ""
     named = list(dict.fromkeys(process for process, _ticks in processes(observation)))

@@ -11,9 +11,11 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter
 
+from fairtrial.places.container import Container
 from fairtrial.places.local import Local
-from fairtrial.places.place import KEPT, PASSING, BootedPlace, Disk, Place, ReachedPlace
+from fairtrial.places.place import KEPT, PASSING, BootedPlace, Disk, FreshPlace, Place, ReachedPlace
 from fairtrial.places.ssh import Ssh
+from fairtrial.places.through import Through
 from fairtrial.places.vm import Vm
 from fairtrial.plugins import Kinds, chosen
 from fairtrial.study.catalogue import Kind
@@ -26,15 +28,17 @@ __all__ = [
     "PLACES",
     "BootedPlace",
     "Disk",
+    "FreshPlace",
     "Place",
     "ReachedPlace",
     "is_booted",
+    "is_fresh",
     "kind_of",
     "open_place",
     "place_of",
 ]
 
-_OWN = (Local, Ssh, Vm)
+_OWN = (Container, Local, Ssh, Through, Vm)
 PLACES: Mapping[str, type[Place[Any]]] = Kinds(_OWN, base=Place, group="fairtrial.places")
 
 
@@ -48,8 +52,13 @@ def place_of(section: Section) -> Place[Any]:
     return chosen(PLACES, section, what="place")
 
 
-def is_booted(section: Section) -> bool:
+def is_fresh(section: Section) -> bool:
     """Whether the place of a section begins and ends with every stream to it; asks nothing of its parameters."""
+    return issubclass(PLACES.get(section.kind, Place), FreshPlace)
+
+
+def is_booted(section: Section) -> bool:
+    """Whether it has a kernel of its own, too."""
     return issubclass(PLACES.get(section.kind, Place), BootedPlace)
 
 

@@ -55,21 +55,22 @@ class BootedTransport(Transport, Protocol):
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a place that boots takes of the machine that carries it.
+    """What a fresh place takes of the machine that carries it.
 
     Attributes:
         programs: names of those that it runs there, of the kind's `programs`.
         memory_bytes: while it runs.
-        virtualisation: whether the processor's is `required`, `preferred` to an imitated processor, or `unused`.
+        virtualisation: whether the processor's is `required`, `preferred` to an imitated processor, or `unused`;
+            None: it runs on the machine's own kernel.
     """
 
     programs: tuple[str, ...] = ()
     memory_bytes: int = 0
-    virtualisation: Literal["required", "preferred", "unused"] = "preferred"
+    virtualisation: Literal["required", "preferred", "unused"] | None = "preferred"
 
 
 class Place(ABC, Generic[P]):
-    """A place with its parameters. A kind derives from `ReachedPlace` or `BootedPlace`, and says what others must know.
+    """A place with its parameters. A kind derives from `ReachedPlace`, `FreshPlace` or `BootedPlace`.
 
     Attributes:
         name: its key in the study file.
@@ -130,15 +131,8 @@ class ReachedPlace(Place[P]):
         """
 
 
-class BootedPlace(Place[P]):
-    """A place that begins with every stream to it and ends with that stream."""
-
-    def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
-        """Boots it; its agent knows the machine that carries it."""
-        transport = self.boot(holder=holder, lock=lock, disk=disk)
-        agent = Agent(transport, holder=holder, lock=lock, limits=transport.limits, guest=transport.facts())
-        agent.carrier = transport.host
-        return agent
+class FreshPlace(Place[P]):
+    """A place that begins with every stream to it and ends with that stream, on a machine that carries it."""
 
     @property
     def word(self) -> str:
@@ -152,6 +146,24 @@ class BootedPlace(Place[P]):
     def requirements(self) -> Requirements:
         """What it takes of that machine."""
         return Requirements(tuple(program.name for program in self.programs))
+
+    def require(self) -> None:
+        """Looks for what it takes of that machine beside programs and memory; changes nothing.
+
+        Raises:
+            PlaceError: it is missing.
+        """
+
+
+class BootedPlace(FreshPlace[P]):
+    """A fresh place with a kernel of its own and the root of the machine that carries it."""
+
+    def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
+        """Boots it; its agent knows the machine that carries it."""
+        transport = self.boot(holder=holder, lock=lock, disk=disk)
+        agent = Agent(transport, holder=holder, lock=lock, limits=transport.limits, guest=transport.facts())
+        agent.carrier = transport.host
+        return agent
 
     @abstractmethod
     def boot(self, *, holder: str, lock: bool, disk: Disk) -> BootedTransport:

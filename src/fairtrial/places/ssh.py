@@ -5,44 +5,24 @@ ssh(1) does everything that has to do with trust. Nothing is asked (BatchMode) a
 
 from __future__ import annotations
 
-import hashlib
 import math
 import shlex
 import subprocess
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.places.local import STATE_VARIABLE
+from fairtrial.places import bringing
 from fairtrial.places.place import ReachedPlace
 from fairtrial.study.tree.paths import OwnPath
-from fairtrial.wire import Limits, PipeTransport, find_agent
+from fairtrial.wire import Limits, PipeTransport
 
 ALIVE_COUNT = 3  # unanswered: ssh ends after the wire's own limit of silence at the latest
-PUSH_S = 600.0  # 10 MB over a slow line
 SSH_FAILED = 255  # ssh's exit code for its own errors; others are the remote command's
 
-LOOK = """
-set -eu
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
-found="$cache/HASH/fairtrial-agent"
-if [ -x "$found" ] && echo "HASH  $found" | sha256sum -c --status; then echo "ready $found"; else echo missing; fi
-"""
-PUSH = """
-set -eu
-umask 077
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
-mkdir -p "$cache/HASH"
-new=$(mktemp "$cache/HASH/.new.XXXXXX")
-trap 'rm -f "$new"' EXIT
-cat >"$new"
-echo "HASH  $new" | sha256sum -c --status || { echo "the agent arrived damaged" >&2; exit 1; }
-chmod 755 "$new"
-mv "$new" "$cache/HASH/fairtrial-agent"
-echo "ready $cache/HASH/fairtrial-agent"
-"""
 # What ssh says, in lower case, and what the user can do.
 HINTS = (
     ("host identification has changed", "if the host really has a new key, remove the old one with ssh-keygen -R"),
@@ -102,19 +82,9 @@ class Ssh(ReachedPlace[SshParameters]):
         Raises:
             PlaceError: ssh cannot log in, in ssh's own words; or the host cannot run the agent.
         """
-        agent, ssh = find_agent(), _ssh(self.parameters, limits)
-        content = agent.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        answer = _run(ssh, LOOK.replace("HASH", digest), b"", limit_s=limits.short_s)
-        if not answer.startswith("ready "):
-            answer = _run(ssh, PUSH.replace("HASH", digest), content, limit_s=PUSH_S)
-        remote = answer.removeprefix("ready ").strip()
-        environment = dict(limits.environment())
-        if self.parameters.state_directory:
-            environment[STATE_VARIABLE] = self.parameters.state_directory
-        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
-        command = f"exec env {variables} {shlex.quote(remote)} serve"
-        return PipeTransport([*ssh, _in_sh(command)], limits=limits)
+        ssh = _ssh(self.parameters, limits)
+        script = bringing.serving(partial(_run, ssh), limits=limits, state_directory=self.parameters.state_directory)
+        return PipeTransport([*ssh, _in_sh(script)], limits=limits)
 
 
 def _ssh(parameters: SshParameters, limits: Limits) -> list[str]:
@@ -157,7 +127,7 @@ def _run(ssh: list[str], script: str, data: bytes, *, limit_s: float) -> str:
     if finished.returncode != 0:
         raise PlaceError(
             f"{host} cannot take the agent: {said or f'exit code {finished.returncode}'}",
-            hint="the host needs sh, sha256sum, mktemp and room in ~/.cache",
+            hint=bringing.NEEDS,
         )
     lines = finished.stdout.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else ""  # a login shell's start-up files may print, too

@@ -1,4 +1,4 @@
-"""How a system is reached: a database that the load generator connects to, or plain files."""
+"""How a system is reached: a database that the load generator connects to, plain files, or a service's ports."""
 
 from __future__ import annotations
 
@@ -20,9 +20,21 @@ class FilesEndpoint(BaseModel):
     kind: Literal["files"] = "files"
 
 
+class ServiceEndpoint(BaseModel):
+    """What a service was handed in: by that, what loads it finds it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    handed_in: dict[str, str]
+    """Directories, addresses and ports, by the names that its command lines have for them."""
+    ports: tuple[str, ...] = ()
+    """Which of these are ports, in the study's order."""
+    kind: Literal["service"] = "service"
+
+
 Server = MysqlEndpoint | PostgresEndpoint
 Database = Server | SqliteEndpoint
-Endpoint = Database | FilesEndpoint
+Endpoint = Database | FilesEndpoint | ServiceEndpoint
 
 
 def database(endpoint: Endpoint | None) -> Database:
@@ -31,7 +43,7 @@ def database(endpoint: Endpoint | None) -> Database:
     Raises:
         PlaceError: it is none.
     """
-    if endpoint is None or isinstance(endpoint, FilesEndpoint):
+    if endpoint is None or isinstance(endpoint, FilesEndpoint | ServiceEndpoint):
         raise PlaceError("this workload needs a database, and the system is not one", hint="name one under `system`")
     return endpoint
 

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Final, NoReturn
 
 from fairtrial.errors import InputError, PlaceError, Problem
-from fairtrial.places import is_booted
+from fairtrial.places import is_fresh
 from fairtrial.record.models import ClockShift, Plan
 from fairtrial.settings import ANY_TRIAL, TrialContext
 from fairtrial.study.resolved import ResolvedTrial, Section
@@ -83,8 +83,11 @@ def require(plan: Plan, trial: ResolvedTrial) -> None:
             f"the system `{system.name}` has no server that another place could reach",
             "take a system that runs a server, such as mariadb or postgres, or leave `place` out",
         )
-    if any(is_booted(place) for place in (trial.place, client)):
-        _refuse("a guest has no network but its own loopback", "use two hosts, `local` and `ssh` or two of `ssh`")
+    if any(is_fresh(place) for place in (trial.place, client)):
+        _refuse(
+            "a guest or container has no network but its own loopback",
+            "use two hosts, `local` and `ssh` or two of `ssh`",
+        )
     if plan.probes:
         _refuse("probes cannot follow a load of another place yet", "leave `telemetry.probes` out, or `place`")
 

@@ -24,8 +24,8 @@ def identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity:
     Raises:
         PlaceError: it is missing, with where it was looked for.
     """
-    if place.carrier is not None and _starts_from_data(parts):
-        host_identity = parts.system.identity(place.carrier)
+    if place.root is not place and _starts_from_data(parts):
+        host_identity = parts.system.identity(place.root)
         if _is_shared(trial, host_identity):
             return host_identity
     return parts.system.identity(place)
@@ -43,8 +43,8 @@ def ensure(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on
 
 def _held(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on_progress: OnProgress) -> bool:
     """Whether there is a disk that guests start from, found or made."""
-    host = place.carrier
-    if host is None or not _servers_may_enter(host):
+    host = place.root
+    if host is place or not _servers_may_enter(host):
         return False
     if not _is_shared(trial, parts.system.identity(host)):
         return False

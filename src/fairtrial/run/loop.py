@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from fairtrial import doctor
 from fairtrial import plan as planning
 from fairtrial.errors import FairtrialError, InputError, PlaceError, StreamLostError
-from fairtrial.places import KEPT, PASSING, Disk, is_booted
+from fairtrial.places import KEPT, PASSING, Disk, is_fresh
 from fairtrial.record import Record, Writer
 from fairtrial.record.models import (
     BlockAdded,
@@ -30,7 +30,7 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
-from fairtrial.run import elsewhere, hosted, noise
+from fairtrial.run import elsewhere, noise
 from fairtrial.run.feasibility import carriers, ceiling, emulation
 from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import probes as probe_checks
@@ -151,8 +151,8 @@ class Run:
     def _at_place(self, first: PlannedTrial) -> None:
         """Runs trials for as long as they are at the same place and its stream holds."""
         place = self._resolved(first).place
-        if is_booted(place):
-            self._booted(place, first)
+        if is_fresh(place):
+            self._fresh(place, first)
             return
         client_of = elsewhere.of(self._resolved(first))
         with contextlib.ExitStack() as stack:
@@ -189,10 +189,10 @@ class Run:
         self._note_place(place, open_place, findings=self._examined(place, open_place))
         return elsewhere.reached(system[1], open_place, places=(system[0], place))
 
-    def _booted(self, place: Section, trial: PlannedTrial) -> None:
-        """Runs one trial at a place that boots for it. What all trials start from is made in a boot of its own."""
+    def _fresh(self, place: Section, trial: PlannedTrial) -> None:
+        """Runs one trial at a place that begins with it. What all trials start from is made in one of its own."""
         if place not in self.prepared:
-            carrier = carriers.examine(hosted.guest_of(place), directory=self.writer.directory)
+            carrier = carriers.examine(carriers.fresh(place), directory=self.writer.directory)
             with self._open(place, KEPT) as open_place:
                 self._note_place(place, open_place, findings=[*doctor.examine(open_place), *carrier])
                 self._require(place, open_place)

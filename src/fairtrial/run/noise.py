@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from fairtrial.errors import AgentError
-from fairtrial.places import is_booted, open_place
+from fairtrial.places import is_fresh, open_place
 from fairtrial.run.trial import workspace
 from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
@@ -53,7 +53,7 @@ def kept(place: Section, *, study: str) -> dict[str, JsonValue] | None:
     Raises:
         PlaceError: the place cannot be reached.
     """
-    if is_booted(place):  # booting takes the machine's lock and its disk, which planning must not
+    if is_fresh(place):  # booting takes the machine's lock and its disk, which planning must not
         return None
     with open_place(place.kind, place.parameters, holder="planning", lock=False) as agent:
         opened_place = OpenPlace(agent=agent)

@@ -51,7 +51,7 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
         for failed in leftovers.failed:
             progress.note(f"left by an earlier run and not restorable: {failed}")
         # What is left may be needed to restore what could not be undone; a guest whose disk passes has nothing left.
-        if not leftovers.failed and (carrier is None or disk.keep):
+        if not leftovers.failed and (agent.guest is None or disk.keep):
             workspace.remove(opened_place, opened_place.state_directory / "work")
         yield opened_place
 
@@ -59,7 +59,7 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
 def _with_server_user(agent: Agent, carrier: OpenPlace | None = None) -> OpenPlace:
     opened_place = OpenPlace(agent=agent, carrier=carrier)
     if opened_place.facts.user_id == ROOT:
-        opened_place.server_user = _server_user(carrier or opened_place)  # who has a guest's root has its users
+        opened_place.server_user = _server_user(opened_place.root)
     return opened_place
 
 

@@ -20,12 +20,13 @@ from fairtrial.systems.files import Files
 from fairtrial.systems.mariadb import Mariadb
 from fairtrial.systems.mysql import Mysql
 from fairtrial.systems.postgres import Postgres
+from fairtrial.systems.service import Service
 from fairtrial.systems.sqlite import Sqlite
 from fairtrial.systems.system import Identity, Instance, Launch, System
 
 __all__ = ["SYSTEMS", "Identity", "Instance", "Launch", "System", "kind_of", "system_of"]
 
-_OWN = (CommandSystem, Files, Mariadb, Mysql, Postgres, Sqlite)
+_OWN = (CommandSystem, Files, Mariadb, Mysql, Postgres, Service, Sqlite)
 SYSTEMS: Mapping[str, type[System[Any]]] = Kinds(_OWN, base=System, group="fairtrial.systems")
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from fairtrial import servers
-from fairtrial.errors import PlaceError
+from fairtrial.errors import AgentError, PlaceError
 from fairtrial.servers import maven
 from fairtrial.study.tree.paths import OwnPath
 from fairtrial.systems.system import Identity, Launch, System
@@ -244,7 +244,10 @@ def identified(place: OpenPlace, installation: Installation, argv: Sequence[str]
 
 def _libraries(place: OpenPlace, installation: Installation, binary: str) -> str:
     """What to do about a program that does not run: most lack a library that an installation would have brought."""
-    lines = place.execute(installation.command("ldd", binary)).output.splitlines()
+    try:
+        lines = place.execute(installation.command("ldd", binary)).output.splitlines()
+    except AgentError:  # an image may have no ldd
+        lines = []
     missing = sorted({line.split()[0] for line in lines if line.endswith("not found")})
     return (
         f"install its missing libraries at the place: {', '.join(missing)}" if missing else "the server binary must run"

@@ -56,15 +56,15 @@ def cache_mib(facts: Facts, *, most: int) -> int:
     return mib if mib < CHUNK_MIB else mib - mib % CHUNK_MIB
 
 
-def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch) -> Process:
-    """Starts a server in its work directory, with all that it says in its log."""
+def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch, *, user: str | None = None) -> Process:
+    """Starts a server in its work directory, with all that it says in its log, as a user or as servers do."""
     log = FileOutput(path=str(launch.log_path))
     return place.agent.spawn(
         name="server",
         argv=argv,
         environment=launch.environment,
         directory=str(launch.work_directory),
-        user=place.server_user,
+        user=user or place.server_user,
         processors=launch.processors,
         groups=launch.groups,
         stdout=log,
@@ -98,9 +98,9 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
     """Waits until the command `looks` succeeds at the place.
 
     Raises:
-        SystemStartError: the server, a system of this `kind`, has exited, or is not ready within `Limits.start_s`.
+        SystemStartError: the server, a system of this `kind`, has exited, or is not ready in time.
     """
-    limit_s = place.limits.start_s
+    limit_s = place.limits.start_s if launch.ready_s is None else launch.ready_s
     deadline = time.monotonic() + limit_s
     while True:
         looked = time.monotonic()
@@ -122,10 +122,22 @@ def free_port(place: OpenPlace) -> int:
     Raises:
         PlaceError: all that are tried are taken.
     """
+    return free_ports(place, 1)[0]
+
+
+def free_ports(place: OpenPlace, count: int) -> list[int]:
+    """As many ports that nobody at the place listens on or is connected from.
+
+    Raises:
+        PlaceError: too many of those that are tried are taken.
+    """
+    ports: list[int] = []
     for port in PORTS:
+        if len(ports) == count:
+            return ports
         taken = place.execute(["grep", "-qi", f":{port:04X} ", "/proc/net/tcp", "/proc/net/tcp6"])
         if taken.code != 0:
-            return port
+            ports.append(port)
     raise PlaceError(
         f"all ports from {PORTS[0]} to {PORTS[-1]} are in use at this place", hint="stop the programs that listen there"
     )

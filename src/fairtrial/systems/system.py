@@ -47,6 +47,7 @@ class Launch:
         processors: it may use; None: all.
         groups: directories of the control groups it starts in.
         address: of the place, to listen on for a workload at another one; None: no network.
+        ready_s: how long it may take to be ready; None: `Limits.start_s`.
     """
 
     data_directory: PurePosixPath
@@ -56,6 +57,7 @@ class Launch:
     processors: tuple[int, ...] | None = None
     groups: tuple[str, ...] = ()
     address: str | None = None
+    ready_s: float | None = None
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,37 @@ class GuestFacts(BaseModel):
     emulated: bool
 
 
+class ContainerFacts(BaseModel):
+    """How a place that is a container is run.
+
+    Attributes:
+        image: as the study names it.
+        image_id: hash of its content and configuration.
+        runtime: what runs it, with its version.
+        run_options: what limits it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    image: str
+    image_id: str
+    runtime: str
+    run_options: list[str]
+
+
 class Facts(generated.Facts):
-    """Facts of a place, told by its agent. `guest`: how it is run, if it was booted for its stream; else None."""
+    """Facts of a place, told by its agent.
+
+    Attributes:
+        guest: how it is run, if it was booted for its stream.
+        container: how it is run, if it is a container.
+    """
 
     guest: GuestFacts | None = None
+    container: ContainerFacts | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As a record holds them: those of a guest beside the others."""
         guest = {} if self.guest is None else self.guest.model_dump(mode="json")
-        return {**self.model_dump(mode="json", exclude={"guest"}), **guest}
+        container = {} if self.container is None else {"container": self.container.model_dump(mode="json")}
+        return {**self.model_dump(mode="json", exclude={"guest", "container"}), **guest, **container}

@@ -35,7 +35,7 @@ class OpenPlace:
     Attributes:
         agent: the stream.
         server_user: user that servers run as where the agent is root; None: the agent's own user.
-        carrier: the machine that a guest runs on, whose root is the guest's; None for any other place.
+        carrier: the machine that a guest or container runs on; None for any other place.
     """
 
     agent: Agent
@@ -45,7 +45,18 @@ class OpenPlace:
     @cached_property
     def facts(self) -> Facts:
         """The place's facts, as its agent tells them when they are first asked for."""
-        return Facts.model_validate({**self.native(FACTS, None).model_dump(), "guest": self.agent.guest})
+        facts = self.native(FACTS, None).model_dump()
+        return Facts.model_validate({**facts, "guest": self.agent.guest, "container": self.agent.container})
+
+    @property
+    def root(self) -> OpenPlace:
+        """Where this place's files and users are: a guest's are its machine's."""
+        return self if self.carrier is None or self.agent.container is not None else self.carrier
+
+    @property
+    def kernel(self) -> OpenPlace:
+        """Where this place's kernel obeys: a container's is its machine's, and gives the container no say."""
+        return self.carrier if self.carrier is not None and self.agent.container is not None else self
 
     @property
     def limits(self) -> Limits:

@@ -35,6 +35,10 @@ class Held:
         """From now on it does not end."""
         self._file.touch()
 
+    def is_held(self) -> bool:
+        """Whether it is held back."""
+        return self._file.exists()
+
     def release(self) -> None:
         """It ends."""
         self._file.unlink()

@@ -4,14 +4,14 @@ import pytest
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError, RecordError
-from fairtrial.places import PLACES, BootedPlace, is_booted, kind_of, open_place, place_of, ssh
+from fairtrial.places import PLACES, BootedPlace, is_booted, is_fresh, kind_of, open_place, place_of, ssh
 from fairtrial.places.ssh import SshParameters
 from fairtrial.study.resolved import Section
 from fairtrial.wire import Limits
 
 
 def test_every_place_is_known_by_its_name() -> None:
-    assert set(PLACES) == {"local", "ssh", "vm"}
+    assert set(PLACES) == {"container", "local", "ssh", "through", "vm"}
     assert all(place.name == name and place.summary for name, place in PLACES.items())
 
 
@@ -21,7 +21,9 @@ def test_a_place_is_made_from_its_example_and_is_booted_or_not(name: str) -> Non
     place = place_of(section)
     assert type(place) is PLACES[name]
     assert isinstance(place, BootedPlace) == is_booted(section) == (name == "vm")
-    assert kind_of(PLACES[name]).duration_s(section.parameters) == (16.0 if name == "vm" else 0.0)
+    assert is_fresh(section) == (name in {"container", "vm"})
+    expected_s = {"container": 1.0, "vm": 16.0}.get(name, 0.0)
+    assert kind_of(PLACES[name]).duration_s(section.parameters) == expected_s
 
 
 def test_whether_a_place_boots_is_known_without_its_parameters() -> None:

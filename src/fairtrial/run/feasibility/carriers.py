@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import doctor
-from fairtrial.places import PASSING, BootedPlace
+from fairtrial.places import PASSING, FreshPlace, place_of
 from fairtrial.record.models import Finding
 from fairtrial.run.opening import holder
+from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
 
-def examine(place: BootedPlace[Any], *, directory: Path) -> list[Finding]:
+def examine(place: FreshPlace[Any], *, directory: Path) -> list[Finding]:
     """Findings of this machine, marked as the host's; before the guest boots, whose own work would look like load.
 
     Args:
@@ -25,3 +26,10 @@ def examine(place: BootedPlace[Any], *, directory: Path) -> list[Finding]:
     # The lock is the guest's own to take.
     with place.carrier().open(holder=holder(directory), lock=False, disk=PASSING) as agent:
         return [finding.model_copy(update={"of_host": True}) for finding in doctor.examine(OpenPlace(agent=agent))]
+
+
+def fresh(section: Section) -> FreshPlace[Any]:
+    """The place of a section that is known to begin with every stream to it."""
+    place = place_of(section)
+    assert isinstance(place, FreshPlace)  # noqa: S101 - no other place has a carrier
+    return place

@@ -13,11 +13,11 @@ from fairtrial.doctor.kernel import booted_kernels, perf
 from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.doctor.programs import PROGRAMS
 from fairtrial.errors import InputError, PlaceError
-from fairtrial.places import BootedPlace, is_booted, place_of
+from fairtrial.places import BootedPlace, FreshPlace, is_booted, is_fresh, place_of
 from fairtrial.record.models import Plan
-from fairtrial.run import elsewhere, hosted
+from fairtrial.run import elsewhere
+from fairtrial.run.feasibility import carriers, emulation
 from fairtrial.run.feasibility import disk as room
-from fairtrial.run.feasibility import emulation
 from fairtrial.run.feasibility import settings as settable
 from fairtrial.settings import effects
 from fairtrial.study.resolved import ResolvedTrial, Section
@@ -110,8 +110,8 @@ def feasibility(
 
 
 def _here(place: Section, at: Section) -> bool:
-    """Whether what was looked at tells about a place. A guest has its programs and memory from the machine it is on."""
-    return place.kind == LOCAL or place == at or (is_booted(place) and at.kind == LOCAL)
+    """Whether what was looked at tells about a place. A guest has its programs from the machine that carries it."""
+    return place.kind == LOCAL or place == at or (is_fresh(place) and at.kind == LOCAL)
 
 
 def _disk_is_observed(trial: ResolvedTrial, observation: PlaceObservation) -> bool:
@@ -135,17 +135,19 @@ def _of_plan(
 
 
 def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation, *, plan: Plan) -> Iterator[Lack]:
-    is_guest = is_booted(trial.place)
-    inside = observation.facts.guest is not None  # looked at was a guest itself
-    if is_guest and not inside:
-        yield from _guest(hosted.guest_of(trial.place), plan, observation)
+    inside = (
+        observation.facts.guest is not None or observation.facts.container is not None
+    )  # looked at was such a place itself
+    carried = is_fresh(trial.place) and not inside
+    if carried:
+        yield from _carrier(carriers.fresh(trial.place), plan, observation)
     try:
         elsewhere.require(plan, trial)
     except (PlaceError, InputError) as error:
         yield Lack(str(error), error.hint)
-    if elsewhere.of(trial) is None:
+    if elsewhere.of(trial) is None and (not carried or is_booted(trial.place)):  # a container has its own programs
         yield from _workload(workload_of(trial.workload), place, observation)
-    if not is_guest or inside:  # a guest's settings are of the guest's kernel
+    if not carried:  # it has other settings than its machine
         yield from _settings(trial, place, observation)
 
 
@@ -158,15 +160,15 @@ def _server(
     if source not in known:
         known[source] = []
         try:
-            if system.awaited() is None:  # looking downloads nothing
+            inside = observation.facts.container is not None or not is_fresh(trial.place) or is_booted(trial.place)
+            if system.awaited() is None and inside:  # looking downloads nothing, and a container has its own
                 system.identity(place)
         except (PlaceError, InputError) as error:
             known[source] = [Lack(str(error), error.hint)]
     yield from known[source]
     name, cache_bytes = system.cache_bytes() or ("", 0.0)
     memory_bytes = (observation.kibibytes("MemTotal") or 0) << 10
-    is_guest = is_booted(trial.place)  # whose memory is its own
-    if memory_bytes and not is_guest and cache_bytes > memory_bytes:
+    if memory_bytes and not is_booted(trial.place) and cache_bytes > memory_bytes:
         yield Lack(
             f"{name} is {format_bytes(int(cache_bytes))}, and this place has {memory_bytes >> 20}MiB of memory",
             f"use a larger machine, a smaller size, or `--set system.{system.name}.options.{name}=…`",
@@ -197,17 +199,24 @@ def _settings(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
         yield Lack(f"{', '.join(names)} can only be set by root", "run as root, or reach the place as root")
 
 
-def _guest(place: BootedPlace[Any], plan: Plan, observation: PlaceObservation) -> Iterator[Lack]:
-    """Programs and memory that its machine has not, and a processor that may be measured on."""
+def _carrier(place: FreshPlace[Any], plan: Plan, observation: PlaceObservation) -> Iterator[Lack]:
+    """Programs, an image and memory that its machine has not, and a processor that may be measured on."""
     need = place.requirements()
     for program in need.programs:
         yield from _program(observation, program)
     available = (observation.kibibytes("MemAvailable") or 0) << 10
+    noun = "guest" if isinstance(place, BootedPlace) else place.name
     if available and need.memory_bytes > available:
         yield Lack(
-            f"its guest takes {format_bytes(need.memory_bytes)} of memory, and {available >> 20}MiB are available",
-            f"stop what takes the memory, or give the guest less with `--set place.{place.name}.memory=…`",
+            f"its {noun} takes {format_bytes(need.memory_bytes)} of memory, and {available >> 20}MiB are available",
+            f"stop what takes the memory, or give the {noun} less with `--set place.{place.name}.memory=…`",
         )
+    try:
+        place.require()
+    except PlaceError as error:
+        yield Lack(str(error), error.hint)
+    if need.virtualisation is None:
+        return
     # Whether KVM is there where it must be; what has not been tried is believed.
     tried = booted_kernels(observation)
     works = observation.nodes.get("/dev/kvm") == "rw" and (tried is None or any(tried))

@@ -76,11 +76,13 @@ class TrialRunner:
         """What runs trials here, beyond the system itself; a run may not change it half-way."""
         facts = self.place.facts
         guest = {} if facts.guest is None else {"accelerator": facts.guest.accelerator}
+        image = {} if facts.container is None else {"image": facts.container.image_id}
         client = {} if self.client is None else {"client_kernel": self.client.place.facts.kernel_version}
         return {
             "agent_sha256": self.place.agent.hello.agent_sha256,
             "kernel": facts.kernel_version,
             **guest,
+            **image,
             **client,
         }
 
@@ -233,12 +235,13 @@ class Attempt:
                 restored = prepared.restore(self.place, data, self.data)
             self.outcome.data = TrialData(key=key, content_sha256=data.content_sha256, restored=restored)
         with self._phase("settle"):
+            kernel = self.place.kernel
             request = Settle(
                 dirty_bytes=REST_DIRTY_BYTES,
                 timeout_s=SETTLE_LIMIT_S,
-                drop_caches=self.place.facts.user_id == 0,
+                drop_caches=kernel.facts.user_id == 0,
             )
-            settled = self.place.native(SETTLE, request, timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S)
+            settled = kernel.native(SETTLE, request, timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S)
             result = SettleResult(**settled.model_dump(), at_rest=settled.dirty_bytes <= REST_DIRTY_BYTES)
             self.outcome.data = self.outcome.data.model_copy(update={"settled": result})
 
@@ -274,7 +277,8 @@ class Attempt:
         with self._phase("stop"):
             if instance.process is not None and instance.process.exited is not None:
                 exited = instance.process.exited
-                self.outcome.invalidate(f"the server ended during the trial ({how(exited)})")
+                words = workspace.last_words(self.place, launch.log_path)
+                self.outcome.invalidate(f"the server ended during the trial ({how(exited)}){words}")
             self.parts.system.stop(self.place, instance, settled=False)
         preloading.keep(self.place, self.effect, self.remote)
         self._ran_out_of_memory(memory_kills.report(self.place, since=killed))

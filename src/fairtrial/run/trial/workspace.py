@@ -17,6 +17,7 @@ from fairtrial.wire.open_place import OpenPlace
 FETCH_S = 600.0
 MAKE_HINT = "check permissions and free space of the place's state directory"
 LISTING_BYTES = 64 << 20
+LAST_LINES, MOST_CHARACTERS = 5, 1000  # of a log that are told as the reason of a failure
 DEEPEST = 64  # directories above a fetched file: what makes or walks them recurses
 NAME_CHARACTERS = 12  # of the hash: a Unix socket's path may have 107 bytes in all (unix(7))
 # Of names that one place offers with each other, or with what this machine takes for a name.
@@ -46,6 +47,13 @@ def remove(place: OpenPlace, directory: PurePosixPath) -> None:
         raise AssertionError(f"refusing to remove {directory}: not below {place.state_directory}")
     argv = ["rm", "-rf", "--one-file-system", "--", str(directory)]  # what is mounted below is not this trial's
     place.require(argv, hint="remove it by hand", timeout_s=FETCH_S)
+
+
+def last_words(place: OpenPlace, path: PurePosixPath) -> str:
+    """The end of a log, for a sentence about its program; empty if it is."""
+    lines = place.execute(["tail", "-n", str(LAST_LINES), str(path)])
+    words = "; ".join(lines.output.split("\n")).strip()[-MOST_CHARACTERS:] if lines.code == 0 else ""
+    return f"; the end of {path.name}: {words}" if words else ""
 
 
 def fetch(place: OpenPlace, directory: PurePosixPath, local: Path) -> None:

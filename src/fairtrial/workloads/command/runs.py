@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from fairtrial.protocol import generated as wire
-from fairtrial.protocol.endpoints import Endpoint
+from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint
 from fairtrial.protocol.generated import FileOutput, PostgresEndpoint
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
@@ -78,10 +78,16 @@ class CommandRun:
 def reaching(endpoint: Endpoint | None) -> dict[str, str]:
     """Variables by which a program reaches the system: `FAIRTRIAL_*`, and those that libpq reads anyway.
 
+    Of a service, one for everything that its command lines name; `FAIRTRIAL_PORT` is its first port.
+
     MariaDB's clients have such variables too, but what Debian's configuration file says goes before them.
     """
     if endpoint is None:
         return {}
+    if isinstance(endpoint, ServiceEndpoint):
+        first = endpoint.handed_in[endpoint.ports[0]] if endpoint.ports else ""
+        named = {f"FAIRTRIAL_{name.upper()}": value for name, value in endpoint.handed_in.items()}
+        return {**named, **({ENDPOINT["port"]: first} if first else {})}
     own = libpq(endpoint) if isinstance(endpoint, PostgresEndpoint) else {}
     return {ENDPOINT[name]: value for name, value in _fields(endpoint).items() if name in ENDPOINT} | own
 

@@ -1,0 +1,154 @@
+"""A container on this machine, made from an image afresh for every trial, with the agent as its first process.
+
+Owns what podman or docker is told. The agent is the same static binary as everywhere, mounted read-only.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.places.container.parameters import ContainerParameters
+from fairtrial.places.container.runtime import LABEL, NewContainer, Runtime
+from fairtrial.places.container.stream import ContainerStream
+from fairtrial.places.local import STATE_VARIABLE, Local, LocalParameters
+from fairtrial.places.place import Disk, FreshPlace, Requirements
+from fairtrial.programs import Program
+from fairtrial.wire import Agent, Limits, find_agent
+from fairtrial.wire.facts import ContainerFacts
+from fairtrial.words import size
+
+STATE: Final = "/var/lib/fairtrial"  # in the container; on this machine it is `container` in the state directory
+AGENT: Final = "/fairtrial-agent"
+# What a trial runs in any place: a shell, and Debian's coreutils, findutils and grep or their like.
+NEEDED: Final = ("sh", "cat", "find", "grep", "id", "install", "mv", "readlink", "rm", "sha256sum", "sync", "tail")
+LACKING: Final = 'for each in "$@"; do command -v "$each" >/dev/null || echo "$each"; done'
+NAME_BYTES: Final = 6
+START_S: Final = 1.0  # from `run` to a greeting, and removal
+
+
+class Container(FreshPlace[ContainerParameters]):
+    """A container of podman or docker, gone after its trial."""
+
+    name = "container"
+    summary = "A container on this machine, made from an image afresh for every trial."
+    model = ContainerParameters
+    example = MappingProxyType({"image": "localhost/mariadb:11"})
+    programs = (
+        Program("podman", "the place `container` runs it", "podman"),
+        Program("docker", "the place `container` runs it, with `runtime: docker`", "docker.io"),
+    )
+
+    def __init__(self, parameters: ContainerParameters) -> None:
+        super().__init__(parameters)
+        self._runtime = Runtime(parameters)
+
+    def duration_s(self) -> float:
+        """Of its start and removal."""
+        return START_S
+
+    @property
+    def title(self) -> str:
+        """With the image."""
+        return f"{self.name} {self.parameters.image}"
+
+    @property
+    def need(self) -> str:
+        """The image, and what runs it."""
+        memory = f" with {size(self.parameters.memory)} of memory" if self.parameters.memory else ""
+        return f"a container for every trial from {self.parameters.image}{memory}, {self.parameters.runtime}"
+
+    def carrier(self) -> Local:
+        """This machine."""
+        return Local(LocalParameters(state_directory=self.parameters.state_directory))
+
+    def requirements(self) -> Requirements:
+        """The runtime, and as much memory as the container may take."""
+        return Requirements(
+            programs=(self.parameters.runtime,),
+            memory_bytes=self.parameters.memory or 0,
+            virtualisation=None,
+        )
+
+    def require(self) -> None:
+        """The image; none is pulled.
+
+        Raises:
+            PlaceError: it is not here, and the study does not say that it may be pulled.
+        """
+        if self.parameters.pull == "never":
+            _ = self._runtime.image_id
+
+    def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
+        """Makes a container and greets its agent; this machine's lock is held until it is gone.
+
+        Raises:
+            PlaceError: no runtime, no such image, a limit that this machine cannot set, or an image that lacks what a
+                trial runs.
+        """
+        del disk  # what is prepared lies outside the container, whichever it is
+        limits = Limits.from_environment()
+        host = Agent(self.carrier().connect(limits), holder=holder, lock=lock, limits=limits)
+        try:
+            agent = self._greeted(host, holder=holder, lock=lock, limits=limits)
+        except BaseException:
+            host.close()
+            raise
+        agent.carrier = host
+        return agent
+
+    def _greeted(self, host: Agent, *, holder: str, lock: bool, limits: Limits) -> Agent:
+        runtime, state = self._runtime, Path(host.hello.state_directory) / self.name
+        state.mkdir(mode=0o755, exist_ok=True)
+        label = f"{LABEL}={state}"
+        if lock:
+            runtime.remove(label=label)  # of runs whose control plane or conmon was killed
+        facts = ContainerFacts(
+            image=self.parameters.image,
+            image_id=runtime.image_id,
+            runtime=runtime.version,
+            run_options=runtime.options(),
+        )
+        container = NewContainer(
+            name=f"fairtrial-{secrets.token_hex(NAME_BYTES)}",
+            label=label,
+            mounts={str(find_agent()): f"{AGENT}:ro", str(state): STATE},
+            environment={**limits.environment(), STATE_VARIABLE: STATE},
+            command=[AGENT, "serve"],
+        )
+        argv = runtime.run_argv(container)
+        stream = ContainerStream(argv, name=container.name, runtime=runtime, host=host, limits=limits)
+        try:
+            agent = Agent(stream, holder=holder, lock=lock, limits=limits)
+        except StreamLostError as error:
+            said = stream.said()
+            raise PlaceError(
+                f"the container from {self.parameters.image} did not start: {said or error}", hint=runtime.hint(said)
+            ) from error
+        agent.container = facts
+        try:
+            _require_programs(agent, image=self.parameters.image)
+        except BaseException:
+            agent.close()
+            raise
+        return agent
+
+
+def _require_programs(agent: Agent, *, image: str) -> None:
+    """An image without a C library, a shell or coreutils runs its one program, and none of a trial's."""
+    hint = "add them to the image: on Debian they are in dash, coreutils, findutils and grep"
+    lines: list[str] = []
+    try:
+        process = agent.spawn(
+            name="sh",
+            argv=["sh", "-c", LACKING, "sh", *NEEDED],
+            on_line=lambda _stream, line: lines.append(line),
+        )
+        process.wait(agent.limits.short_s)
+    except AgentError as error:
+        raise PlaceError(f"the image {image} has no shell that runs: {error}", hint=hint) from error
+    if lines:
+        raise PlaceError(f"the image {image} lacks programs that every trial runs: {', '.join(lines)}", hint=hint)

@@ -1,0 +1,72 @@
+"""What a study says of a container."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from fairtrial.study.tree.quantities import Bytes
+
+LEAST_MEMORY = 16 << 20  # the agent and a shell; less kills the agent before anything can be said
+# What fairtrial says itself: two of one option would leave to the runtime which counts.
+OWN_OPTIONS: Final = {
+    *("--cpus", "--detach", "-d", "--entrypoint", "--interactive", "-i", "--label", "-l", "--log-driver", "--memory"),
+    *(
+        "-m",
+        "--memory-swap",
+        "--name",
+        "--network",
+        "--net",
+        "--pull",
+        "--rm",
+        "--runtime",
+        "--tty",
+        "-t",
+        "--user",
+        "-u",
+    ),
+}
+
+
+class ContainerParameters(BaseModel):
+    """A container made from an image for every trial and removed after it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    image: str = Field(
+        pattern=r"^[A-Za-z0-9][^\s]*$",
+        description="Image by name, digest or identifier. It is resolved once: all trials of a run use one image.",
+    )
+    runtime: Literal["podman", "docker"] = Field("podman", description="What runs the container, found on the PATH.")
+    oci_runtime: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9/][^\s]*$",
+        description="OCI runtime below it, such as `runc` or `crun` (default: the runtime's own; `runc` for podman on "
+        "a machine with hybrid control groups, which crun refuses).",
+    )
+    cpus: float | None = Field(None, gt=0, description="How many processors it may use, as a quota of time.")
+    memory: Bytes | None = Field(
+        None, ge=LEAST_MEMORY, description="Memory limit, page cache included; swap is not allowed beyond it."
+    )
+    network: Literal["none", "host"] = Field(
+        "none", description="`none` is a loopback of its own; `host` is this machine's network."
+    )
+    pull: Literal["never", "missing"] = Field("never", description="Whether an image that is not here is pulled.")
+    run_options: tuple[str, ...] = Field(
+        (), description="Further options of the runtime's `run`, such as `--shm-size=1g`."
+    )
+    state_directory: str | None = Field(
+        None, pattern="^/", description="Where prepared data are kept on this machine, as for a local place."
+    )
+
+    @field_validator("run_options")
+    @classmethod
+    def _not_own(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+        for option in options:
+            name = option.split("=")[0]
+            if not name.startswith("-"):
+                raise ValueError(f"{option!r} is not an option: write option and value as one, `--name=value`")
+            if name in OWN_OPTIONS:
+                raise ValueError(f"{name} is set by fairtrial itself: remove it, or use the parameter of that name")
+        return options

@@ -1,0 +1,97 @@
+"""Through any command line that runs another one elsewhere: `kubectl exec -i`, `podman exec -i`, `nsenter`, `sudo`.
+
+The command does all that has to do with trust; it must pass the standard streams on as they are.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from types import MappingProxyType
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairtrial.errors import PlaceError
+from fairtrial.places import bringing
+from fairtrial.places.place import ReachedPlace
+from fairtrial.study.tree.quantities import CommandLine
+from fairtrial.wire import Limits, PipeTransport
+
+# Words that arrive as they were sent print themselves; a shell on the way, as behind ssh, splits them.
+PROBE: Final = ("printf", "%s.", "one two")
+WHOLE: Final = "one two."
+SPLIT: Final = "one.two."
+
+
+class ThroughParameters(BaseModel):
+    """A place that a command line reaches."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: CommandLine = Field(
+        description="Command line that runs the words behind it elsewhere and passes standard input and output on "
+        "unchanged, such as `kubectl exec -i bench-0 --`. It is split as a shell would but run without one."
+    )
+    state_directory: str | None = Field(
+        None, pattern="^/", description="Where the agent keeps its state there, as for a local place."
+    )
+
+
+class Through(ReachedPlace[ThroughParameters]):
+    """Where a command line runs others."""
+
+    name = "through"
+    summary = "Wherever a command line such as `kubectl exec -i POD --` or `sudo -u USER` runs others."
+    model = ThroughParameters
+    example = MappingProxyType({"command": "kubectl exec -i bench-0 --"})
+
+    @property
+    def title(self) -> str:
+        """With the command."""
+        return f"{self.name} `{self.parameters.command}`"
+
+    @property
+    def need(self) -> str:
+        """The way there."""
+        return f"`{self.parameters.command}` to run commands"
+
+    def connect(self, limits: Limits) -> PipeTransport:
+        """Brings the agent there unless it is there already, and starts it.
+
+        Raises:
+            PlaceError: the command fails, in its own words, or changes what passes through it.
+        """
+        argv = shlex.split(self.parameters.command)
+        printed = self._run([*argv, *PROBE], b"", limit_s=limits.connect_s)
+        splits = printed == SPLIT
+        if not splits and printed != WHOLE:
+            raise PlaceError(
+                f"`{self.parameters.command}` changes what passes through it: {WHOLE!r} arrived as {printed!r:.200}",
+                hint="let it print nothing of its own and make no terminal (no -t)",
+            )
+
+        def in_sh(script: str) -> list[str]:
+            return [*argv, "sh", "-c", shlex.quote(script) if splits else script]
+
+        def run(script: str, data: bytes, *, limit_s: float) -> str:
+            return self._run(in_sh(script), data, limit_s=limit_s).strip().rpartition("\n")[2]
+
+        script = bringing.serving(run, limits=limits, state_directory=self.parameters.state_directory)
+        return PipeTransport(in_sh(script), limits=limits)
+
+    def _run(self, argv: list[str], data: bytes, *, limit_s: float) -> str:
+        command = self.parameters.command
+        by_hand = f"try `{command} true` by hand; {bringing.NEEDS}"
+        try:
+            finished = subprocess.run(
+                argv, input=data, capture_output=True, timeout=limit_s, start_new_session=True, check=False
+            )
+        except OSError as error:
+            raise PlaceError(f"`{command}` cannot be run: {error}", hint="is its program on this PATH?") from error
+        except subprocess.TimeoutExpired as error:
+            raise PlaceError(f"`{command}` did not answer within {limit_s:g} s", hint=by_hand) from error
+        if finished.returncode != 0:
+            said = finished.stderr.decode(errors="replace").strip() or f"exit code {finished.returncode}"
+            raise PlaceError(f"`{command}` failed: {said}", hint=by_hand)
+        return finished.stdout.decode(errors="replace")

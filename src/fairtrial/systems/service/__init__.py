@@ -1,0 +1,186 @@
+"""`service`: any long-running program, started before a trial's load, configured by a study's options.
+
+Directories, ports and the configuration file are handed in by name; an option counts once it has been read back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Self
+
+from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint
+from fairtrial.systems import server
+from fairtrial.systems.postgres_options import normal
+from fairtrial.systems.service import rendering
+from fairtrial.systems.service.parameters import OPTION, ServiceParameters
+from fairtrial.systems.system import Identity, Instance, Launch, System
+from fairtrial.wire.agent import Process
+from fairtrial.wire.facts import Facts
+from fairtrial.wire.open_place import OpenPlace
+
+HOST = "127.0.0.1"
+DATA_S = 24 * 3600.0  # for a command that makes data
+LISTENS = 'grep -qiE ":$(printf %04X "$1") [0-9A-F]+:0000 0A" /proc/net/tcp /proc/net/tcp6'  # proc(5): 0A is LISTEN
+
+
+class Service(System[ServiceParameters]):
+    """A program of anybody's, of which fairtrial knows what the study says."""
+
+    name = "service"
+    summary = "Any long-running program: Redis, nginx, your own daemon."
+    model = ServiceParameters
+
+    def has_server(self) -> bool:
+        """Always."""
+        return True
+
+    def has_data_directory(self) -> bool:
+        """Where data are made for it."""
+        return self.parameters.data is not None
+
+    def identity(self, place: OpenPlace) -> Identity:
+        """Path and hash of the program, and what its version command prints.
+
+        Raises:
+            PlaceError: the program is not on the place's PATH.
+        """
+        program = shlex.split(self.parameters.run)[0]
+        path = place.require(
+            ["sh", "-c", 'command -v -- "$1"', "sh", program],
+            hint=f"install {program} at the place, or give its full path in system.service.run",
+        ).strip()
+        digest = place.require(["sha256sum", path], hint="the program must be readable").split()[0]
+        version = ""
+        if self.parameters.version is not None:
+            version = place.require(shlex.split(self.parameters.version), hint="fix system.service.version").strip()
+        return Identity(version=version, sha256=digest, facts={"binary": path})
+
+    def initial(self) -> dict[str, str]:
+        """All that its data are made with."""
+        data = self.parameters.data
+        if data is None:
+            return {}
+        options = {name: rendering.value_text(self.parameters.options[name]) for name in self._loading_options()}
+        return {"data": data.model_dump_json(), "run": self.parameters.run, **options}
+
+    def for_loading(self, facts: Facts) -> Self:
+        """The service with the options that its data are made with; a template has no other form than with all."""
+        del facts
+        options = {name: self.parameters.options[name] for name in self._loading_options()}
+        return type(self)(self.parameters.model_copy(update={"options": options}))
+
+    def _loading_options(self) -> list[str]:
+        parameters = self.parameters
+        if parameters.configuration is not None and parameters.configuration.format == "template":
+            return sorted(parameters.options)
+        named = parameters.data.options if parameters.data is not None else ()
+        return [name for name in named if name in parameters.options]
+
+    def create(self, place: OpenPlace, launch: Launch) -> None:
+        """Runs the commands that make data before it starts."""
+        handed_in = self._directories(launch)
+        for command in self.parameters.data.create if self.parameters.data is not None else ():
+            self._prepare(place, command, handed_in)
+
+    def create_database(self, place: OpenPlace, endpoint: Endpoint | None) -> None:
+        """Runs the commands that fill it while it runs."""
+        assert isinstance(endpoint, ServiceEndpoint)  # noqa: S101 - it is this system's own
+        for command in self.parameters.data.load if self.parameters.data is not None else ():
+            self._prepare(place, command, endpoint.handed_in)
+
+    def start(self, place: OpenPlace, launch: Launch) -> Instance:
+        """Writes its configuration, starts it, waits until it is ready and reads every option back.
+
+        Raises:
+            SystemStartError: it exits, is not ready in time, or an option is not in effect.
+        """
+        parameters = self.parameters
+        ports = server.free_ports(place, len(parameters.ports))
+        handed_in = {
+            **self._directories(launch),
+            **{name: str(port) for name, port in zip(parameters.ports, ports, strict=True)},
+        }
+        if parameters.configuration is not None:
+            content = rendering.document(parameters.configuration, parameters.options, handed_in)
+            place.agent.put(handed_in["config"], content.encode(), mode=0o644)
+        command = rendering.argv(
+            parameters.run, handed_in, flags=rendering.flags(parameters.configuration, parameters.options)
+        )
+        environment = {
+            **{name: rendering.filled(text, handed_in) for name, text in parameters.environment.items()},
+            **rendering.environment(parameters.configuration, parameters.options),
+            **launch.environment,
+        }
+        launch = replace(launch, environment=environment, ready_s=parameters.ready_timeout)
+        process = server.spawned(place, command, launch, user=parameters.user)
+        endpoint = ServiceEndpoint(handed_in=handed_in, ports=parameters.ports)
+
+        def stop() -> None:
+            self._stop(place, process, handed_in)
+
+        with server.coming_up(place, launch, kind=self.name, stop=stop):
+            server.wait_until_ready(place, process, launch, looks=self._looks(handed_in), kind=self.name)
+            options = self._read_back(place, handed_in)
+        return Instance(endpoint=endpoint, process=process, options=options, is_one_process=False)
+
+    def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:
+        """Stops it by its own command, else by SIGTERM; what it does then is its affair, `settled` or not."""
+        del settled
+        assert isinstance(instance.endpoint, ServiceEndpoint)  # noqa: S101 - it is this system's own
+        if instance.process is not None and instance.process.exited is None:
+            self._stop(place, instance.process, instance.endpoint.handed_in)
+
+    def _stop(self, place: OpenPlace, process: Process, handed_in: Mapping[str, str]) -> None:
+        limit_s = place.limits.shutdown_s
+        if self.parameters.stop is not None and process.exited is None:
+            place.execute(rendering.argv(self.parameters.stop, handed_in), timeout_s=limit_s)
+            with contextlib.suppress(TimeoutError):
+                process.wait(limit_s)
+        process.stop(limit_s)
+
+    def _directories(self, launch: Launch) -> dict[str, str]:
+        return {
+            "config": str(launch.work_directory / "service.conf"),
+            "data": str(launch.data_directory),
+            "host": HOST,
+            "work": str(launch.work_directory),
+        }
+
+    def _prepare(self, place: OpenPlace, command: str, handed_in: Mapping[str, str]) -> None:
+        words = rendering.argv(command, handed_in)
+        user = self.parameters.user or place.server_user
+        place.require(words, hint="fix system.service.data", timeout_s=DATA_S, user=user)
+
+    def _looks(self, handed_in: Mapping[str, str]) -> list[str]:
+        ready = self.parameters.ready
+        if ready is None:
+            return ["true"]
+        if ready.port is not None:
+            return ["sh", "-c", LISTENS, "sh", handed_in[ready.port]]
+        return rendering.argv(ready.command or "", handed_in)
+
+    def _read_back(self, place: OpenPlace, handed_in: Mapping[str, str]) -> dict[str, str]:
+        """The value in effect of every option.
+
+        Raises:
+            SystemStartError: one is not in effect, or cannot be read.
+        """
+        effective: dict[str, str] = {}
+        wrong: list[str] = []
+        commands = self.parameters.read_back
+        for name, value in self.parameters.options.items():
+            command = commands[name] if isinstance(commands, dict) else commands or ""
+            words = rendering.argv(command, {**handed_in, OPTION: name})
+            answer = place.execute(words)
+            lines = answer.output.strip().splitlines()
+            effective[name] = lines[-1].strip() if lines else ""
+            expected = rendering.value_text(value)
+            if answer.code != 0:
+                wrong.append(f"{name}: `{shlex.join(words)}` failed ({answer.code}): {effective[name]}")
+            elif normal(effective[name]) != normal(expected):
+                wrong.append(f"{name}: expected {expected}, the service reports {effective[name]}")
+        server.require_in_effect(wrong)
+        return effective

@@ -1,0 +1,145 @@
+"""What a study says of a service: its command lines, how its options reach it, and how they are read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from fairtrial.study.tree.quantities import CommandLine, Seconds
+
+Option = str | int | float | bool
+Format = Literal["space", "equals", "ini", "yaml", "toml", "json", "flags", "environment", "template"]
+PortName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+HANDED_IN: Final = ("config", "data", "host", "work")  # beside the ports, by their names
+OPTIONS: Final = "options"  # in `run`: a word for each option
+OPTION: Final = "option"  # in `read_back`: the name of one
+
+
+class Ready(BaseModel):
+    """How one sees that a service can be used."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    command: CommandLine | None = Field(None, description="Command line that succeeds once it is ready.")
+    port: PortName | None = Field(None, description="Name of the port on which it listens once it is ready.")
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.command is None) == (self.port is None):
+            raise ValueError("expected exactly one of `command` and `port`")
+        return self
+
+
+class Configuration(BaseModel):
+    """How options are written for a service."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Format = Field(
+        description="`space` (`key value`), `equals` (`key=value`), `ini` (`section.key`), `yaml`, `toml` and `json` "
+        "(`table.key`), `flags` (`--key=value`, where `run` says `{options}`), `environment`, or `template`."
+    )
+    text: str = Field(
+        "",
+        description="Lines before the options; a document below them for yaml and json; for `template` the whole file, "
+        "with `{NAME}` for each option.",
+    )
+
+
+class Data(BaseModel):
+    """Data that are made once, kept, and restored for every trial."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    create: tuple[CommandLine, ...] = Field((), description="Command lines run in turn before the service starts.")
+    load: tuple[CommandLine, ...] = Field((), description="Command lines run in turn while it runs, to fill it.")
+    options: tuple[str, ...] = Field((), description="Names of options that it has while data are made.")
+
+
+class ServiceParameters(BaseModel):
+    """A program that runs before, during and after a trial's load. Command lines may name what is handed in.
+
+    `{data}` and `{work}` are directories, `{config}` the file made from the options, `{host}` the address of the
+    loopback, and every entry of `ports` is a free port by its name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run: CommandLine = Field(
+        description="Command line of the service in the foreground, split as a shell would but run without one."
+    )
+    ready: Ready | None = Field(None, description="How one sees that it is ready (default: at once).")
+    ready_timeout: Seconds = Field(60.0, gt=0, description="Time limit for it to become ready.")
+    stop: CommandLine | None = Field(None, description="Command line that stops it (default: SIGTERM).")
+    version: CommandLine | None = Field(None, description="Command line that prints its version, for the record.")
+    environment: dict[str, str] = Field(default_factory=dict, description="Variables added to its environment.")
+    user: str | None = Field(
+        None, pattern=r"^[a-z_][a-z0-9_-]*$", description="User that it runs as (default: as servers do, never root)."
+    )
+    ports: tuple[PortName, ...] = Field((), description="Names of ports that it listens on.")
+    configuration: Configuration | None = Field(None, description="How options are written for it.")
+    options: dict[str, Option] = Field(default_factory=dict, description="Options by name, for levels to overlay.")
+    read_back: CommandLine | dict[str, CommandLine] | None = Field(
+        None,
+        description="Command line whose last line is the value that is in effect, with `{option}` for the name, or one "
+        "for each option.",
+    )
+    data: Data | None = Field(None, description="Data that it starts from (default: an empty directory).")
+
+    @model_validator(mode="after")
+    def _names_what_is_handed_in(self) -> Self:
+        if clash := set(self.ports) & {*HANDED_IN, OPTIONS, OPTION}:
+            raise ValueError(f"ports: {min(clash)} is the name of something else: choose another")
+        if self.ready is not None and self.ready.port is not None and self.ready.port not in self.ports:
+            raise ValueError(f"ready.port: {self.ready.port} is not one of `ports`")
+        known = {*HANDED_IN, *self.ports}
+        for field, text, more in self._texts():
+            for name in PLACEHOLDER.findall(text):
+                if name not in known | more:
+                    named = ", ".join(f"{{{each}}}" for each in sorted(known | more))
+                    raise ValueError(f"{field}: {{{name}}} is unknown; expected one of {named}")
+        return self
+
+    @model_validator(mode="after")
+    def _options_arrive(self) -> Self:
+        if not self.options:
+            return self
+        if self.configuration is None:
+            raise ValueError("options are given, and `configuration` does not say how they are written")
+        if self.configuration.format == "flags" and f"{{{OPTIONS}}}" not in self.run.split():
+            raise ValueError("configuration.format is flags: say in `run` where they stand, by the word {options}")
+        if self.configuration.format == "template":
+            named = set(PLACEHOLDER.findall(self.configuration.text))
+            if missing := set(self.options) - named:
+                name = min(missing)
+                raise ValueError(f"configuration.text: no place for the option {name}: write {{{name}}}")
+        if self.read_back is None:
+            raise ValueError("options are given, and `read_back` does not say how to see that they are in effect")
+        if isinstance(self.read_back, dict) and (missing := self.options.keys() - self.read_back.keys()):
+            raise ValueError(f"read_back: no command for the option {min(missing)}")
+        return self
+
+    def _texts(self) -> Iterator[tuple[str, str, set[str]]]:
+        """Every text that may name what is handed in, with its field and what else it may name."""
+        yield "run", self.run, {OPTIONS}
+        for field in ("stop", "version"):
+            if (text := getattr(self, field)) is not None:
+                yield field, text, set()
+        if self.ready is not None and self.ready.command is not None:
+            yield "ready.command", self.ready.command, set()
+        for name, text in self.environment.items():
+            yield f"environment.{name}", text, set()
+        if self.configuration is not None:
+            yield "configuration.text", self.configuration.text, set(self.options)
+        each: Mapping[str, str] = self.read_back if isinstance(self.read_back, dict) else {"": self.read_back or ""}
+        for name, text in each.items():
+            yield f"read_back.{name}".rstrip("."), text, {OPTION}
+        if self.data is not None:
+            for field in ("create", "load"):
+                for text in getattr(self.data, field):
+                    yield f"data.{field}", text, set()

@@ -1,0 +1,179 @@
+"""Containers: an image as an arm, and what ends, breaks or kills one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk, eventually
+from support.machines import images
+from support.machines.holding import Held
+from support.shared import alone_in
+
+from fairtrial import record
+from fairtrial.record.models import PlaceOpened
+
+pytestmark = pytest.mark.servers
+
+SERVERS = """\
+study: images
+place: {{container: {{memory: 512MiB, cpus: 2}}}}
+system: {{postgres: {{options: {{shared_buffers: 32MB}}}}}}
+workload: {{oltp: {{profile: point_select, table_size: 1000, virtual_users: 2, ramp_up: 100ms, transactions: 100}}}}
+factors:
+  image:
+    now: {{place: {{container: {{image: "{now}"}}}}}}
+    next: {{place: {{container: {{image: "{next}"}}}}}}
+arm: image
+trials: {{blocks: 1, seed: 3}}
+metrics: {{primary: throughput_tps}}
+"""
+
+COMMAND = """\
+study: boxed
+place: {{container: {{image: "{image}", {place}}}}}
+workload: {{command: {{run: "{run}"}}}}
+settings: {settings}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: "{run} b"}}}}}}}}}}
+arm: arm
+trials: {{blocks: 1, seed: 4}}
+metrics: {{primary: elapsed_s}}
+telemetry: {{interval: 50ms}}
+"""
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> str:
+    images.require()
+    with alone_in(tmp_path_factory, "images"):
+        return images.make()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that nobody talks to notices soon."""
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,grace_s=0.5")
+
+
+def study(here: Desk, image: str, *, run: str, place: str = "cpus: 1", settings: str = "{}") -> Path:
+    return here.study(COMMAND.format(image=image, run=run, place=place, settings=settings))
+
+
+def test_an_image_is_an_arm_and_the_record_holds_what_it_was(here: Desk, image: str) -> None:
+    other = images.variant(image, here.directory)
+    here.fairtrial("run", here.study(SERVERS.format(now=image, next=other)))
+    found = record.read(here.run)
+    assert [trial.invalid_reason for trial in found.trials] == ["", ""]
+    opened = [event.facts["container"] for event in found.events if isinstance(event, PlaceOpened)]
+    ids = {facts["image"]: facts["image_id"] for facts in opened}
+    assert ids == {name: images.identifier(name) for name in (image, other)}
+    assert ids[image] != ids[other]
+    subjects = {trial.trial.arm: trial.subject["image"] for trial in found.trials}
+    assert subjects == {"now": ids[image], "next": ids[other]}
+    assert len({trial.data.content_sha256 for trial in found.trials}) == 1
+    assert images.containers(here.state) == []
+    here.fairtrial("verify", here.run)
+
+
+def processes(*words: str) -> list[int]:
+    """Of this machine, whose command lines have all of some words."""
+    pids: list[int] = []
+    for entry in filter(lambda entry: entry.name.isdigit(), Path("/proc").iterdir()):
+        with contextlib.suppress(OSError):
+            line = (entry / "cmdline").read_bytes().decode(errors="replace")
+            pids += [int(entry.name)] if all(word in line for word in words) else []
+    return pids
+
+
+def first_process(name: str) -> list[int]:
+    shown = subprocess.run(["podman", "inspect", "--format", "{{.State.Pid}}", name], capture_output=True, check=True)
+    return [int(shown.stdout)]
+
+
+@contextmanager
+def under_way(here: Desk, image: str) -> Iterator[tuple[subprocess.Popen[str], Held]]:
+    """A run whose first trial is being measured."""
+    held = Held(here)
+    held.hold()
+    mount = f"run_options: ['--volume={here.directory}:{here.directory}']"
+    run = here.start("run", study(here, image, run=held.run, place=mount))
+    try:
+        eventually(lambda: processes(f"{here.directory}/held-program.sh"), "a trial under way")
+        yield run, held
+    finally:
+        if held.is_held():
+            held.release()
+        run.communicate(timeout=300)
+
+
+@pytest.mark.parametrize("victim", ["podman", "conmon", "agent"])
+@pytest.mark.usefixtures("quick")
+def test_whatever_is_killed_the_container_is_gone_and_the_run_goes_on(here: Desk, image: str, victim: str) -> None:
+    with under_way(here, image) as (run, held):
+        (name,) = images.containers(here.state)
+        for pid in first_process(name) if victim == "agent" else processes(victim, name):
+            os.kill(pid, signal.SIGKILL)
+        eventually(lambda: name not in images.containers(here.state), "the container is still there")
+        held.release()
+    assert run.returncode == 0
+    found = record.read(here.run)
+    assert found.finished
+    assert len(found.voided) == 1
+    assert images.containers(here.state) == []
+
+
+def test_a_killed_controller_leaves_no_container_and_the_run_is_resumed(here: Desk, image: str) -> None:
+    with under_way(here, image) as (run, held):
+        run.kill()
+        eventually(lambda: not images.containers(here.state), "the container is still there")
+        held.release()
+    here.fairtrial("run", "--resume", here.run)
+    assert [trial.invalid_reason for trial in record.read(here.run).trials] == ["", ""]
+    assert images.containers(here.state) == []
+
+
+def test_what_outgrows_the_containers_memory_is_told_as_the_trials_reason(here: Desk, image: str) -> None:
+    growing = "sh -c 'x=aaaaaaaa; while :; do x=$x$x; done'"
+    done = here.fairtrial("run", study(here, image, run=growing, place="memory: 64MiB"), code=3)
+    assert "has lost" in done.stderr
+    reasons = [trial.invalid_reason for trial in record.read(here.run).trials]
+    assert all("for want of memory" in reason for reason in reasons), reasons
+
+
+def test_a_setting_that_a_container_does_not_allow_is_refused_by_name_before_a_trial(here: Desk, image: str) -> None:
+    settings = '{sysctl: {vm.swappiness: "10"}}'
+    done = here.fairtrial("run", study(here, image, run="true", settings=settings), code=3)
+    assert "vm.swappiness" in done.stderr
+    assert record.read(here.run).trials == ()
+
+
+def test_an_image_that_is_missing_or_has_no_shell_is_named(here: Desk, image: str) -> None:
+    del image  # podman and its like are here
+    done = here.fairtrial("run", study(here, "localhost/no-such-image:1", run="true"), code=3)
+    assert "no image localhost/no-such-image:1" in done.stderr
+    assert "`pull: missing`" in done.stderr
+    done = here.fairtrial("run", study(here, images.bare(here.directory), run="true"), code=3)
+    assert "has no shell" in done.stderr
+    assert images.containers(here.state) == []
+
+
+def test_docker_runs_a_container_as_podman_does(here: Desk, image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By podman's own service, which answers as Docker's engine does."""
+    if shutil.which("docker") is None:
+        pytest.skip("no docker client")
+    socket = f"unix://{here.directory}/podman.sock"
+    with subprocess.Popen(["podman", "--runtime=runc", "system", "service", "--time=0", socket]) as service:
+        try:
+            eventually((here.directory / "podman.sock").exists, "podman's service does not start")
+            monkeypatch.setenv("DOCKER_HOST", socket)
+            here.fairtrial("run", study(here, image, run="true", place="runtime: docker"))
+        finally:
+            service.terminate()
+    assert [trial.invalid_reason for trial in record.read(here.run).trials] == ["", ""]

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from fairtrial.errors import PlaceError
+from fairtrial.places.container.parameters import ContainerParameters
+from fairtrial.places.container.runtime import Runtime
+
+
+def parameters(**given: object) -> ContainerParameters:
+    return ContainerParameters.model_validate({"image": "localhost/db:1", **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"image": "--privileged"}, "image"),
+        ({"memory": "1MiB"}, "memory"),
+        ({"cpus": 0}, "cpus"),
+        ({"run_options": ["--name=mine"]}, "--name is set by fairtrial itself"),
+        ({"run_options": ["-v", "/a:/b"]}, "'/a:/b' is not an option"),
+        ({"runtime": "lxc"}, "runtime"),
+        ({"pull": "always"}, "pull"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        parameters(**given)
+
+
+def test_limits_and_the_users_options_are_passed_on() -> None:
+    options = Runtime(parameters(cpus=1.5, memory="64MiB", run_options=["--ulimit=nofile=99:99"])).options()
+    assert options[:2] == ["--network=none", "--pull=never"]
+    assert {"--cpus=1.5", "--memory=67108864", "--memory-swap=67108864", "--ulimit=nofile=99:99"} <= set(options)
+    assert sum(option.startswith("--ulimit=nofile") for option in options) == 1
+
+
+@pytest.mark.parametrize(
+    ("runtime", "begins"),
+    [("podman", ["podman", "--runtime=runc", "run"]), ("docker", ["docker", "run", "--runtime=runc"])],
+)
+def test_the_oci_runtime_stands_where_each_runtime_takes_it(runtime: str, begins: list[str]) -> None:
+    """podman(1): a global option; docker run(1): an option of `run`."""
+    assert Runtime(parameters(runtime=runtime, oci_runtime="runc")).argv("run", "--rm")[:3] == begins
+
+
+def test_a_runtime_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(PlaceError, match=r"no podman on this machine's PATH \(/nowhere\)") as error:
+        _ = Runtime(parameters()).image_id
+    assert "install podman" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("OCI runtime error: crun: cgroups in hybrid mode not supported", "install runc"),
+        ("crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted", "--ulimit=nofile"),
+        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "DOCKER_HOST"),
+        ("something else", "podman run --rm localhost/db:1 true"),
+    ],
+)
+def test_what_a_runtime_says_has_a_remedy(said: str, hint: str) -> None:
+    assert hint in Runtime(parameters()).hint(said)

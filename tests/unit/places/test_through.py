@@ -1,0 +1,85 @@
+"""Through command lines that run others: real ones, and one that stands for kubectl by name."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from fairtrial.errors import PlaceError
+from fairtrial.places import open_place
+from fairtrial.wire.open_place import OpenPlace
+
+# `kubectl exec (POD | TYPE/NAME) [-c CONTAINER] [flags] -- COMMAND [args...]`, as kubectl documents it.
+KUBECTL = """\
+#!/bin/sh
+[ "$1 $2 $3 $4" = "exec -i bench-0 --" ] || { echo "error: unknown command: $*" >&2; exit 1; }
+shift 4
+exec "$@"
+"""
+
+
+def answers(command: str, state: Path) -> str:
+    """What a program says in a place reached through a command line."""
+    parameters = {"command": command, "state_directory": str(state)}
+    with open_place("through", parameters, holder="a test", lock=False) as agent:
+        return OpenPlace(agent=agent).execute(["id", "-u"]).output
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    return tmp_path
+
+
+def test_kubectl_by_its_documented_syntax(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = home / "bin" / "kubectl"
+    script.parent.mkdir()
+    script.write_text(KUBECTL)
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    assert answers("kubectl exec -i bench-0 --", home / "state") == str(os.getuid())
+    (kept,) = (home / ".cache/fairtrial/agents").iterdir()
+    written = (kept / "fairtrial-agent").stat().st_mtime_ns
+    answers("kubectl exec -i bench-0 --", home / "state")
+    assert (kept / "fairtrial-agent").stat().st_mtime_ns == written, "it was brought a second time"
+
+
+def test_an_agent_that_was_damaged_there_is_brought_again(home: Path) -> None:
+    answers("env", home / "state")
+    (kept,) = (home / ".cache/fairtrial/agents").iterdir()
+    (kept / "fairtrial-agent").write_bytes(b"#!/bin/sh\nexit 7\n")
+    assert answers("env", home / "state") == str(os.getuid())
+
+
+def test_words_that_a_shell_on_the_way_splits_arrive_whole(home: Path) -> None:
+    """As sshd has the user's shell do; `eval` joins its words and splits them again."""
+    script = home / "far"
+    script.write_text('#!/bin/sh\neval "$*"\n')
+    script.chmod(0o755)
+    assert answers(str(script), home / "state") == str(os.getuid())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_another_user_as_sudo_would_make_one() -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:  # pytest's directories are root's alone
+        os.chown(home, 65534, 65534)
+        command = f"setpriv --reuid 65534 --regid 65534 --clear-groups env HOME={home}"
+        assert answers(command, Path(home) / "state") == "65534"
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("no-such-program --", "cannot be run"),
+        ("cat", "`cat` failed: .*No such file"),
+        ("echo hello", "changes what passes through it: .* arrived as 'hello printf"),
+        ("false", "`false` failed: exit code 1"),
+    ],
+)
+def test_a_command_that_reaches_nothing_is_named(command: str, says: str, home: Path) -> None:
+    with pytest.raises(PlaceError, match=says):
+        answers(command, home / "state")

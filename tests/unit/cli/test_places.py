@@ -40,7 +40,7 @@ def test_parameters_are_validated_into_base_units() -> None:
 @pytest.mark.parametrize(
     ("word", "message", "suggestion"),
     [
-        ("locl", "unknown kind of place `locl`; expected one of `local`", "did you mean `local`?"),
+        ("locl", "unknown kind of place `locl`; expected one of `container`, `local`", "did you mean `local`?"),
         ("{local: {}, ssh: {}}", "exactly one kind of place", ""),
         ("[local]", "exactly one kind of place", ""),
         ("{local: 3}", "expected a mapping of parameters", ""),

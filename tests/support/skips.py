@@ -26,6 +26,12 @@ PACKAGES: Final = {
     r"sysbench": "sysbench",
     r"perf": "linux-perf",
     r"dmsetup": "dmsetup",
+    r"podman": "podman",
+    r"runc": "runc",
+    r"mmdebstrap": "mmdebstrap",
+    r"redis-server": "redis-server",
+    r"nginx": "nginx-light",
+    r"wrk": "wrk",
     # What every machine that compiles fairtrial has, and a kernel, which apt downloads while tests run.
     r"C compiler": "gcc",
     r"readelf": "binutils",
@@ -36,6 +42,7 @@ PACKAGES: Final = {
 }
 ABSENT: Final = {
     r"bpftrace": "containers in which CI runs refuse the kernel's BPF, so it would not start",
+    r"docker": "its client is not in Debian without an engine, and podman stands for both",
     r"HammerDB": "Debian has no package of it",
     r"MySQL": "Debian has no package of it: its builds come from a server that CI may not reach",
     r"https://\S+": "a server of builds that CI may not reach",

@@ -167,7 +167,7 @@ def test_an_image_that_is_missing_or_has_no_shell_is_named(here: Desk, image: st
 def test_docker_runs_a_container_as_podman_does(here: Desk, image: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By podman's own service, which answers as Docker's engine does."""
     if shutil.which("docker") is None:
-        pytest.skip("no docker client")
+        pytest.skip("needs docker")
     socket = f"unix://{here.directory}/podman.sock"
     with subprocess.Popen(["podman", "--runtime=runc", "system", "service", "--time=0", socket]) as service:
         try:

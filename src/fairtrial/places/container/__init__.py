@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.places.container import limits_in_effect
 from fairtrial.places.container.parameters import ContainerParameters
 from fairtrial.places.container.runtime import LABEL, NewContainer, Runtime
 from fairtrial.places.container.stream import ContainerStream
@@ -19,6 +20,7 @@ from fairtrial.places.place import Disk, FreshPlace, Requirements
 from fairtrial.programs import Program
 from fairtrial.wire import Agent, Limits, find_agent
 from fairtrial.wire.facts import ContainerFacts
+from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import size
 
 STATE: Final = "/var/lib/fairtrial"  # in the container; on this machine it is `container` in the state directory
@@ -130,6 +132,7 @@ class Container(FreshPlace[ContainerParameters]):
             ) from error
         agent.container = facts
         try:
+            limits_in_effect.require(agent, self.parameters)
             _require_programs(agent, image=self.parameters.image)
         except BaseException:
             agent.close()
@@ -140,15 +143,9 @@ class Container(FreshPlace[ContainerParameters]):
 def _require_programs(agent: Agent, *, image: str) -> None:
     """An image without a C library, a shell or coreutils runs its one program, and none of a trial's."""
     hint = "add them to the image: on Debian they are in dash, coreutils, findutils and grep"
-    lines: list[str] = []
     try:
-        process = agent.spawn(
-            name="sh",
-            argv=["sh", "-c", LACKING, "sh", *NEEDED],
-            on_line=lambda _stream, line: lines.append(line),
-        )
-        process.wait(agent.limits.short_s)
+        missing = OpenPlace(agent).execute(["sh", "-c", LACKING, "sh", *NEEDED]).output.split()
     except AgentError as error:
         raise PlaceError(f"the image {image} has no shell that runs: {error}", hint=hint) from error
-    if lines:
-        raise PlaceError(f"the image {image} lacks programs that every trial runs: {', '.join(lines)}", hint=hint)
+    if missing:
+        raise PlaceError(f"the image {image} lacks programs that every trial runs: {', '.join(missing)}", hint=hint)

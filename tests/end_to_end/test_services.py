@@ -1,0 +1,128 @@
+"""Services: real daemons as the system under test, and what keeps one from being it."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk
+from support.skips import require
+
+from fairtrial import record
+
+STUDIES = Path(__file__).parents[2] / "studies"
+pytestmark = pytest.mark.servers
+
+# A listener of its own beside data that each trial adds to: what it finds there, it was given.
+COUNTING = """\
+study: counting
+system:
+  service:
+    run: sh -c 'echo listening on {first} and {second}; exec sleep 600'
+    ports: [first, second]
+    configuration: {format: ini, text: "; written for {data}"}
+    options: {server.level: 3}
+    read_back: sed -n "s/^level = //p" {config}
+    environment: {HOME: "{work}"}
+    stop: sh -c 'echo stopping >{data}/stopped; kill $(pgrep -P $PPID sleep) || true'
+    data: {create: ["sh -c 'echo made >>{data}/lines'"]}
+workload:
+  command:
+    run: sh -c 'echo more >>$FAIRTRIAL_DATA/lines; echo "lines $(wc -l <$FAIRTRIAL_DATA/lines) port $FAIRTRIAL_PORT"'
+    metrics: {lines: {regex: 'lines (\\d+)'}, port: {regex: 'port (\\d+)'}}
+factors: {level: {three: {}, four: {system: {service: {options: {server.level: 4}}}}}}
+arm: level
+trials: {blocks: 2, seed: 2}
+metrics: {primary: lines, secondary: [port]}
+"""
+
+BROKEN = """\
+study: broken
+system: {{service: {{ports: [redis], ready_timeout: 300ms, {service}}}}}
+workload: {{command: {{run: "{load}"}}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: "{load} b"}}}}}}}}}}
+arm: arm
+trials: {{blocks: 1, voided_limit: 0}}
+metrics: {{primary: elapsed_s}}
+"""
+
+
+def scalars(here: Desk, name: str) -> dict[str, list[float]]:
+    """A metric of the one run here, by arm."""
+    values: dict[str, list[float]] = {}
+    for trial in record.read(here.run).trials:
+        assert trial.invalid_reason == ""
+        values.setdefault(trial.trial.arm, []).append(trial.scalars[name])
+    return values
+
+
+def test_every_trial_starts_from_the_same_data_with_its_options_and_free_ports(here: Desk) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 21_306))
+        taken.listen()
+        here.fairtrial("run", here.study(COUNTING))
+    assert scalars(here, "lines") == {"three": [2.0, 2.0], "four": [2.0, 2.0]}
+    assert 21_306 not in {port for ports in scalars(here, "port").values() for port in ports}
+    found = record.read(here.run)
+    assert {trial.trial.arm: trial.options["server.level"] for trial in found.trials} == {"three": "3", "four": "4"}
+    for trial in found.trials:
+        (words,) = (found.trial_directory(trial.trial.id) / "log" / "server.log").read_text().splitlines()
+        first, second = (int(word) for word in words.split() if word.isdigit())
+        assert first != second
+    here.fairtrial("verify", here.run)
+
+
+def test_redis_writes_every_command_at_once_where_it_is_told_to(here: Desk) -> None:
+    require("redis-server")
+    here.fairtrial("run", STUDIES / "redis-appendfsync.yaml", "--size", "ci")
+    trials = {trial.trial.arm: trial for trial in record.read(here.run).trials}
+    assert {arm: trial.options["appendfsync"] for arm, trial in trials.items()} == {
+        "everysec": "everysec",
+        "always": "always",
+    }
+    assert trials["everysec"].system_facts["version"].startswith("Redis server v=")
+    # Eight clients: at most eight of 10,000 commands share a write, and a disk writes 512 bytes at least.
+    assert trials["always"].scalars["disk_written_bytes"] > 10_000 / 8 * 512
+
+
+def test_nginx_reads_a_file_32_times_through_buffers_and_once_by_sendfile(here: Desk) -> None:
+    for program in ("nginx", "wrk"):
+        require(program)
+    here.fairtrial("run", STUDIES / "nginx-sendfile.yaml", "--size", "ci", "--set", "factors.workers.one=null")
+    reads = scalars(here, "reads_per_1000_requests")
+    assert reads["off"][0] == pytest.approx(32_000, rel=0.05)
+    assert reads["on"][0] == pytest.approx(1_000, rel=0.2)
+    summary = json.loads((here.run / "report" / "report.json").read_text())
+    assert summary, "a report was made"
+
+
+@pytest.mark.parametrize(
+    ("service", "says"),
+    [
+        ("run: sh -c 'echo cannot open the store; sleep 60', ready: {port: redis}", "cannot open the store"),
+        ("run: sh -c 'echo x; exit 3', ready: {port: redis}", "exited during startup; the end of its log:\nx"),
+        (
+            "run: 'env {options} sleep 60', configuration: {format: flags}, options: {-u=level: 3}, read_back: echo 2",
+            "level: expected 3, the service reports 2",
+        ),
+        ("run: no-such-daemon, ready: {port: redis}", "install no-such-daemon at the place"),
+        ("run: sleep 60, data: {create: ['sh -c false']}", "fix system.service.data"),
+    ],
+)
+def test_a_service_that_does_not_come_up_as_asked_ends_the_run_with_its_words(
+    here: Desk, service: str, says: str
+) -> None:
+    done = here.fairtrial("run", here.study(BROKEN.format(service=service, load="true")), code=3)
+    assert says in done.stderr
+
+
+def test_a_crash_in_a_trial_voids_it_with_the_last_lines_of_the_log(here: Desk) -> None:
+    service = "run: sh -c 'echo out of handles; sleep 60'"
+    load = "sh -c 'pkill -f [o]ut.of.handles; sleep 0.2'"
+    done = here.fairtrial("run", here.study(BROKEN.format(service=service, load=load)), code=3)
+    assert "has lost 1 blocks" in done.stderr
+    reason = record.read(here.run).trials[0].invalid_reason
+    assert reason.startswith("the server ended during the trial (signal SIGTERM)")
+    assert reason.endswith("the end of server.log: out of handles")

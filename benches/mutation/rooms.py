@@ -26,6 +26,7 @@ PYTHON_TESTS = {
         "tests/unit/api",
         "tests/unit/cli/test_main.py",
         "tests/unit/doctor",
+        "tests/unit/report/verify",
         "tests/end_to_end/reading/test_api.py",
     ),
     "cli": ("tests/end_to_end/test_commands.py",),

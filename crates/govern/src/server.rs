@@ -76,8 +76,9 @@ pub struct ServerFacts {
     /// `innodb_max_purge_lag`.
     pub lag_limit: u64,
     /// Largest checkpoint age, or what stands for it, of a server that does not say it.
-    capacity_bytes: Option<u64>,
-    queries: CounterQueries,
+    pub capacity_bytes: Option<u64>,
+    /// What a look asks.
+    pub queries: CounterQueries,
 }
 
 /// What is in effect now.

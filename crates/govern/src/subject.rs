@@ -93,3 +93,71 @@ impl Subject {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairtrial_protocol::govern::Decided;
+    use fairtrial_sample::server::queries::CounterQueries;
+    use serde_json::json;
+
+    use super::*;
+    use crate::server::Incarnation;
+
+    fn subject() -> Subject {
+        let parameters = json!({
+            "endpoint": {"kind": "mysql", "user": "root", "database": "mysql"},
+            "period_ms": 10,
+            "answer_limit_ms": 100,
+            "threads": {"least": 1},
+            "batch_size": {"least": 1},
+            "low_water_percent": 20,
+            "stop_percent": 80,
+            "hysteresis_percent": 0,
+        });
+        let facts = ServerFacts {
+            version: "10.11".into(),
+            incarnation: Incarnation {
+                connection: 1,
+                began_s: 0,
+            },
+            values: Values {
+                threads: 4,
+                batch_size: 300,
+            },
+            threads_settable: true,
+            lag_limit: 0,
+            capacity_bytes: None,
+            queries: CounterQueries {
+                statements: Vec::new(),
+                columns: std::collections::BTreeMap::new(),
+                in_rows: false,
+            },
+        };
+        Subject::new(
+            &serde_json::from_value(parameters).expect("parameters"),
+            facts,
+        )
+    }
+
+    #[test]
+    fn only_a_server_whose_log_stands_still_is_taken_for_idle() {
+        for (lsns, idle) in [
+            ([Some(7), Some(7)], true),
+            ([Some(7), Some(8)], false),
+            ([None, None], false),
+        ] {
+            let mut subject = subject();
+            let steps = lsns.map(|lsn| {
+                subject.step(&ServerStatus {
+                    history: 0,
+                    age_bytes: 0,
+                    most_bytes: 100,
+                    lsn,
+                    answer_ns: 0,
+                })
+            });
+            let decided = steps.map(|step| step.map(|step| step.decided));
+            assert_eq!(decided, [None, idle.then_some(Decided::Fewer)], "{lsns:?}");
+        }
+    }
+}

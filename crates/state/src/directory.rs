@@ -70,7 +70,7 @@ fn chosen(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> Option<P
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use super::{chosen, machine};
+    use super::{chosen, machine, variable};
 
     fn with(variables: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<PathBuf> {
         move |name| {
@@ -83,6 +83,15 @@ mod tests {
 
     fn directory(variable: impl Fn(&str) -> Option<PathBuf>, is_root: bool) -> PathBuf {
         chosen(variable, is_root).expect("a directory")
+    }
+
+    #[test]
+    fn an_empty_variable_is_none() {
+        assert_eq!(
+            variable("PATH"),
+            std::env::var_os("PATH").map(PathBuf::from)
+        );
+        assert_eq!(variable("CARGO_PKG_VERSION_PRE"), None, "empty in a test");
     }
 
     #[test]

@@ -16,6 +16,7 @@ CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39
 PARANOID_OWN: Final = 2  # from here on only a user's own code is counted, not the kernel's (perf_event_open(2))
 FIRST_LRU_GEN: Final = "6.1"
 CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory")  # limits that studies set
+RUNTIMES: Final = {"podman", "docker"}
 FIRST_IO_URING: Final = (5, 1)
 REFUSED: Final = "not readable by this user"
 AS_ROOT: Final = "connect to the place as root"
@@ -27,6 +28,8 @@ def findings(observation: PlaceObservation) -> Iterator[Finding]:
     yield lru_gen(observation)
     yield psi(observation)
     yield cgroups(observation)
+    if observation.looked_for_programs:
+        yield containers(observation)
     yield perf(observation)
     yield bpf(observation)
     yield kvm(observation)
@@ -92,6 +95,29 @@ def cgroups(observation: PlaceObservation) -> Finding:
         grade="caution" if lacking else "fine",
         why=why,
         fix="boot with systemd.unified_cgroup_hierarchy=1",
+    )
+
+
+def containers(observation: PlaceObservation) -> Finding:
+    """Whether a container can be held to limits: crun refuses control groups of both versions at once (hybrid)."""
+    name = "containers"
+    why = "the place `container` limits memory and processors by control groups"
+    if RUNTIMES.isdisjoint(observation.programs):
+        fix = "`apt install podman runc`, as root"
+        return Finding(name=name, value="neither podman nor docker", grade="caution", why=why, fix=fix)
+    if "/sys/fs/cgroup/cgroup.controllers" in observation.files:
+        return Finding(name=name, value="control groups of version 2", grade="fine", why=why)
+    version = "hybrid" if "/sys/fs/cgroup/unified/cgroup.controllers" in observation.files else "version 1 of"
+    if observation.facts.user_id != 0:
+        value, fix = f"{version} control groups: no limits without root", "run as root, or boot with version 2"
+        return Finding(name=name, value=value, grade="caution", why=why, fix=fix)
+    has_runc = "runc" in observation.programs
+    return graded(
+        name=name,
+        value=f"{version} control groups, {'which runc can use' if has_runc else 'and no runc, which podman needs then'}",
+        grade="fine" if has_runc else "caution",
+        why=why,
+        fix="install runc, or boot with systemd.unified_cgroup_hierarchy=1",
     )
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from fairtrial.cli import govern, governors
 from fairtrial.cli.govern import OPTIONS, GovernOptions, Server, StopSignal
-from fairtrial.errors import InputError
-from fairtrial.protocol.generated import Decision
+from fairtrial.errors import InputError, PlaceError
+from fairtrial.places import open_place
+from fairtrial.protocol.generated import Decision, Step
 from fairtrial.settings.steps.purge import PurgeGovernor
 
 
@@ -33,9 +34,9 @@ def test_they_have_the_setting_s_defaults() -> None:
 
 
 def test_wishes_are_parameters_of_the_wire() -> None:
-    wishes = GovernOptions({"period": "10ms", "threads.min": 2, "threads.max": 6, "dry_run": True}, seconds=1.5)
+    options = GovernOptions({"period": "10ms", "threads.min": 2, "threads.max": 6, "dry_run": True}, seconds=1.5)
     endpoint = Server(Path("/run/x.sock"), "root", None).endpoint()
-    found = wishes.purge().governing(endpoint, duration_s=wishes.seconds)
+    found = options.purge().governing(endpoint, duration_s=options.seconds)
     assert (found.period_ms, found.threads.least, found.threads.most) == (10, 2, 6)
     assert (found.duration_s, found.dry_run) == (1.5, True)
 
@@ -98,3 +99,19 @@ def test_lines_count_from_the_first(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["0.000", "0.100"]
     govern._printer(govern.StopSignal(), as_json=True)(Decision(time_ns=7, decision="late", reason="no answer"))
     assert Decision.model_validate_json(capsys.readouterr().out).decision == "late"
+
+
+def test_a_setting_that_an_earlier_run_left_behind_is_told_before_anything_is_governed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+    setting = tmp_path / "setting"
+    setting.write_text("before", encoding="utf-8")
+    action = {"kind": "write", "path": str(setting), "value": "after"}
+    agent = open_place("local", None, holder="an earlier run")
+    agent.change(Step.model_validate({"name": "own", "action": action, "inverse": {"kind": "restore"}}))
+    setting.unlink()
+    with pytest.raises(PlaceError, match="could not restore: own"):
+        agent.close()
+    with pytest.raises(PlaceError), govern._place(changes=True):
+        assert "cannot restore what an earlier run left behind: own: " in capsys.readouterr().err

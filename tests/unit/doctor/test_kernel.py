@@ -10,7 +10,7 @@ import pytest
 from support.seen import seen
 
 from fairtrial.doctor import PlaceObservation, kernel
-from fairtrial.doctor.kernel import booted_kernels, bpf, cgroups, io_uring, kvm, lru_gen, perf, psi
+from fairtrial.doctor.kernel import booted_kernels, bpf, cgroups, containers, io_uring, kvm, lru_gen, perf, psi
 from fairtrial.record.models import Finding
 
 ROOT = f"CapEff:\t{(1 << 41) - 1:016x}\nSeccomp:\t0"
@@ -19,6 +19,11 @@ CONTAINER = "CapEff:\t00000000a80425fb\nSeccomp:\t2"
 STATUS, PARANOID = "/proc/self/status", "/proc/sys/kernel/perf_event_paranoid"
 CONTROLLERS, MIXED = "/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers"
 BOOT = {"/proc/sys/kernel/random/boot_id": "this-boot"}
+
+
+def container_host(files: dict[str, str], *programs: str, user_id: int = 0) -> PlaceObservation:
+    """A place with podman and other programs."""
+    return seen(files, facts={"user_id": user_id}, programs=dict.fromkeys(("podman", *programs), ("/x", "1")))
 
 
 def test_multigenerational_lru_is_there_with_its_bits_or_a_guest_has_it() -> None:
@@ -42,6 +47,20 @@ def test_what_a_user_may_not_read_is_not_taken_for_missing(
     found = look(seen(refused=frozenset({path})))
     assert (found.grade, found.value) == ("unknown", "not readable by this user")
     assert "root" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("place", "grade", "value"),
+    [
+        (container_host({CONTROLLERS: "cpu memory"}, user_id=1000), "fine", "control groups of version 2"),
+        (container_host({MIXED: "hugetlb"}, "runc"), "fine", "hybrid control groups, which runc can use"),
+        (container_host({MIXED: "hugetlb"}), "caution", "hybrid control groups, and no runc, which podman needs then"),
+        (container_host({}, "runc", user_id=1000), "caution", "version 1 of control groups: no limits without root"),
+    ],
+)
+def test_whether_a_container_can_be_held_to_limits(place: PlaceObservation, grade: str, value: str) -> None:
+    found = containers(place)
+    assert (found.grade, found.value) == (grade, value)
 
 
 def older(*names: str) -> dict[str, str]:

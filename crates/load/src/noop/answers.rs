@@ -177,6 +177,7 @@ mod tests {
         assert_eq!(columns(b" select a, coalesce(b, 1), c from t"), 3);
         assert_eq!(columns(b"SELECT @@version, @@port"), 2);
         assert_eq!(columns(b"UPDATE t SET a = 1, b = 2"), 0);
+        assert_eq!(columns(b"show variables"), 2, "a name and a value");
     }
 
     #[test]

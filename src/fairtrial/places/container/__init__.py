@@ -42,6 +42,7 @@ class Container(FreshPlace[ContainerParameters]):
     programs = (
         Program("podman", "the place `container` runs it", "podman"),
         Program("docker", "the place `container` runs it, with `runtime: docker`", "docker.io"),
+        Program("runc", "the place `container` has podman use it where control groups are hybrid"),
     )
 
     def __init__(self, parameters: ContainerParameters) -> None:

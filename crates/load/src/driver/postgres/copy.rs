@@ -37,7 +37,29 @@ fn escape(text: &str, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::dialect::Type;
+    use crate::driver::table::Column;
     use crate::driver::{Decimal, Value};
+
+    const TABLE: Table = Table {
+        name: "t",
+        columns: &[Column {
+            name: "a",
+            kind: Type::Integer,
+            nullable: false,
+        }],
+        primary_key: &[],
+        indexes: &[],
+    };
+
+    #[test]
+    fn a_file_comes_with_its_number_of_rows() {
+        let mut batch = Batch::default();
+        batch.push(&[Value::Integer(7), Value::Integer(8)]);
+        let (sql, text, rows) = file(&TABLE, &batch);
+        assert_eq!(sql, "COPY t (a) FROM STDIN");
+        assert_eq!((text.as_str(), rows), ("7\n8\n", 2));
+    }
 
     #[test]
     fn lines_are_written_so_that_no_text_can_end_its_field() {

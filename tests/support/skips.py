@@ -32,6 +32,7 @@ PACKAGES: Final = {
     r"redis-server": "redis-server",
     r"nginx": "nginx-light",
     r"wrk": "wrk",
+    r"pgrep": "procps",
     # What every machine that compiles fairtrial has, and a kernel, which apt downloads while tests run.
     r"C compiler": "gcc",
     r"readelf": "binutils",

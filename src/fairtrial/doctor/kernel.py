@@ -112,9 +112,10 @@ def containers(observation: PlaceObservation) -> Finding:
         value, fix = f"{version} control groups: no limits without root", "run as root, or boot with version 2"
         return Finding(name=name, value=value, grade="caution", why=why, fix=fix)
     has_runc = "runc" in observation.programs
+    used = "which runc can use" if has_runc else "and no runc, which podman needs then"
     return graded(
         name=name,
-        value=f"{version} control groups, {'which runc can use' if has_runc else 'and no runc, which podman needs then'}",
+        value=f"{version} control groups, {used}",
         grade="fine" if has_runc else "caution",
         why=why,
         fix="install runc, or boot with systemd.unified_cgroup_hierarchy=1",

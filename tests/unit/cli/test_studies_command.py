@@ -30,6 +30,8 @@ def test_ready_studies_and_publications_are_listed() -> None:
         "mariadb-script",
         "mglru-fio-pmem",
         "mglru-mariadb-tpcc",
+        "nginx-sendfile",
+        "redis-appendfsync",
         "sqlite-highest-rate",
         "sqlite-wal",
         "tpcc-pmem-native",

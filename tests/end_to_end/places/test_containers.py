@@ -164,6 +164,20 @@ def test_an_image_that_is_missing_or_has_no_shell_is_named(here: Desk, image: st
     assert images.containers(here.state) == []
 
 
+def test_a_container_that_is_there_is_reached_through_its_runtimes_exec(here: Desk, image: str) -> None:
+    name = f"there-{os.getpid()}"
+    making = ["podman", "--runtime=runc", "run", "--detach", "--rm", f"--name={name}", *images.LIMITS]
+    subprocess.run([*making, image, "sleep", "120"], check=True, capture_output=True)
+    try:
+        study = COMMAND.format(image=image, place="", run="true", settings="{}")
+        through = f"place: {{through: {{command: podman --runtime=runc exec -i {name}, state_directory: /state}}}}"
+        text = "\n".join(through if line.startswith("place:") else line for line in study.splitlines())
+        here.fairtrial("run", here.study(text))
+    finally:
+        subprocess.run(["podman", "rm", "--force", "--time=0", name], check=True, capture_output=True)
+    assert [trial.invalid_reason for trial in record.read(here.run).trials] == ["", ""]
+
+
 def test_docker_runs_a_container_as_podman_does(here: Desk, image: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """By podman's own service, which answers as Docker's engine does."""
     if shutil.which("docker") is None:

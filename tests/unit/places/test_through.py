@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -69,6 +71,33 @@ def test_another_user_as_sudo_would_make_one() -> None:
         os.chown(home, 65534, 65534)
         command = f"setpriv --reuid 65534 --regid 65534 --clear-groups env HOME={home}"
         assert answers(command, Path(home) / "state") == "65534"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may make namespaces")
+def test_a_namespace_as_nsenter_and_unshare_reach_one(home: Path) -> None:
+    """A process of its own there is number 2: the agent is the first."""
+    state = home / "state"
+    command = f"unshare --mount --pid --fork --mount-proc env HOME={home}"
+    parameters = {"command": command, "state_directory": str(state)}
+    with open_place("through", parameters, holder="a test", lock=False) as agent:
+        inside = OpenPlace(agent=agent)
+        assert inside.execute(["cat", "/proc/1/comm"]).output == "fairtrial-agent"
+        own = str(Path("/proc/self/ns/pid").readlink())
+        assert inside.execute(["readlink", "/proc/self/ns/pid"]).output != own
+    with subprocess.Popen(["unshare", "--uts", "--fork", "sleep", "60"]) as holder:
+        try:
+            (child,) = _children(holder.pid)
+            answers(f"nsenter --target {child} --uts env HOME={home}", state)
+        finally:
+            holder.kill()
+            os.kill(child, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    listing = Path(f"/proc/{pid}/task/{pid}/children")
+    while not (children := listing.read_text().split()):
+        pass
+    return [int(child) for child in children]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,10 @@ FACT_LABELS: Final = {
     "file_system": "file system",
     "client_operations_per_core_s": "client's ceiling, operations per second and core",
     "client_interface": "client's event interface",
+    "container.image": "image",
+    "container.image_id": "image's identifier",
+    "container.runtime": "container runtime",
+    "container.run_options": "container's options",
 }
 
 ENTRY_LABELS: Final = {"server_user": "server's user", "agent_sha256": "agent's SHA-256"}
@@ -141,7 +145,9 @@ def place_facts(record: Record, trial: TrialRecord) -> Mapping[str, Any]:
 
 def _places(places: Iterable[PlaceOpened]) -> Iterable[PlaceFacts]:
     for opened in places:
-        facts, entry = opened.facts, opened.model_dump()
+        entry = opened.model_dump()
+        container = opened.facts.get("container") or {}
+        facts = {**opened.facts, **{f"container.{name}": value for name, value in container.items()}}
         labelled = [Fact(label, _fact(name, facts[name])) for name, label in FACT_LABELS.items() if name in facts]
         labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items()]
         findings = tuple(finding.model_dump(mode="json") for finding in opened.findings)
@@ -150,8 +156,9 @@ def _places(places: Iterable[PlaceOpened]) -> Iterable[PlaceFacts]:
 
 def _place_name(place: Section) -> str:
     """`local`, `ssh bench-1`: the kind, and what its parameters call the machine."""
-    host = place.parameters.get("host") if isinstance(place.parameters, dict) else None
-    return f"{place.kind} {host}" if host else place.kind
+    parameters = place.parameters if isinstance(place.parameters, dict) else {}
+    named = next((parameters[key] for key in ("host", "image", "command") if key in parameters), None)
+    return f"{place.kind} {named}" if named else place.kind
 
 
 def _fact(key: str, value: Any) -> str:
@@ -161,6 +168,8 @@ def _fact(key: str, value: Any) -> str:
         return f"{float(value):,.0f}"
     if key == "processors" and isinstance(value, list):
         return str(len(value))
+    if key == "container.run_options":
+        return " ".join(value)
     return shown(value)
 
 

@@ -52,6 +52,27 @@ def test_a_place_reached_by_ssh_is_called_by_its_host(record: Record) -> None:
     assert [found.name for found in _background(changed).places] == ["ssh bench-7"]
 
 
+def test_a_container_is_called_by_its_image_and_told_by_what_it_was_made_from(record: Record) -> None:
+    (opened,) = record.places
+    container = {
+        "image": "db:1",
+        "image_id": "ab12",
+        "runtime": "podman 4.3.1, runc",
+        "run_options": ["--cpus=1", "-x"],
+    }
+    boxed = opened.model_copy(
+        update={"place": Section({"container": {"image": "db:1"}}), "facts": {**opened.facts, "container": container}}
+    )
+    (place,) = _background(replace(record, journal=(JournalLine(sequence=0, time="", entry=boxed),))).places
+    assert place.name == "container db:1"
+    assert {
+        Fact("image", "db:1"),
+        Fact("image's identifier", "ab12"),
+        Fact("container runtime", "podman 4.3.1, runc"),
+        Fact("container's options", "--cpus=1 -x"),
+    } <= set(place.facts)
+
+
 def test_what_was_lost_and_checked_is_counted(record: Record) -> None:
     found = _background(record)
     assert found.invalid == (Fact("0015-high-wal-b3", "the server restarted"),)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import time
+from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairtrial.errors import StreamLostError, SystemStartError
-from fairtrial.protocol.generated import FileOutput
 from fairtrial.study.tree.quantities import CommandLine, Seconds
+from fairtrial.systems import program, server
 from fairtrial.systems.system import Identity, Instance, Launch, System
-from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
-
-POLL_S = 0.05  # between two looks whether the program is ready
-LOG_LINES = 20
 
 
 class CommandSystemParameters(BaseModel):
@@ -55,18 +49,10 @@ class CommandSystem(System[CommandSystemParameters]):
         Raises:
             PlaceError: the program is not on the place's PATH.
         """
-        if self.parameters.run is None:
+        parameters = self.parameters
+        if parameters.run is None:
             return Identity(version="", sha256="")
-        program = shlex.split(self.parameters.run)[0]
-        path = place.require(
-            ["sh", "-c", 'command -v -- "$1"', "sh", program],
-            hint=f"install {program} at the place, or give its full path in system.command.run",
-        ).strip()
-        digest = place.require(["sha256sum", path], hint="the program must be readable").split()[0]
-        version = ""
-        if self.parameters.version is not None:
-            version = place.require(shlex.split(self.parameters.version), hint="fix system.command.version").strip()
-        return Identity(version=version, sha256=digest, facts={"binary": path})
+        return program.identity(place, run=parameters.run, version=parameters.version, field="system.command")
 
     def start(self, place: OpenPlace, launch: Launch) -> Instance:
         """Starts the program and waits until its `ready` command succeeds.
@@ -76,48 +62,15 @@ class CommandSystem(System[CommandSystemParameters]):
         """
         if self.parameters.run is None:
             return Instance(endpoint=None, process=None)
-        process = place.agent.spawn(
-            name="server",
-            argv=shlex.split(self.parameters.run),
-            environment=launch.environment,
-            directory=str(launch.work_directory),
-            processors=launch.processors,
-            groups=launch.groups,
-            stdout=FileOutput(path=str(launch.log_path)),
-            stderr=FileOutput(path=str(launch.log_path)),
-        )
-        try:
-            self._wait_until_ready(place, process, launch)
-        except StreamLostError:
-            raise  # the agent stops what it started
-        except BaseException:
-            # A run may go on with other trials: nothing of this one may stay beside them.
-            _stop(process, place.limits.stop_s)
-            raise
+        launch = replace(launch, ready_s=self.parameters.ready_timeout)
+        process = server.spawned(place, shlex.split(self.parameters.run), launch, user=None)
+        looks = shlex.split(self.parameters.ready or "true")
+        with server.coming_up(place, launch, kind=self.name, stop=lambda: program.stop(process, place.limits.stop_s)):
+            server.wait_until_ready(place, process, launch, looks=looks, kind=self.name)
         return Instance(endpoint=None, process=process)
-
-    def _wait_until_ready(self, place: OpenPlace, process: Process, launch: Launch) -> None:
-        if self.parameters.ready is None:
-            return
-        deadline = time.monotonic() + self.parameters.ready_timeout
-        while place.execute(shlex.split(self.parameters.ready)).code != 0:
-            if process.exited is not None or time.monotonic() > deadline:
-                happened = "exited" if process.exited is not None else "did not become ready in time"
-                log = place.execute(["tail", "-n", str(LOG_LINES), str(launch.log_path)]).output
-                raise SystemStartError(
-                    f"`{self.parameters.run}` {happened}; its last output:\n{log}",
-                    hint="fix system.command.run, or raise ready_timeout",
-                )
-            time.sleep(POLL_S)
 
     def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:
         """SIGTERM to the whole process group, then SIGKILL."""
         del settled
         if instance.process is not None:
-            _stop(instance.process, place.limits.stop_s)
-
-
-def _stop(process: Process, limit_s: float) -> None:
-    if process.exited is None:
-        process.signal(signal.SIGTERM, group=True)
-    process.stop(limit_s)
+            program.stop(instance.process, place.limits.stop_s)

@@ -21,6 +21,7 @@ HINT: Final = "set a value that this server version accepts unchanged, or leave 
 MIB: Final = 1 << 20
 CHUNK_MIB: Final = 128  # innodb_buffer_pool_chunk_size
 CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
+AS_SERVERS: Final = ""  # as the user that servers run as at a place
 POLL_S: Final = 0.1
 PAUSE_LOOKS: Final = 3  # times what the look before took
 LONGEST_POLL_S: Final = 1.0
@@ -56,15 +57,15 @@ def cache_mib(facts: Facts, *, most: int) -> int:
     return mib if mib < CHUNK_MIB else mib - mib % CHUNK_MIB
 
 
-def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch, *, user: str | None = None) -> Process:
-    """Starts a server in its work directory, with all that it says in its log, as a user or as servers do."""
+def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch, *, user: str | None = AS_SERVERS) -> Process:
+    """Starts a server in its work directory, with all that it says in its log. `user`: None is the agent's own."""
     log = FileOutput(path=str(launch.log_path))
     return place.agent.spawn(
         name="server",
         argv=argv,
         environment=launch.environment,
         directory=str(launch.work_directory),
-        user=user or place.server_user,
+        user=place.server_user if user == AS_SERVERS else user,
         processors=launch.processors,
         groups=launch.groups,
         stdout=log,

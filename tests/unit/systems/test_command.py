@@ -67,13 +67,13 @@ def test_it_is_waited_for_until_its_ready_command_succeeds(place: OpenPlace, tmp
 
 def test_one_that_ends_before_it_is_ready_shows_its_last_lines(place: OpenPlace, tmp_path: Path) -> None:
     given = command(run="sh -c 'echo no licence; exit 3'", ready="false")
-    with pytest.raises(SystemStartError, match=r"exited; its last output:\nno licence"):
+    with pytest.raises(SystemStartError, match=r"exited during startup; the end of its log:\nno licence"):
         given.start(place, launch(tmp_path))
 
 
 def test_one_that_is_never_ready_is_given_up_and_stopped(place: OpenPlace, tmp_path: Path) -> None:
     given = command(run="sh -c 'echo $$ >pid; exec sleep 1000'", ready="false", ready_timeout="8s")
-    with pytest.raises(SystemStartError, match="did not become ready in time"):
+    with pytest.raises(SystemStartError, match="did not answer within 8 s"):
         given.start(place, launch(tmp_path))
     pid = int((tmp_path / "pid").read_text())
     eventually(lambda: not Path(f"/proc/{pid}").exists(), "the program that was given up still runs")

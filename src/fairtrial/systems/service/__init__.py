@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Self
 
 from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint
-from fairtrial.systems import server
+from fairtrial.systems import program, server
 from fairtrial.systems.postgres_options import normal
 from fairtrial.systems.service import rendering
 from fairtrial.systems.service.parameters import OPTION, ServiceParameters
@@ -47,16 +47,8 @@ class Service(System[ServiceParameters]):
         Raises:
             PlaceError: the program is not on the place's PATH.
         """
-        program = shlex.split(self.parameters.run)[0]
-        path = place.require(
-            ["sh", "-c", 'command -v -- "$1"', "sh", program],
-            hint=f"install {program} at the place, or give its full path in system.service.run",
-        ).strip()
-        digest = place.require(["sha256sum", path], hint="the program must be readable").split()[0]
-        version = ""
-        if self.parameters.version is not None:
-            version = place.require(shlex.split(self.parameters.version), hint="fix system.service.version").strip()
-        return Identity(version=version, sha256=digest, facts={"binary": path})
+        parameters = self.parameters
+        return program.identity(place, run=parameters.run, version=parameters.version, field="system.service")
 
     def initial(self) -> dict[str, str]:
         """All that its data are made with."""
@@ -115,7 +107,7 @@ class Service(System[ServiceParameters]):
             **launch.environment,
         }
         launch = replace(launch, environment=environment, ready_s=parameters.ready_timeout)
-        process = server.spawned(place, command, launch, user=parameters.user)
+        process = server.spawned(place, command, launch, user=parameters.user or server.AS_SERVERS)
         endpoint = ServiceEndpoint(handed_in=handed_in, ports=parameters.ports)
 
         def stop() -> None:
@@ -139,7 +131,7 @@ class Service(System[ServiceParameters]):
             place.execute(rendering.argv(self.parameters.stop, handed_in), timeout_s=limit_s)
             with contextlib.suppress(TimeoutError):
                 process.wait(limit_s)
-        process.stop(limit_s)
+        program.stop(process, limit_s)
 
     def _directories(self, launch: Launch) -> dict[str, str]:
         return {

@@ -1,0 +1,39 @@
+"""What `command` and `service` have in common: a program of anybody's, identified, started and stopped by a study."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+
+from fairtrial.systems.system import Identity
+from fairtrial.wire.agent import Process
+from fairtrial.wire.open_place import OpenPlace
+
+
+def identity(place: OpenPlace, *, run: str, version: str | None, field: str) -> Identity:
+    """Path and hash of the program that a command line begins with, and what another prints as its version.
+
+    Args:
+        place: where it is.
+        run: the command line.
+        version: that prints the version; None: nobody asks.
+        field: of the study that has both.
+
+    Raises:
+        PlaceError: the program is not on the place's PATH, or the version command fails.
+    """
+    program = shlex.split(run)[0]
+    path = place.require(
+        ["sh", "-c", 'command -v -- "$1"', "sh", program],
+        hint=f"install {program} at the place, or give its full path in {field}.run",
+    ).strip()
+    digest = place.require(["sha256sum", path], hint="the program must be readable").split()[0]
+    said = "" if version is None else place.require(shlex.split(version), hint=f"fix {field}.version").strip()
+    return Identity(version=said, sha256=digest, facts={"binary": path})
+
+
+def stop(process: Process, limit_s: float) -> None:
+    """SIGTERM to the whole process group, then SIGKILL."""
+    if process.exited is None:
+        process.signal(signal.SIGTERM, group=True)
+    process.stop(limit_s)

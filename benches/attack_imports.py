@@ -1,10 +1,11 @@
-"""Tables that somebody might hand to `fairtrial analyse`, broken in every way: refused with reasons, or wholly used."""
+"""Files that somebody might hand to `fairtrial analyse`, broken in every way: refused with reasons, or wholly used."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
+import re
 import sys
 import warnings
 from collections import Counter
@@ -19,12 +20,16 @@ import numpy as np
 from attack_tables import Attacked
 
 from fairtrial.cli import main
+from fairtrial.imports import READERS
 
 FINE, REFUSED = 0, 2
 LAST = 200  # characters of a traceback that are shown
 MARK = "\ufeff"  # what spreadsheets put before UTF-8
 HOSTILE, PAIRED = 0.15, 0.7  # shares of the cells on which a trick is played, and of tables asked about with blocks
 ABSENT = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "None"})  # as docs/reference/commands.md lists them
+OUTPUTS = Path(__file__).parents[1] / "tests" / "unit" / "imports" / "data"  # of real tools, a file or two of each
+NAMED = 0.3  # share of the outputs whose format is named, rightly or not
+VALUES = {"jmh.json": "ns_per_op", "phoronix.xml": "MIPS"}  # of files that need a value named
 COLUMNS = ("kernel", "x", "y", "block", "tpm")
 
 # What stands where a number should. The first are numbers in anyone's reading; of larger ones differences are none.
@@ -41,6 +46,7 @@ class Hostile:
         tricks: what was done to it, for a message.
         values: of its rows, as they are written.
         rows: how many it has; -1 where what is a row is nobody's to say.
+        labels: under each of which the file is named; none: without.
     """
 
     content: bytes
@@ -48,6 +54,21 @@ class Hostile:
     values: tuple[str, ...]
     rows: int
     options: tuple[str, ...]
+    labels: tuple[str, ...] = ()
+
+
+def hostile_output(random: np.random.Generator) -> Hostile:
+    """The output of a tool with some tricks played on it."""
+    files = sorted(path for path in OUTPUTS.iterdir() if path.suffix in {".json", ".txt", ".csv", ".xml"})
+    path = files[random.integers(0, len(files))]
+    content = path.read_bytes()
+    forms = [str(each) for each in random.permutation(list(OUTPUT_FORMS))[: random.integers(0, 3)]]
+    for form in forms:
+        content = OUTPUT_FORMS[form](random, content)
+    options = ["--value", VALUES[path.name]] if path.name in VALUES else []
+    if random.random() < NAMED:
+        options += ["--format", str(random.choice(list(READERS)))]
+    return Hostile(content, (path.name, *forms), (), rows=-1, options=tuple(options), labels=("a", "b"))
 
 
 def hostile(random: np.random.Generator) -> Hostile:
@@ -169,6 +190,25 @@ FORMS: dict[str, Form] = {
     "CR": lambda _random, content: content.replace(b"\n", b"\r"),
     "nothing at all": lambda _random, _content: b"",
 }
+
+
+def _other_number(random: np.random.Generator, content: bytes) -> bytes:
+    numbers = list(re.finditer(rb"[0-9.]+", content))
+    if not numbers:
+        return content
+    number = numbers[random.integers(0, len(numbers))]
+    written = str(random.choice([*NUMBERS, *MISSING, *NO_NUMBERS, "9" * 400, "[" * 2000]))
+    return content[: number.start()] + written.encode() + content[number.end() :]
+
+
+OUTPUT_FORMS: dict[str, Form] = {
+    **{
+        name: FORMS[name]
+        for name in ("a byte order mark", "CRLF", "empty lines", "cut short", "random bytes", "UTF-16")
+    },
+    "another number": _other_number,
+    "twice": lambda _random, content: content + content,
+}
 BROKEN = frozenset({"a header twice", "semicolons", "a ragged row", "cut short", "random bytes", "UTF-16", "CR"}) | {
     "nothing at all"
 }
@@ -204,7 +244,8 @@ def command(*arguments: str) -> Ended:
 def answers(table: Hostile, path: Path) -> tuple[Ended, Ended]:
     """For people, and as JSON."""
     path.write_bytes(table.content)
-    asked = ("analyse", str(path), *table.options)
+    files = [f"{label}={path}" for label in table.labels] or [str(path)]
+    asked = ("analyse", *files, *table.options)
     return command(*asked), command(*asked, "--json")
 
 
@@ -263,13 +304,14 @@ def _left_out(analysis: dict[str, Any], *, absent: int) -> str:
 
 
 def imports(random: np.random.Generator, runs: int) -> Iterator[Attacked]:
-    """So many tables. How many were analysed is said: to refuse them all would be easy."""
-    told: list[str] = []
-    analysed = 0
-    with TemporaryDirectory() as place:
-        for _ in range(runs):
-            table = hostile(random)
-            said = answers(table, Path(place) / "data.csv")
-            analysed += said[0].code == FINE
-            told += [f"{', '.join(table.tricks) or 'plain'}: {each}" for each in wrong(table, said)]
-    yield Attacked(f"imports made hostile, {analysed:,} of them analysed", runs, tuple(told))
+    """So many tables, and as many outputs. How many were analysed is said: to refuse them all would be easy."""
+    for what, draw in (("tables", hostile), ("outputs of tools", hostile_output)):
+        told: list[str] = []
+        analysed = 0
+        with TemporaryDirectory() as place:
+            for _ in range(runs):
+                table = draw(random)
+                said = answers(table, Path(place) / "data.csv")
+                analysed += said[0].code == FINE
+                told += [f"{', '.join(table.tricks) or 'plain'}: {each}" for each in wrong(table, said)]
+        yield Attacked(f"imports made hostile, {analysed:,} {what} analysed", runs, tuple(told))

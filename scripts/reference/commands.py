@@ -31,10 +31,10 @@ _NOTES = {
     "report's numbers again.",
     "analyse": "A table has a header and a row per trial; the separator is a comma, semicolon, tab or bar. Without "
     "`--block`, trials count as independent. With `--cluster`, rows that are samples of one run, such as seconds, "
-    "become one trial. An empty cell or `NA` is a missing value and is counted. An output of sysbench gives one row "
-    "per file, an output of fio one per file and job. Their columns are `label`, `number` (of the file among those of "
-    "its label), `file` and `job`. They do not need `--value`, nor `--arm` if they have labels. "
-    "[More](../guides/comparing.md#imported-data).",
+    "become one trial. An empty cell or `NA` is a missing value and is counted. Outputs of tools are told by "
+    "their content, or named with `--format`; [a table](../guides/comparing.md#outputs-of-tools) says what a trial is "
+    "in each. They have columns `label`, `number` (of the file among those of its label) and `file`, and need neither "
+    "`--value`, nor `--arm` if they have labels. [More](../guides/comparing.md#imported-data).",
     "compare": "Runs every command once before it measures anything. Progress goes to standard error, results to "
     "standard output. Without `--output`, only the files of `--save` and `--export` remain. "
     "[More](../guides/comparing.md#two-commands).",

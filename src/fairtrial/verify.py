@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from fairtrial.analyse.sequential import SequentialRun, follow
 from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.metrics import per_transaction, telemetry
-from fairtrial.metrics.telemetry import counters, shutdown
+from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
 from fairtrial.record.models import LookTaken, TrialRecord
 from fairtrial.report import plain
@@ -112,10 +112,8 @@ def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
     if trial.window is None:
         return {}
     directory = record.trial_directory(trial.trial.id)
-    common = telemetry.compute(
-        directory, window=trial.window, ticks_per_s=place_facts(record, trial).get("ticks_per_s")
-    )
-    common |= shutdown.compute(directory)
+    ticks_per_s = place_facts(record, trial).get("ticks_per_s")
+    common = telemetry.scalars(directory, trial.window, ticks_per_s=ticks_per_s, metrics=record.plan.metrics).scalars
     return per_transaction.joined(common, workload_of(trial.resolved.workload).scalars(directory, trial.window))
 
 

@@ -83,7 +83,7 @@ def server() -> Iterator[Server]:
         work = workspace.work_directory(place, "server")
         launch = Launch(data_directory=work / "data", work_directory=work / "server", log_path=work / "server.log")
         for directory in (launch.data_directory, launch.work_directory):
-            workspace.make_private(place, directory)
+            workspace.make_private(place, directory, user=place.server_user)
         mariadb.create(place, launch)
         instance = mariadb.start(place, launch)
         assert isinstance(instance.endpoint, MysqlEndpoint)

@@ -21,6 +21,7 @@ study: counting
 system:
   service:
     run: sh -c 'echo listening on {first} and {second}; exec sleep 600'
+    user: nobody
     ports: [first, second]
     configuration: {format: ini, text: "; written for {data}"}
     options: {server.level: 3}
@@ -47,6 +48,12 @@ arm: arm
 trials: {{blocks: 1, voided_limit: 0}}
 metrics: {{primary: elapsed_s}}
 """
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for a service to stop."""
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "shutdown_s=1")
 
 
 def scalars(here: Desk, name: str) -> dict[str, list[float]]:
@@ -104,18 +111,71 @@ def test_nginx_reads_a_file_32_times_through_buffers_and_once_by_sendfile(here: 
         ("run: sh -c 'echo cannot open the store; sleep 60', ready: {port: redis}", "cannot open the store"),
         ("run: sh -c 'echo x; exit 3', ready: {port: redis}", "exited during startup; the end of its log:\nx"),
         (
-            "run: 'env {options} sleep 60', configuration: {format: flags}, options: {-u=level: 3}, read_back: echo 2",
-            "level: expected 3, the service reports 2",
+            "run: \"sh -c 'sleep 9' {options}\", configuration: {format: flags}, options: {x: 3}, read_back: echo 2",
+            "x: expected 3, the service reports 2",
         ),
         ("run: no-such-daemon, ready: {port: redis}", "install no-such-daemon at the place"),
         ("run: sleep 60, data: {create: ['sh -c false']}", "fix system.service.data"),
+        ("run: sh -c 'echo no room; sleep 60', ready: {port: redis}, stop: sleep 60", "no room"),
     ],
 )
+@pytest.mark.usefixtures("quick")
 def test_a_service_that_does_not_come_up_as_asked_ends_the_run_with_its_words(
     here: Desk, service: str, says: str
 ) -> None:
     done = here.fairtrial("run", here.study(BROKEN.format(service=service, load="true")), code=3)
     assert says in done.stderr
+
+
+def test_a_service_is_ready_when_its_page_answers_with_success(here: Desk) -> None:
+    """Its page says 503 at first."""
+    daemon = """\
+import http.server, sys, time
+began = time.monotonic()
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if time.monotonic() > began + 1 else 503)
+        self.end_headers()
+    def log_message(self, form, *values):
+        print(form % values, flush=True)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
+"""
+    (here.directory / "daemon.py").write_text(daemon)
+    service = f"run: 'python3 {here.directory}/daemon.py {{redis}}', ready: {{http: 'http://{{host}}:{{redis}}/x'}}"
+    text = BROKEN.format(service=service, load="true").replace("ready_timeout: 300ms", "ready_timeout: 20s")
+    here.fairtrial("run", here.study(text))
+    found = record.read(here.run)
+    log = (found.trial_directory(found.trials[0].trial.id) / "log" / "server.log").read_text().splitlines()
+    assert '"GET /x HTTP/1.1" 503 -' in log[0]
+    assert '"GET /x HTTP/1.1" 200 -' in log[-1]
+
+
+def test_a_port_that_another_program_took_meanwhile_is_not_taken_for_the_services(here: Desk) -> None:
+    """A process of its own session stands for the other program: it is none of the service's."""
+    squat = "import socket, sys, time\ns = socket.create_server(('127.0.0.1', int(sys.argv[1])))\ntime.sleep(20)\n"
+    (here.directory / "squat.py").write_text(squat)
+    started = f"setsid --fork python3 {here.directory}/squat.py {{redis}}"
+    service = f"run: \"sh -c '{started}; exec sleep 60'\", ready: {{command: sleep 0.5}}"
+    done = here.fairtrial("run", here.study(BROKEN.format(service=service, load="true")), code=3)
+    assert "(redis) is another program's" in done.stderr
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_hangs_while_it_should_stop_a_service_costs_no_trial(here: Desk) -> None:
+    here.fairtrial("run", here.study(BROKEN.format(service="run: sleep 60, stop: sleep 50", load="true")))
+    assert [trial.invalid_reason for trial in record.read(here.run).trials] == ["", ""]
+
+
+def test_data_are_made_anew_where_what_makes_them_differs(here: Desk) -> None:
+    """By text and environment, which are no options."""
+    text = COUNTING.replace(
+        "data: {create: [\"sh -c 'echo made >>{data}/lines'\"]}", "data: {create: ['touch {data}/lines']}"
+    )
+    text = text.replace(
+        "four: {system: {service: {options: {server.level: 4}}}}", "four: {system: {service: {environment: {A: b}}}}"
+    )
+    here.fairtrial("run", here.study(text))
+    assert len({trial.data.key for trial in record.read(here.run).trials}) == 2
 
 
 def test_a_crash_in_a_trial_voids_it_with_the_last_lines_of_the_log(here: Desk) -> None:

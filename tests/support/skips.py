@@ -26,6 +26,8 @@ PACKAGES: Final = {
     r"sysbench": "sysbench",
     r"perf": "linux-perf",
     r"dmsetup": "dmsetup",
+    r"prometheus-node-exporter": "prometheus-node-exporter",
+    r"prometheus-mysqld-exporter": "prometheus-mysqld-exporter",
     r"podman": "podman",
     r"runc": "runc",
     r"mmdebstrap": "mmdebstrap",

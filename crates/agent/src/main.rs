@@ -58,6 +58,13 @@ enum Command {
     LockDrive,
     /// Run SQL statements (`Sql` → one `Rows` per statement).
     Sql,
+    /// Keep a session on a server open until SIGTERM (`SqlHold` → the last statement's `Rows`, at once).
+    SqlHold,
+    /// Restore what options of a server were before a trial, from its file of originals (→ `SqlRestored`).
+    SqlRestore {
+        /// The file; one that is not there leaves nothing to do.
+        originals: PathBuf,
+    },
     /// Measure what the client can do at most on this host (`Ceiling` → `ClientCeiling`).
     Ceiling,
     /// Answer MySQL's protocol without doing anything, until SIGTERM or the input's end (`Noop`, one line).
@@ -75,6 +82,8 @@ enum Command {
     Facts,
     /// Copy prepared data to a work directory (`Restore` → `Restored`).
     Restore,
+    /// Ask a URL once (`HttpGet` → `HttpAnswer`).
+    HttpGet,
     /// Bring the page cache to rest (`Settle` → `Settled`).
     Settle,
 }
@@ -103,6 +112,8 @@ fn main() -> ExitCode {
         Command::FileCounters => native::run(fairtrial_load::file_counters),
         Command::LockDrive => native::run_with_progress(fairtrial_load::drive_locks),
         Command::Sql => native::sql(),
+        Command::SqlHold => native::sql_hold(),
+        Command::SqlRestore { originals } => native::sql_restore(&originals),
         Command::Ceiling => native::run(fairtrial_load::ceiling),
         Command::Noop => native::noop(),
         Command::Sample => native::sample(),
@@ -110,6 +121,7 @@ fn main() -> ExitCode {
         Command::GovernRestore { originals } => native::govern_restore(&originals),
         Command::Facts => native::facts(),
         Command::Restore => native::run(fairtrial_state::restore),
+        Command::HttpGet => native::run(|url| anyhow::Ok(fairtrial_sample::http_get(url))),
         Command::Settle => native::run(fairtrial_state::settle),
     };
     match outcome {

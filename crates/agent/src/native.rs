@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use fairtrial_govern::{GovernError, RestoreOutcome};
-use fairtrial_load::LoadError;
+use fairtrial_load::{LoadError, StandingError};
 use fairtrial_sample::SampleError;
 use fairtrial_state::StateError;
 use serde::Serialize;
@@ -32,6 +32,16 @@ pub fn sql() -> anyhow::Result<()> {
     fairtrial_load::sql(&parameters()?)?
         .iter()
         .try_for_each(print)
+}
+
+/// Holds a session on a server.
+pub fn sql_hold() -> anyhow::Result<()> {
+    Ok(fairtrial_load::sql_hold(&parameters()?, &mut io::stdout())?)
+}
+
+/// Restores a server's options. Its file is named on the command line, as an undo journal can.
+pub fn sql_restore(originals: &Path) -> anyhow::Result<()> {
+    print(&fairtrial_load::sql_restore(originals)?.unwrap_or_default())
 }
 
 /// Serves without doing anything: its document is one line, since the input's end ends it.
@@ -89,7 +99,9 @@ fn hint(error: &anyhow::Error) -> &'static str {
     let sample = || error.downcast_ref().map(SampleError::hint);
     let state = || error.downcast_ref().map(StateError::hint);
     let govern = || error.downcast_ref().map(GovernError::hint);
+    let standing = || error.downcast_ref().map(StandingError::hint);
     load.or_else(sample)
+        .or_else(standing)
         .or_else(govern)
         .or_else(state)
         .unwrap_or("run the same subcommand by hand to see more")

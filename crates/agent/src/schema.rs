@@ -4,7 +4,7 @@
 //! tags, and every variant has a title (`WriteAction`, `FileOutput`) that becomes its class.
 
 use fairtrial_protocol::{
-    boot, event, file, govern, load, locks, oltp, request, sample, script, state, step,
+    boot, event, file, govern, load, locks, oltp, request, sample, script, standing, state, step,
 };
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -38,6 +38,9 @@ pub fn wire() -> Value {
     root::<locks::LockDrive>(&mut generator);
     root::<locks::Contention>(&mut generator);
     root::<load::Sql>(&mut generator);
+    root::<standing::SqlHold>(&mut generator);
+    root::<standing::ServerOriginals>(&mut generator);
+    root::<standing::SqlRestored>(&mut generator);
     root::<load::Ceiling>(&mut generator);
     root::<load::ClientCeiling>(&mut generator);
     root::<load::Rows>(&mut generator);
@@ -47,6 +50,8 @@ pub fn wire() -> Value {
     root::<govern::Governed>(&mut generator);
     root::<state::Restore>(&mut generator);
     root::<state::Restored>(&mut generator);
+    root::<sample::HttpGet>(&mut generator);
+    root::<sample::HttpAnswer>(&mut generator);
     root::<state::Settle>(&mut generator);
     root::<state::Settled>(&mut generator);
     root::<state::Facts>(&mut generator);

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fairtrial_protocol::govern::Decision;
-use fairtrial_sample::{TelemetryTable, batch_rows};
+use fairtrial_sample::{ReadingTime, TelemetryTable, batch_rows};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -164,7 +164,12 @@ impl Log {
         for (cell, value) in self.row.iter_mut().zip(row) {
             *cell = Some(value);
         }
-        Ok(looks.append(time_ns, &self.row)?)
+        let ended_ns = time_ns + i64::try_from(status.answer_ns).unwrap_or_default();
+        let at = ReadingTime {
+            began_ns: time_ns,
+            ended_ns,
+        };
+        Ok(looks.append(at, &self.row)?)
     }
 
     /// Ends the file of looks.

@@ -22,6 +22,7 @@ mod reactor;
 mod script;
 mod shared;
 mod sql;
+mod standing;
 mod stop;
 mod tpcc;
 mod workload;
@@ -47,6 +48,7 @@ pub use client::{Client, ClientError};
 pub use driver::{DriverError, ErrorKind};
 pub use error::{LoadError, in_full};
 pub use noop::NoopServer;
+pub use standing::{StandingError, hold as sql_hold, restore as sql_restore};
 
 /// Creates and fills TPC-C's tables (clauses 1.3 and 4.3), replacing what is there; progress goes out as JSON lines.
 pub fn load(parameters: &TpccLoad, progress: &mut dyn Write) -> Result<Loaded, LoadError> {

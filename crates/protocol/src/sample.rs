@@ -25,6 +25,12 @@ pub struct Sample {
     /// A server whose own counters are sampled too.
     #[serde(default)]
     pub server: Option<SampledServer>,
+    /// Endpoints whose counters are sampled too.
+    #[serde(default)]
+    pub exporters: Vec<SampledExporter>,
+    /// Commands whose output gives a value at each sample.
+    #[serde(default)]
+    pub commands: Vec<SampledCommand>,
     /// Directory for the files; must exist.
     pub output_directory: String,
 }
@@ -40,6 +46,45 @@ pub struct SampledServer {
     /// Whether to ask each time who waits for whose lock too, into `telemetry-lock_waits.arrows`.
     #[serde(default)]
     pub lock_waits: bool,
+}
+
+/// A text endpoint of counters and gauges, Prometheus' or `OpenMetrics`, read into `telemetry-<name>.arrows`: a row for
+/// each series and reading.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SampledExporter {
+    /// Part of the file's name.
+    pub name: String,
+    /// `http://host:port/path`.
+    pub url: String,
+    /// Width of an interval, milliseconds; at least 100. A reading has less time than that, and 5 s at most.
+    pub interval_ms: u32,
+    /// Names of metrics to keep, `*` for any part of one; all where there is none.
+    #[serde(default)]
+    pub matching: Vec<String>,
+}
+
+/// A command run at each sample, whose output gives one value, into `telemetry-<name>.arrows` as an endpoint's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SampledCommand {
+    /// Part of the file's name.
+    pub name: String,
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Width of an interval, milliseconds; at least 100. A run has less time than that, and 5 s at most.
+    pub interval_ms: u32,
+    /// What the value is called.
+    pub series: String,
+    /// Whether the value only grows.
+    #[serde(default)]
+    pub counter: bool,
+    /// Where it stands in JSON output: `a.b[0]`.
+    #[serde(default)]
+    pub json_path: Option<String>,
+    /// What matches it in text: its first group, else the whole match. Without either the output is the number.
+    #[serde(default)]
+    pub regex: Option<String>,
 }
 
 /// A source of counters.
@@ -58,4 +103,21 @@ pub enum Source {
     Disks,
     /// `/proc/pressure/{cpu,memory,io}`, columns `<resource>.<some|full>.total_us`.
     Pressure,
+}
+
+/// Asks a URL once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpGet {
+    /// Of a page, `http://…`.
+    pub url: String,
+    /// For the whole answer.
+    pub timeout_ms: u64,
+}
+
+/// What was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HttpAnswer {
+    /// HTTP's own status; absent where nobody answers.
+    pub status: Option<u16>,
 }

@@ -119,6 +119,10 @@ pub enum Inverse {
     Execute {
         /// Program and arguments; no shell.
         argv: Vec<String>,
+        /// Whether what it takes back is not the machine's own, such as a server's options: other sessions may change
+        /// this machine meanwhile, and its next boot leaves it to be taken back.
+        #[serde(default)]
+        lasting: bool,
     },
     /// Nothing to undo (`drop_caches`).
     None {},

@@ -22,7 +22,7 @@ pub enum SampleError {
     },
     /// The interval of a server's counters is too short.
     #[error(
-        "an interval of {given_ms} ms is too short for a server's counters, the shortest is {SHORTEST_SERVER_INTERVAL_MS} ms"
+        "an interval of {given_ms} ms is too short for counters of a server, an endpoint or a command, the shortest is {SHORTEST_SERVER_INTERVAL_MS} ms"
     )]
     ServerInterval {
         /// As asked.
@@ -33,6 +33,14 @@ pub enum SampleError {
     ProcessName {
         /// As asked.
         name: String,
+    },
+    /// An endpoint or a command gave nothing from the start.
+    #[error("telemetry: {what} gives no sample: {reason}")]
+    Series {
+        /// Its URL, or its command line.
+        what: String,
+        /// What came of the last attempt.
+        reason: String,
     },
     /// A file of samples cannot be created or written.
     #[error("cannot write {path}: {cause}")]
@@ -45,8 +53,8 @@ pub enum SampleError {
     /// The timer or the signals cannot be waited for.
     #[error("cannot wait for the next tick: {0}")]
     Wait(#[source] io::Error),
-    /// The thread that watches a server ended by a panic: a fault of this program.
-    #[error("the thread that watches the server panicked")]
+    /// The thread that watches a server or an endpoint ended by a panic: a fault of this program.
+    #[error("the thread that watches a server or an endpoint panicked")]
     Panicked,
     /// Standard output is gone.
     #[error("cannot write to standard output: {0}")]
@@ -60,6 +68,9 @@ impl SampleError {
         match self {
             Self::Interval { .. } => "set `telemetry: {interval: …}` to 10ms or more",
             Self::ServerInterval { .. } => "sample a server at most every 100 ms",
+            Self::Series { .. } => {
+                "start what answers before the load does, or correct `telemetry` in the study"
+            }
             Self::Panicked => "this is a fault in fairtrial: please report it with the lines above",
             Self::ProcessName { .. } => "use letters, digits, `-` and `_`",
             Self::Write { .. } => "check that the directory exists, is writable and has free space",

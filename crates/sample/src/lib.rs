@@ -1,4 +1,4 @@
-//! Telemetry of a place, and of a server that runs there: raw counters with the time they were read, in Arrow IPC
+//! Telemetry of a place, of a server that runs there, and of endpoints and commands that say their own counters: raw counters with the time they were read, in Arrow IPC
 //! streams. Rates are computed later, and elsewhere.
 //!
 //! Files stay open and are read again from their start into buffers that are used again; parsing allocates nothing.
@@ -9,6 +9,7 @@ mod error;
 mod parse;
 mod proc_file;
 mod sampler;
+mod series;
 pub mod server;
 mod source;
 mod table;
@@ -23,9 +24,10 @@ use rustix::process::{geteuid, setpriority_process};
 use serde_json::{Value, json};
 
 pub use error::{SHORTEST_INTERVAL_MS, SHORTEST_SERVER_INTERVAL_MS, SampleError};
-pub use sampler::Sampler;
+pub use sampler::{Sampler, SamplerEnd};
+pub use series::http_get;
 pub use server::ServerSampler;
-pub use table::{TelemetryTable, batch_rows};
+pub use table::{ReadingTime, TelemetryTable, batch_rows};
 pub use ticker::{Ticker, Wake};
 
 /// Before ordinary processes (0), behind what an administrator made urgent (-20).
@@ -35,7 +37,7 @@ const NICENESS: i32 = -10;
 ///
 /// Says on standard output what it cannot sample as `{"warning": …}` lines, then, once every source was read for the
 /// first time, what it does sample: `{"sampling": […]}`; and at the end how many ticks were kept and missed:
-/// `{"ticks": …, "missed_ticks": …, "missed_server_samples": …}`.
+/// `{"ticks": …, "missed_ticks": …, "missed_server_samples": …, "missed_series_samples": …}`.
 pub fn sample(parameters: &Sample) -> Result<(), SampleError> {
     if parameters.interval_ms < SHORTEST_INTERVAL_MS {
         return Err(SampleError::Interval {
@@ -57,9 +59,14 @@ pub fn sample(parameters: &Sample) -> Result<(), SampleError> {
     }
     sampler.tick()?;
     say_warnings(sampler.take_warnings())?;
-    let (missed_server, warnings) = sampler.finish()?;
-    say_warnings(warnings)?;
-    say(&json!({"ticks": ticks, "missed_ticks": missed, "missed_server_samples": missed_server}))
+    let ended = sampler.finish()?;
+    say_warnings(ended.warnings)?;
+    say(&json!({
+        "ticks": ticks,
+        "missed_ticks": missed,
+        "missed_server_samples": ended.missed_server,
+        "missed_series_samples": ended.missed_series,
+    }))
 }
 
 /// A sampler that waits for its own pages to be swapped in, or for its turn, misses the very moments it is there for.

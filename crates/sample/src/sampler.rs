@@ -7,16 +7,29 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::sample::Sample;
 
 use crate::error::SampleError;
+use crate::series::SeriesSampler;
 use crate::server::ServerSampler;
 use crate::source::counters::Counters;
 use crate::source::{self, OpenSource};
-use crate::table::{TelemetryTable, batch_rows};
+use crate::table::{ReadingTime, TelemetryTable, batch_rows};
 
 /// All sources of one run.
 pub struct Sampler {
     followed: Vec<SampledSource>,
     server: Option<ServerSampler>,
+    series: Vec<SeriesSampler>,
     warnings: Vec<String>,
+}
+
+/// How sampling ended.
+#[derive(Debug)]
+pub struct SamplerEnd {
+    /// Samples of the server that are missing.
+    pub missed_server: u64,
+    /// Readings of endpoints and commands that are missing.
+    pub missed_series: u64,
+    /// What was said since the last time.
+    pub warnings: Vec<String>,
 }
 
 struct SampledSource {
@@ -32,6 +45,7 @@ impl Sampler {
         let mut sampler = Self {
             followed: Vec::new(),
             server: None,
+            series: Vec::new(),
             warnings: Vec::new(),
         };
         let directory = Path::new(&parameters.output_directory);
@@ -53,7 +67,9 @@ impl Sampler {
         let mut names = parameters
             .processes
             .keys()
-            .chain(parameters.process_trees.keys());
+            .chain(parameters.process_trees.keys())
+            .chain(parameters.exporters.iter().map(|each| &each.name))
+            .chain(parameters.commands.iter().map(|each| &each.name));
         if let Some(name) = names.find(|name| !is_plain(name)) {
             return Err(SampleError::ProcessName { name: name.clone() });
         }
@@ -67,6 +83,16 @@ impl Sampler {
         }
         if let Some(server) = &parameters.server {
             sampler.server = Some(ServerSampler::start(server, directory)?);
+        }
+        for exporter in &parameters.exporters {
+            sampler
+                .series
+                .push(SeriesSampler::exporter(exporter, directory)?);
+        }
+        for command in &parameters.commands {
+            sampler
+                .series
+                .push(SeriesSampler::command(command, directory)?);
         }
         Ok(sampler)
     }
@@ -100,10 +126,12 @@ impl Sampler {
         let mut index = 0;
         while let Some(followed) = self.followed.get_mut(index) {
             followed.row.fill(None);
-            let time_ns = monotonic_ns();
+            let began_ns = monotonic_ns();
             match followed.counters.read(&mut followed.row) {
                 Ok(()) => {
-                    followed.table.append(time_ns, &followed.row)?;
+                    let ended_ns = monotonic_ns();
+                    let at = ReadingTime { began_ns, ended_ns };
+                    followed.table.append(at, &followed.row)?;
                     index += 1;
                 }
                 Err(error) => {
@@ -117,15 +145,24 @@ impl Sampler {
         Ok(())
     }
 
-    /// Writes what was gathered and the end of every stream; returns how many samples of the server are missing, and
-    /// what was said since the last time.
-    pub fn finish(mut self) -> Result<(u64, Vec<String>), SampleError> {
+    /// Writes what was gathered and the end of every stream.
+    pub fn finish(mut self) -> Result<SamplerEnd, SampleError> {
         self.followed
             .iter_mut()
             .try_for_each(|followed| followed.table.finish())?;
-        let (missed, said) = self.server.map_or(Ok((0, vec![])), ServerSampler::finish)?;
+        let (missed_server, said) = self.server.map_or(Ok((0, vec![])), ServerSampler::finish)?;
         self.warnings.extend(said);
-        Ok((missed, self.warnings))
+        let mut missed_series = 0;
+        for series in self.series {
+            let (missed, said) = series.finish()?;
+            missed_series += missed;
+            self.warnings.extend(said);
+        }
+        Ok(SamplerEnd {
+            missed_server,
+            missed_series,
+            warnings: self.warnings,
+        })
     }
 
     /// What is being sampled: sources, processes as `process-<name>`, and `server` once it has answered.
@@ -136,6 +173,7 @@ impl Sampler {
             .iter()
             .map(|followed| followed.name.as_str())
             .chain(answering.then_some("server"))
+            .chain(self.series.iter().map(SeriesSampler::name))
             .collect()
     }
 
@@ -147,6 +185,8 @@ impl Sampler {
                 .iter_mut()
                 .flat_map(ServerSampler::take_warnings),
         );
+        let said = self.series.iter().flat_map(SeriesSampler::take_warnings);
+        warnings.extend(said);
         warnings
     }
 }

@@ -31,12 +31,22 @@ pub fn batch_rows(interval_ms: u32) -> usize {
     (MILLISECONDS_PER_SECOND / interval_ms.max(1)).clamp(FEWEST_ROWS, MOST_ROWS) as usize
 }
 
+/// When a reading began and ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadingTime {
+    /// Before anything was asked.
+    pub began_ns: i64,
+    /// When all of the answer was there.
+    pub ended_ns: i64,
+}
+
 /// One stream. What was not yet written when the process is killed is lost, at most a batch.
 pub struct TelemetryTable {
     path: PathBuf,
     schema: Arc<Schema>,
     writer: StreamWriter<BufWriter<File>>,
     times_ns: Vec<i64>,
+    ends_ns: Vec<i64>,
     columns: Vec<ColumnBuffer>,
     batch_rows: usize,
 }
@@ -49,14 +59,14 @@ struct ColumnBuffer {
 }
 
 impl TelemetryTable {
-    /// Creates the file and writes its schema: `time_ns`, then the columns named.
+    /// Creates the file and writes its schema: `time_ns` and `end_ns`, then the columns named.
     pub fn create(path: &Path, columns: &[String], batch_rows: usize) -> Result<Self, SampleError> {
-        let time = Field::new("time_ns", DataType::Int64, false);
+        let times = ["time_ns", "end_ns"].map(|name| Field::new(name, DataType::Int64, false));
         let counters = columns
             .iter()
             .map(|name| Field::new(name, DataType::UInt64, true));
         let schema = Arc::new(Schema::new(
-            std::iter::once(time).chain(counters).collect::<Vec<_>>(),
+            times.into_iter().chain(counters).collect::<Vec<_>>(),
         ));
         let writer = create_stream(path, &schema).map_err(|cause| SampleError::Write {
             path: path.to_owned(),
@@ -67,6 +77,7 @@ impl TelemetryTable {
             schema,
             writer,
             times_ns: Vec::with_capacity(batch_rows),
+            ends_ns: Vec::with_capacity(batch_rows),
             columns: columns
                 .iter()
                 .map(|_| ColumnBuffer::new(batch_rows))
@@ -75,9 +86,10 @@ impl TelemetryTable {
         })
     }
 
-    /// Adds a row; writes the batch if it is full.
-    pub fn append(&mut self, time_ns: i64, row: &[Option<u64>]) -> Result<(), SampleError> {
-        self.times_ns.push(time_ns);
+    /// Adds a row, with when reading it began and ended; writes the batch if it is full.
+    pub fn append(&mut self, at: ReadingTime, row: &[Option<u64>]) -> Result<(), SampleError> {
+        self.times_ns.push(at.began_ns);
+        self.ends_ns.push(at.ended_ns);
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(*value);
         }
@@ -109,9 +121,11 @@ impl TelemetryTable {
         if self.times_ns.is_empty() {
             return Ok(());
         }
-        let times_ns = mem::replace(&mut self.times_ns, Vec::with_capacity(self.batch_rows));
-        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(1 + self.columns.len());
-        arrays.push(Arc::new(Int64Array::from(times_ns)));
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(2 + self.columns.len());
+        for times_ns in [&mut self.times_ns, &mut self.ends_ns] {
+            let times_ns = mem::replace(times_ns, Vec::with_capacity(self.batch_rows));
+            arrays.push(Arc::new(Int64Array::from(times_ns)));
+        }
         arrays.extend(
             self.columns
                 .iter_mut()

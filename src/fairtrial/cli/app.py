@@ -123,6 +123,9 @@ def analyse(
     margin: options.Margin = "2%",
     confidence: options.Confidence = "95%",
     names: options.NamePattern = None,
+    format_: options.Format = "",
+    decimal: options.Decimal = ".",
+    thousands: options.Thousands = "",
     *,
     json: options.WholeAnalysis = False,
 ) -> None:
@@ -140,8 +143,10 @@ def analyse(
         better=better or [],
         margin=margin,
         confidence=confidence,
+        decimal=decimal,
+        thousands=thousands,
     )
-    command.analyse(data, request, names=names, as_json=json)
+    command.analyse(data, request, names=names, format_name=format_, as_json=json)
 
 
 @app.command()

@@ -86,9 +86,38 @@ def examined(place: Section, plans: Sequence[Plan]) -> PlaceFitness:
     from fairtrial.doctor import judged
     from fairtrial.run.feasibility.study import feasibilities
 
+    restore_left(place)
     with looked_at(place) as (open_place, observation):
         studies = feasibilities(plans, open_place, observation, at=place)
         return PlaceFitness(place=place, findings=judged(observation), studies=studies)
+
+
+def restore_left(place: Section) -> None:
+    """Restores what a session that died has left changed at a place, and says so.
+
+    Raises:
+        PlaceError: the place cannot be reached.
+    """
+    from fairtrial.errors import AgentError
+    from fairtrial.places import is_fresh, open_place
+    from fairtrial.wire.open_place import OpenPlace
+
+    if is_fresh(place):
+        return
+    with open_place(place.kind, place.parameters, holder=HOLDER, lock=False) as agent:
+        journal = f"{agent.hello.state_directory}/undo.jsonl"
+        if OpenPlace(agent=agent).execute(["test", "-s", journal]).code != 0:
+            return
+    try:
+        with open_place(place.kind, place.parameters, holder=HOLDER) as agent:
+            left = agent.hello.leftovers
+    except AgentError as error:
+        if error.code != "busy":
+            raise
+        return  # a session that lives will restore it itself
+    print(f"restored {left.undone} settings that an earlier run had left changed", file=sys.stderr)
+    for failed in left.failed:
+        print(f"left by an earlier run and not restorable: {failed}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -72,7 +72,7 @@ Data = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA...",
-        help="CSV or Parquet files, or outputs of fio or sysbench: paths, directories or patterns, each optionally as "
+        help="CSV or Parquet files, or outputs of benchmark tools: paths, directories or patterns, each optionally as "
         "`LABEL=PATH`; `-` reads standard input.",
         show_default=False,
     ),
@@ -121,6 +121,27 @@ NamePattern = Annotated[
     str | None,
     typer.Option(
         "--names", metavar="PATTERN", help="Pattern of file names; its fields become columns: `{kernel}-{block}.json`."
+    ),
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Format of the files: `table` or a tool, such as `hyperfine`, `go` or `jmh` (default: told by content).",
+        show_default=False,
+    ),
+]
+Decimal = Annotated[
+    str, typer.Option("--decimal", metavar="SIGN", help="Decimal separator of numbers in a table: a point or a comma.")
+]
+Thousands = Annotated[
+    str,
+    typer.Option(
+        "--thousands",
+        metavar="SIGN",
+        help="Separator of thousands in a table: a comma, point, space or apostrophe (default: none).",
+        show_default=False,
     ),
 ]
 WholeAnalysis = Annotated[bool, typer.Option("--json", help="Print the whole analysis as JSON.")]

@@ -28,7 +28,7 @@ def findings(observation: PlaceObservation) -> Iterator[Finding]:
     yield lru_gen(observation)
     yield psi(observation)
     yield cgroups(observation)
-    if observation.looked_for_programs:
+    if observation.looked_for_programs and observation.facts.container is None:
         yield containers(observation)
     yield perf(observation)
     yield bpf(observation)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +17,8 @@ from fairtrial.analyse.selection import ONLY_CELL
 from fairtrial.analyse.tidy import Course, Request, Table
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports import clustering, shares
-from fairtrial.imports.rows import Rows
+from fairtrial.imports.numerals import PLAIN, Numerals
+from fairtrial.imports.rows import FILE, Rows
 from fairtrial.study.catalogue import Better, MetricDefinition
 from fairtrial.study.tree.problems import did_you_mean, listed
 
@@ -27,7 +27,6 @@ STOPPED_BY: Final = "stopped_by"  # a column: the rule that ended the trials ear
 MARKS: Final = ("valid", "used", "invalid_reason")  # columns of a run's own raw_data.csv
 LARGEST: Final = 1e300  # of values: sums of larger ones are soon no numbers
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
-_BY_THOUSANDS: Final = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d*)?")
 _LARGEST_EXACT: Final = 2.0**53  # beyond it two whole numbers may be one of these
 _BLOCK = "·block"  # a column of ours; the dot keeps clear of the user's
 _POSITION, _ROW = clustering.POSITION, clustering.ROW
@@ -47,6 +46,7 @@ class Question:
         time: the column to sort by; None: rows are in time order.
         baseline: a level of `arm`; None: the first row's.
         better: of values, in order; one stands for all; empty: what the format defines, else higher.
+        numerals: how cells of text write numbers.
     """
 
     values: tuple[str, ...] = ()
@@ -59,6 +59,7 @@ class Question:
     better: tuple[Better, ...] = ()
     margin: float = 0.02
     confidence: float = 0.95
+    numerals: Numerals = PLAIN
 
 
 def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
@@ -70,6 +71,8 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
     values = question.values or ((rows.value,) if rows.value else ())
     arm = question.arm or rows.arm
     _require_columns(rows, question, values=values, arm=arm)
+    rows = rows.with_values(values)
+    question = replace(question, by=question.by or _conditions(rows, question, values=values, arm=arm))
     every = _frame(rows, question, values=values, arm=arm)
     definitions = _definitions(rows, every.select(values), question.better)
     frame = every if question.cluster is None else clustering.averaged(every, values=values, by=question.by)
@@ -94,9 +97,8 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
         confidence=question.confidence,
         margin=question.margin,
     )
-    doubts = () if question.cluster is None else clustering.doubts(every, values=values)
     counts = _counts(rows, every, used=count, clustered=question.cluster is not None)
-    return table, request, _course(rows, counts, doubts=(*doubts, *_dependent(table, question, values=values)))
+    return table, request, _course(rows, counts, doubts=_doubts(rows, every, question, table=table))
 
 
 def _counts(rows: Rows, every: pl.DataFrame, *, used: int, clustered: bool) -> Counts:
@@ -120,6 +122,29 @@ def _marked(rows: Rows, mark: str) -> pl.Series:
     if not set(MARKS) <= set(rows.frame.columns):
         return pl.repeat(False, rows.frame.height, eager=True)  # noqa: FBT003 - a value
     return rows.frame[mark].cast(pl.String).str.to_lowercase().eq_missing("false")
+
+
+def _conditions(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> tuple[str, ...]:
+    """What tells apart the benchmarks of the files, if nobody names conditions."""
+    named = {arm, question.block, question.cluster, question.time, *values}
+    several = [name for name in rows.conditions if name in rows.frame.columns and rows.frame[name].n_unique() > 1]
+    return tuple(name for name in several if name not in named)
+
+
+def _doubts(rows: Rows, every: pl.DataFrame, question: Question, *, table: Table) -> tuple[Doubt, ...]:
+    """About the files, and about rows that may be no trials."""
+    values = list(dict.fromkeys(name for _, name in table))
+    missing = () if question.cluster is None else clustering.doubts(every, values=values)
+    shared = _shared(rows, every, question)
+    return (*rows.doubts, *shared, *missing, *_dependent(table, question, values=values))
+
+
+def _shared(rows: Rows, every: pl.DataFrame, question: Question) -> Iterator[Doubt]:
+    """Where one file gives an arm several trials in a cell."""
+    if rows.shared is not None and question.cluster is None:
+        place = every.select(every.columns[0], *question.by, rows.frame[FILE][every[_ROW]])
+        if place.is_duplicated().any():
+            yield rows.shared
 
 
 def _dependent(table: Table, question: Question, *, values: Sequence[str]) -> Iterator[Doubt]:
@@ -158,8 +183,11 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
         for near in [did_you_mean(str(name), known)]
     ]
     problems += [
-        Problem(f"no column {what} is named; expected one of {listed(known)}", rows.name, field=option)
-        for option, what, column in (("--value", "of values", values), ("--arm", "to compare", arm))
+        Problem(f"no column {what} is named; expected one of {listed(columns)}", rows.name, field=option)
+        for option, what, column, columns in (
+            ("--value", "of values", values, list(rows.definitions) or known),
+            ("--arm", "to compare", arm, known),
+        )
         if not column
     ]
     problems += [
@@ -198,11 +226,13 @@ def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -
     problems = [problem for name in names for problem in _empty(rows, text, name)]
     if question.cluster is not None:
         text = text.with_columns(_clusters(rows, question.cluster, problems))
-    numbers = {name: _numbers(rows, name, problems) for name in values}
-    order = _time_order(rows, question.time, problems)
+    numbers = {name: _numbers(rows, name, problems, numerals=question.numerals) for name in values}
+    order = _time_order(rows, question, problems)
     if problems:
         raise InputError(
-            problems[:PROBLEMS_SHOWN], hint="fix the cells listed above; leave a missing value empty, or write NA"
+            problems[:PROBLEMS_SHOWN],
+            hint="fix the cells listed above; leave a missing value empty, or write NA; --decimal and --thousands say "
+            "how the table writes numbers",
         )
     frame = text.with_columns(
         pl.int_range(pl.len()).alias(_ROW),
@@ -230,27 +260,19 @@ def _clusters(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
     return labels.alias(clustering.CLUSTER)
 
 
-def _numbers(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
+def _numbers(rows: Rows, name: str, problems: list[Problem], *, numerals: Numerals) -> pl.Series:
     column = rows.frame[name]
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         return _finite(rows, column.cast(pl.Float64).fill_null(float("nan")), problems)
     text = column.cast(pl.String).fill_null("")
     missing = text.is_in(ABSENT)
-    numbers = text.cast(pl.Float64, strict=False)
+    numbers = numerals.floats(text)
     for row in (numbers.is_null() & ~missing).arg_true().head(PROBLEMS_SHOWN):
         entry = text[int(row)]
-        problems.append(rows.problem(int(row), name, f"expected a number, found {entry!r}", suggestion=_near(entry)))
+        problems.append(
+            rows.problem(int(row), name, f"expected a number, found {entry!r}", suggestion=numerals.suggestion(entry))
+        )
     return _finite(rows, numbers.fill_null(float("nan")), problems)
-
-
-def _near(text: str) -> str:
-    """What somebody who wrote this may have meant by it."""
-    if text.endswith("%"):
-        return f"write {text[:-1].strip()} without the sign"
-    with_point, plain = text.replace(",", "."), text.replace(",", "")
-    if _BY_THOUSANDS.fullmatch(text):
-        return f"write {plain}" + (f", or {with_point} if that is meant" * (with_point.count(".") == 1))
-    return f"did you mean {with_point}?" if with_point.count(".") == 1 else ""
 
 
 def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Series:
@@ -263,16 +285,17 @@ def _finite(rows: Rows, numbers: pl.Series, problems: list[Problem]) -> pl.Serie
     return numbers
 
 
-def _time_order(rows: Rows, name: str | None, problems: list[Problem]) -> pl.Series:
+def _time_order(rows: Rows, question: Question, problems: list[Problem]) -> pl.Series:
     """Row numbers in the order of a column: of numbers if all are, else of texts, as ISO dates sort.
 
     A row without a time has no place in it, and a text among numbers would put 10 before 9.
     """
+    name = question.time
     if name is None:
         return pl.int_range(rows.frame.height, eager=True)
     column = rows.frame[name].cast(pl.String).fill_null("")
     missing = column.is_in(ABSENT)
-    numbers = column.cast(pl.Float64, strict=False)
+    numbers = question.numerals.floats(column)
     texts = numbers.is_null() & ~missing
     in_numbers = int(texts.sum()) < numbers.count()
     without = (missing | (texts & in_numbers)).arg_true().head(PROBLEMS_SHOWN).to_list()

@@ -1,56 +1,113 @@
-"""All sources as one frame of rows. What a file is, its content says, not its name."""
+"""All sources as one frame of rows. What a file is, its content says, not its name, unless the user says it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
 
+from fairtrial.analyse.models import Doubt
 from fairtrial.errors import InputError, Problem
-from fairtrial.imports import fio, sysbench, tables
-from fairtrial.imports.rows import FileTable, Rows
-from fairtrial.imports.sources import ImportSource
+from fairtrial.imports import tables
+from fairtrial.imports.outputs import READERS
+from fairtrial.imports.reader import ImportSource, Reader
+from fairtrial.imports.rows import FILE, LABEL, NUMBER, FileTable, Rows
+from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.tree.problems import did_you_mean, listed
 
-LABEL, FILE, NUMBER = "label", "file", "number"  # columns that every output of fio and sysbench gets
 
-
-def gather(sources: Sequence[ImportSource]) -> Rows:
+def gather(sources: Sequence[ImportSource], *, format_name: str = "") -> Rows:
     """Reads sources into rows, one below the other.
 
-    Tables get a column `label` where labels are given; outputs of fio and sysbench get `label`, `file` and `number`
-    (the file's place among those of its label). Fields of file names are columns of both.
+    Tables get a column `label` where labels are given; outputs of tools get `label`, `file` and `number` (the file's
+    place among those of its label). Fields of file names are columns of both.
 
     Raises:
-        InputError: a file is empty or damaged, or tables and outputs are mixed.
+        InputError: a file is empty, damaged or of another format than its name says, or formats are mixed.
     """
-    kinds = {_kind(source): source for source in sources}
-    if len(kinds) > 1:
-        named = ", ".join(f"{source.name} ({kind})" for kind, source in kinds.items())
+    known = {(reader := _reader(source, format_name)).name: (reader, source) for source in sources}
+    if len(known) > 1:
+        named = ", ".join(f"{source.name} ({name})" for name, (_, source) in known.items())
         problem = Problem(f"expected files of one kind, found {named}", sources[0].name)
         raise InputError([problem], hint="analyse one kind at a time")
-    tool = {"fio": fio, "sysbench": sysbench}.get(next(iter(kinds)))
-    parts = [
-        _with_columns(tool.part(source) if tool else tables.part(source), source, is_output=tool is not None)
-        for source in sources
-    ]
+    ((reader, _),) = known.values()
+    is_output = reader is not tables.READER
+    parts = [_with_columns(reader.read(source), source, is_output=is_output) for source in sources]
     frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
-    arm = LABEL if any(source.label for source in sources) else ""
-    if tool is None:
-        return Rows(frame=frame, parts=parts, arm=arm)
-    definitions = {name: tool.definition(name) for name, dtype in frame.schema.items() if dtype.is_float()}
-    return Rows(frame=frame, parts=parts, definitions=definitions, value=tool.VALUE, arm=arm)
+    definitions = _definitions(parts)
+    return Rows(
+        frame=frame,
+        parts=parts,
+        definitions=definitions,
+        value=_value(reader, frame, definitions),
+        arm=LABEL if any(source.label for source in sources) else _arm(reader, frame),
+        conditions=reader.conditions,
+        doubts=(*([reader.lost] if reader.lost else []), *_guessed(sources)),
+        shared=reader.shared,
+    )
 
 
-def _kind(source: ImportSource) -> str:
+def _reader(source: ImportSource, format_name: str) -> Reader:
+    """As the user says, else by content."""
     if not source.content.strip():
-        problem = Problem("the file is empty", source.name)
-        hint = "give a table with a header and one row per trial, or the complete output of fio or sysbench"
-        raise InputError([problem], hint=hint)
+        hint = "give a table with a header and one row per trial, or the complete output of a benchmark tool"
+        raise InputError([Problem("the file is empty", source.name)], hint=hint)
+    if format_name:
+        if format_name not in READERS:
+            near = did_you_mean(format_name, READERS)
+            problem = Problem(f"expected one of {listed(READERS)}, found {format_name!r}", "--format", suggestion=near)
+            raise InputError([problem], hint="leave --format out to tell formats by the files' content")
+        return READERS[format_name]
     if tables.is_parquet(source.content):
-        return "table"
-    if fio.is_fio(source.content):
-        return "fio"
-    return "sysbench" if sysbench.is_sysbench(source.content) else "table"
+        return tables.READER
+    text = source.text.lstrip()
+    reader = next(reader for reader in READERS.values() if reader.recognises(text))
+    if reader is tables.READER and text.startswith(("{", "[", "<")):
+        what = "XML" if text.startswith("<") else "JSON"
+        problem = Problem(f"the file looks like {what} of a format that fairtrial does not read", source.name, 1, 1)
+        raise InputError([problem], hint=f"name the format with --format: {listed(READERS)}")
+    return reader
+
+
+def _definitions(parts: Sequence[FileTable]) -> Mapping[str, MetricDefinition]:
+    """Of all files, which agree on each."""
+    definitions: dict[str, MetricDefinition] = {}
+    for part in parts:
+        for name, definition in part.definitions.items():
+            first = definitions.setdefault(name, definition)
+            if first != definition:
+                message = f"expected {first.unit}, {first.better} is better, as in the files before it"
+                problem = Problem(f"{message}, found {definition.unit}, {definition.better}", part.name, field=name)
+                raise InputError([problem], hint="analyse the files apart")
+    return definitions
+
+
+def _value(reader: Reader, frame: pl.DataFrame, definitions: Mapping[str, MetricDefinition]) -> str:
+    """A value that only some benchmarks have would leave the others out without a word."""
+    known = [name for name in reader.values or definitions if name in definitions]
+    return next((name for name in known if not reader.conditions or not frame[name].null_count()), "")
+
+
+def _arm(reader: Reader, frame: pl.DataFrame) -> str:
+    """A benchmark that is in several files is of two arms as likely as of one."""
+    if reader.arm in reader.conditions and frame.select(pl.col(FILE).n_unique().over(reader.arm).max()).item() > 1:
+        return ""
+    return reader.arm
+
+
+def _guessed(sources: Sequence[ImportSource]) -> Iterator[Doubt]:
+    """Says which files were read in an encoding that they do not name."""
+    guessed = [source for source in sources if not tables.is_parquet(source.content) and source.decoded.guessed]
+    if guessed:
+        more = f" and {len(guessed) - 1} more" if len(guessed) > 1 else ""
+        count = sum(source.decoded.guessed for source in guessed)
+        yield Doubt(
+            code="guessed_encoding",
+            message=f"{guessed[0].name}{more}: not UTF-8; {count} characters beyond ASCII are read as Latin-1 "
+            "(Windows-1252)",
+            advice="check the names that have such characters, or save the file as UTF-8",
+        )
 
 
 def _with_columns(part: FileTable, source: ImportSource, *, is_output: bool) -> FileTable:
@@ -63,4 +120,4 @@ def _with_columns(part: FileTable, source: ImportSource, *, is_output: bool) -> 
         problem = Problem(f"the table already has a column `{name}`", part.name, field=name)
         raise InputError([problem], hint="rename the column, or leave out the labels or the field of --names")
     columns = [pl.lit(value).alias(name) for name, value in added.items()]
-    return FileTable(part.name, part.frame.with_columns(columns), part.text, part.separator)
+    return replace(part, frame=part.frame.with_columns(columns))

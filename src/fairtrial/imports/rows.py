@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from fairtrial.analyse.models import Doubt
 from fairtrial.errors import Problem
 from fairtrial.study.catalogue import MetricDefinition
+
+LABEL, FILE, NUMBER = "label", "file", "number"  # columns that every output of a tool gets
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """What one file gave: a frame, and its text with its separator if it has lines that people count."""
+    """What one file gave: a frame, and its text with its separator if it has lines that people count.
+
+    Attributes:
+        definitions: of columns that the file's format defines as metrics.
+    """
 
     name: str
     frame: pl.DataFrame
     text: str = ""
     separator: str = ""
+    definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,9 @@ class Rows:
         parts: where they came from, in order.
         definitions: of metrics that the files' format defines; empty for tables.
         value, arm: the columns to take if the user names none; empty: they must be named.
+        conditions: columns to take as conditions if the user names none, those with several levels.
+        doubts: about the files, whatever is asked of them.
+        shared: the doubt if rows of one file are trials of one arm.
     """
 
     frame: pl.DataFrame
@@ -40,6 +52,23 @@ class Rows:
     definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
     value: str = ""
     arm: str = ""
+    conditions: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    shared: Doubt | None = None
+
+    def with_values(self, values: Sequence[str]) -> Rows:
+        """Without the benchmarks that no file has any of these values of: there they are not missing."""
+        known = [pl.col(name).is_not_null() for name in values]
+        conditions = [name for name in self.conditions if name in self.frame.columns]
+        if not conditions:
+            return self
+        there = self.frame.select(pl.any_horizontal(known).any().over(conditions)).to_series()
+        ends = [0, *itertools.accumulate(part.frame.height for part in self.parts)]
+        parts = [
+            replace(part, frame=part.frame.filter(there[start:end]))
+            for part, (start, end) in zip(self.parts, itertools.pairwise(ends), strict=True)
+        ]
+        return replace(self, frame=self.frame.filter(there), parts=parts)
 
     @property
     def name(self) -> str:

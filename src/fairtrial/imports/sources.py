@@ -6,35 +6,18 @@ import glob
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from fairtrial.errors import InputError, Problem
+from fairtrial.imports.outputs import READERS
+from fairtrial.imports.reader import ImportSource
 
 STANDARD_INPUT: Final = "-"
 STANDARD_INPUT_NAME: Final = "standard input"
 LARGEST_BYTES: Final = 1 << 30  # a table of trials is small: a gigabyte is another file than was meant
 _LABELLED: Final = re.compile(r"([^=/\s]+)=(.+)")
 _FIELD: Final = re.compile(r"\{([A-Za-z_]\w*)\}")
-
-
-@dataclass(frozen=True)
-class ImportSource:
-    """One file's content.
-
-    Attributes:
-        name: as messages call it.
-        label: as `label=path` gave it; empty without one.
-        number: which file of its label it is, from 1, in the order of names.
-        fields: what the pattern of names found in its name.
-    """
-
-    name: str
-    content: bytes
-    label: str
-    number: int
-    fields: tuple[tuple[str, str], ...] = ()
 
 
 def sources(arguments: Sequence[str], *, names: str | None, standard_input: BinaryIO) -> list[ImportSource]:
@@ -53,7 +36,7 @@ def sources(arguments: Sequence[str], *, names: str | None, standard_input: Bina
         name = STANDARD_INPUT_NAME if path is None else str(path)
         content = standard_input.read() if path is None else _content(path)
         fields = () if pattern is None else _fields(pattern, name, names=names or "")
-        result.append(ImportSource(name=name, content=content, label=label, number=count[label], fields=fields))
+        result.append(ImportSource(name, content, label=label, number=count[label], fields=fields, path=path))
     return result
 
 
@@ -71,19 +54,27 @@ def _paths(arguments: Iterable[str]) -> Iterator[tuple[str, Path | None]]:
 
 
 def _expanded(text: str) -> list[Path]:
-    """A file is itself, a folder the files in it, a pattern what it matches: run2 before run10."""
+    """A file is itself, a folder the files in it, a pattern what it matches: run2 before run10.
+
+    A folder of folders is the files of a format that keeps its files so.
+    """
     path = Path(text)
     if path.is_file():
         return [path]
-    matches = path.iterdir() if path.is_dir() else (Path(match) for match in glob.glob(text))  # noqa: PTH207 - absolute patterns too
-    files = sorted((each for each in matches if each.is_file() and not each.name.startswith(".")), key=_natural)
+    matches = path.iterdir() if path.is_dir() else (Path(match) for match in glob.glob(text, recursive=True))  # noqa: PTH207 - absolute patterns too
+    nested = (reader.nested for reader in READERS.values() if reader.nested and path.is_dir())
+    files = _visible(matches) or next(filter(None, (_visible(path.glob(each)) for each in nested)), [])
     if not files:
         what = "the directory holds no files" if path.is_dir() else "no such file"
         raise InputError(
             [Problem(what, text)],
-            hint="name a CSV or Parquet file, outputs of fio or sysbench, or - for standard input",
+            hint="name a CSV or Parquet file, outputs of a benchmark tool, or - for standard input",
         )
     return files
+
+
+def _visible(paths: Iterable[Path]) -> list[Path]:
+    return sorted((each for each in paths if each.is_file() and not each.name.startswith(".")), key=_natural)
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

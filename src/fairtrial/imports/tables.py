@@ -9,12 +9,11 @@ from typing import Final
 import polars as pl
 
 from fairtrial.errors import InputError, Problem
+from fairtrial.imports.reader import ImportSource, Reader
 from fairtrial.imports.rows import FileTable, is_record
-from fairtrial.imports.sources import ImportSource
 
 PARQUET: Final = b"PAR1"
 SEPARATORS: Final = ",;\t|"
-MARK: Final = b"\xef\xbb\xbf"  # what spreadsheets put before UTF-8
 
 
 def is_parquet(content: bytes) -> bool:
@@ -45,14 +44,9 @@ def csv_table(source: ImportSource) -> FileTable:
     """A CSV file's rows: one header, a row per trial; lines that begin with # are comments.
 
     Raises:
-        InputError: it is empty, no UTF-8, or a row has another number of cells than the header.
+        InputError: it is empty, no text, or a row has another number of cells than the header.
     """
-    try:
-        text = source.content.removeprefix(MARK).decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = source.content[: error.start].count(b"\n") + 1
-        problem = Problem("neither UTF-8 text nor Parquet", source.name, line=line, column=1)
-        raise InputError([problem], hint="save the table as CSV in UTF-8") from error
+    text = source.text
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     separator = max(SEPARATORS, key=header.count)
     names, records = _records(source.name, text, separator)
@@ -101,3 +95,8 @@ def _not_empty(part: FileTable) -> FileTable:
         message = "the table has a header but no rows" if part.frame.columns else "the table is empty"
         raise InputError([Problem(message, part.name)], hint="give a table with a header and one row per trial")
     return part
+
+
+READER: Final = Reader(
+    name="table", expected="a CSV or Parquet file with one row per trial", recognises=lambda _text: True, read=part
+)

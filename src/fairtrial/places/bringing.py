@@ -13,26 +13,26 @@ from fairtrial.places.local import STATE_VARIABLE
 from fairtrial.wire import Limits, find_agent
 
 PUSH_S: Final = 600.0  # 10 MB over a slow line
-NEEDS: Final = "the agent needs sh, sha256sum, mktemp and room in ~/.cache"
+NEEDS: Final = "the agent needs a shell, coreutils, and room in ~/.cache or in a state_directory that is named"
+HOME_CACHE: Final = "${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
 
 LOOK: Final = """
 set -eu
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
-agent="$cache/HASH/fairtrial-agent"
-if [ -x "$agent" ] && echo "HASH  $agent" | sha256sum -c --status; then echo "ready $agent"; else echo missing; fi
+agent="CACHE/HASH/fairtrial-agent"
+whole() { [ -x "$agent" ] && echo "HASH  $agent" | sha256sum -c >/dev/null 2>&1; }
+if whole; then echo "ready $agent"; else echo missing; fi
 """
 PUSH: Final = """
 set -eu
 umask 077
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
-mkdir -p "$cache/HASH"
-new=$(mktemp "$cache/HASH/.new.XXXXXX")
+mkdir -p "CACHE/HASH"
+new=$(mktemp "CACHE/HASH/.new.XXXXXX")
 trap 'rm -f "$new"' EXIT
 cat >"$new"
-echo "HASH  $new" | sha256sum -c --status || { echo "the agent arrived damaged" >&2; exit 1; }
+echo "HASH  $new" | sha256sum -c >/dev/null 2>&1 || { echo "the agent arrived damaged" >&2; exit 1; }
 chmod 755 "$new"
-mv "$new" "$cache/HASH/fairtrial-agent"
-echo "ready $cache/HASH/fairtrial-agent"
+mv "$new" "CACHE/HASH/fairtrial-agent"
+echo "ready CACHE/HASH/fairtrial-agent"
 """
 
 
@@ -60,9 +60,16 @@ def serving(run: RunScript, *, limits: Limits, state_directory: str | None) -> s
     """
     content = find_agent().read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    answer = run(LOOK.replace("HASH", digest), b"", limit_s=limits.short_s)
+    cache = f"{_quotable(state_directory)}/agents" if state_directory else HOME_CACHE
+    look, push = (script.replace("HASH", digest).replace("CACHE", cache) for script in (LOOK, PUSH))
+    answer = run(look, b"", limit_s=limits.short_s)
     if not answer.startswith("ready "):
-        answer = run(PUSH.replace("HASH", digest), content, limit_s=PUSH_S)
+        answer = run(push, content, limit_s=PUSH_S)
     environment = {**limits.environment(), **({STATE_VARIABLE: state_directory} if state_directory else {})}
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
     return f"exec env {variables} {shlex.quote(answer.removeprefix('ready ').strip())} serve"
+
+
+def _quotable(path: str) -> str:
+    """For a place between double quotes of a shell."""
+    return "".join(f"\\{letter}" if letter in '\\"$`' else letter for letter in path)

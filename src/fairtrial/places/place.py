@@ -147,6 +147,13 @@ class FreshPlace(Place[P]):
         """What it takes of that machine."""
         return Requirements(tuple(program.name for program in self.programs))
 
+    def fetched(self) -> None:
+        """Finds and fetches what all its trials are made from, once, before the first of them.
+
+        Raises:
+            PlaceError: it is missing, or cannot be fetched.
+        """
+
     def require(self) -> None:
         """Looks for what it takes of that machine beside programs and memory; changes nothing.
 

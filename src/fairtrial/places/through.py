@@ -20,8 +20,10 @@ from fairtrial.wire import Limits, PipeTransport
 
 # Words that arrive as they were sent print themselves; a shell on the way, as behind ssh, splits them.
 PROBE: Final = ("printf", "%s.", "one two")
-WHOLE: Final = "one two."
-SPLIT: Final = "one.two."
+WHOLE: Final = b"one two."
+SPLIT: Final = b"one.two."
+# Bytes that a terminal would change, end at, or send back, and that need standard input at all.
+ECHO: Final = b"\0\r\n\x04\x11\xff echo\n"
 
 
 class ThroughParameters(BaseModel):
@@ -65,22 +67,32 @@ class Through(ReachedPlace[ThroughParameters]):
         argv = shlex.split(self.parameters.command)
         printed = self._run([*argv, *PROBE], b"", limit_s=limits.connect_s)
         splits = printed == SPLIT
-        if not splits and printed != WHOLE:
-            raise PlaceError(
-                f"`{self.parameters.command}` changes what passes through it: {WHOLE!r} arrived as {printed!r:.200}",
-                hint="let it print nothing of its own and make no terminal (no -t)",
-            )
+        if not splits:
+            self._require_same(WHOLE, printed)
+        self._require_same(ECHO, self._run([*argv, "cat"], ECHO, limit_s=limits.connect_s))
 
         def in_sh(script: str) -> list[str]:
             return [*argv, "sh", "-c", shlex.quote(script) if splits else script]
 
         def run(script: str, data: bytes, *, limit_s: float) -> str:
-            return self._run(in_sh(script), data, limit_s=limit_s).strip().rpartition("\n")[2]
+            printed = self._run(in_sh(script), data, limit_s=limit_s).decode(errors="replace")
+            return printed.strip().rpartition("\n")[2]
 
         script = bringing.serving(run, limits=limits, state_directory=self.parameters.state_directory)
         return PipeTransport(in_sh(script), limits=limits)
 
-    def _run(self, argv: list[str], data: bytes, *, limit_s: float) -> str:
+    def _require_same(self, sent: bytes, arrived: bytes) -> None:
+        if arrived == sent:
+            return
+        hint = "let it print nothing of its own and make no terminal (no -t)"
+        if not arrived:
+            hint = "let it pass standard input on (`-i` of podman, docker and kubectl)"
+        raise PlaceError(
+            f"`{self.parameters.command}` changes what passes through it: {sent!r} arrived as {arrived!r:.200}",
+            hint=hint,
+        )
+
+    def _run(self, argv: list[str], data: bytes, *, limit_s: float) -> bytes:
         command = self.parameters.command
         by_hand = f"try `{command} true` by hand; {bringing.NEEDS}"
         try:
@@ -94,4 +106,4 @@ class Through(ReachedPlace[ThroughParameters]):
         if finished.returncode != 0:
             said = finished.stderr.decode(errors="replace").strip() or f"exit code {finished.returncode}"
             raise PlaceError(f"`{command}` failed: {said}", hint=by_hand)
-        return finished.stdout.decode(errors="replace")
+        return finished.stdout

@@ -14,6 +14,7 @@ from fairtrial.plan.differences import differences
 from fairtrial.record.models import Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
 from fairtrial.study import Study
 from fairtrial.study.catalogue import Catalogue
+from fairtrial.study.file_model import Metrics
 
 ONLY_CELL = "all"
 _MILLISECONDS = 1000
@@ -50,10 +51,16 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         resolved=resolved,
         differences=differences(resolved),
         expectations=[RangeExpectation(**vars(expectation)) for expectation in study.expectations],
-        metrics=PlannedMetrics(**file.metrics.model_dump(), definitions=dict(study.definitions)),
+        metrics=PlannedMetrics(
+            **file.metrics.model_dump(include=set(Metrics.model_fields)),
+            own=file.metrics.own,
+            definitions=dict(study.definitions),
+        ),
         design=design,
         telemetry_interval_ms=round(file.telemetry.interval * _MILLISECONDS),
         telemetry_lock_waits=file.telemetry.lock_waits,
+        exporters=file.telemetry.prometheus,
+        counter_commands=file.telemetry.command,
         probes=file.telemetry.probes,
         diagnostics=probing,
         diagnostic_duration_s=costs.duration_s(probing, resolved, catalogue),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -35,6 +36,16 @@ class ServiceEndpoint(BaseModel):
 Server = MysqlEndpoint | PostgresEndpoint
 Database = Server | SqliteEndpoint
 Endpoint = Database | FilesEndpoint | ServiceEndpoint
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is a machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def database(endpoint: Endpoint | None) -> Database:

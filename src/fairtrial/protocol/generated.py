@@ -245,6 +245,11 @@ class ExecuteInverse(BaseModel):
     argv: list[str]
     """Program and arguments; no shell."""
     kind: Literal["execute"] = "execute"
+    lasting: bool = False
+    """
+    Whether what it takes back is not the machine's own, such as a server's options: other sessions may change
+    this machine meanwhile, and its next boot leaves it to be taken back.
+    """
 
 
 class Facts(BaseModel):
@@ -483,6 +488,30 @@ class Hello(BaseModel):
     """Must equal [`crate::VERSION`]."""
 
 
+class HttpAnswer(BaseModel):
+    """What was answered."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    status: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """HTTP's own status; absent where nobody answers."""
+
+
+class HttpGet(BaseModel):
+    """Asks a URL once."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    timeout_ms: Annotated[int, Field(ge=0)]
+    """For the whole answer."""
+    url: str
+    """Of a page, `http://…`."""
+
+
 class IntegerConstant(BaseModel):
     """A whole number."""
 
@@ -665,6 +694,29 @@ class NullOutput(BaseModel):
         frozen=True,
     )
     kind: Literal["null"] = "null"
+
+
+class OriginalOption(BaseModel):
+    """One option."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    effective: str
+    """Query of one cell: the value in effect."""
+    in_effect: str | None = None
+    """What that gave before."""
+    name: str
+    """Its name."""
+    original: str | None = None
+    """What the query gave before."""
+    read: str
+    """Query of one cell: the value as it stands where it is set. No row means that it is not set there."""
+    restore: str
+    """Statement that restores the original."""
+    set: str | None = None
+    """What it gave once the option was set; absent before. Any other value is somebody else's, and stays."""
 
 
 class Outcomes(BaseModel):
@@ -967,6 +1019,49 @@ class Rows(BaseModel):
     """Values as text; null stays null."""
 
 
+class SampledCommand(BaseModel):
+    """A command run at each sample, whose output gives one value, into `telemetry-<name>.arrows` as an endpoint's."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    argv: list[str]
+    """Program and arguments."""
+    counter: bool = False
+    """Whether the value only grows."""
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of an interval, milliseconds; at least 100. A run has less time than that, and 5 s at most."""
+    json_path: str | None = None
+    """Where it stands in JSON output: `a.b[0]`."""
+    name: str
+    """Part of the file's name."""
+    regex: str | None = None
+    """What matches it in text: its first group, else the whole match. Without either the output is the number."""
+    series: str
+    """What the value is called."""
+
+
+class SampledExporter(BaseModel):
+    """
+    A text endpoint of counters and gauges, Prometheus' or `OpenMetrics`, read into `telemetry-<name>.arrows`: a row for
+    each series and reading.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    interval_ms: Annotated[int, Field(ge=0)]
+    """Width of an interval, milliseconds; at least 100. A reading has less time than that, and 5 s at most."""
+    matching: list[str] = []
+    """Names of metrics to keep, `*` for any part of one; all where there is none."""
+    name: str
+    """Part of the file's name."""
+    url: str
+    """`http://host:port/path`."""
+
+
 class ScriptStatement(BaseModel):
     """A statement of a transaction."""
 
@@ -1089,6 +1184,19 @@ class SpecialDistribution(BaseModel):
     iterations: Annotated[int, Field(ge=0)]
     """Draws per key of the gaussian part (`rand-spec-iter`)."""
     kind: Literal["special"] = "special"
+
+
+class SqlRestored(BaseModel):
+    """What `sql-restore` did."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    foreign: list[str]
+    """Options that somebody else has set since: they stay."""
+    restored: list[str]
+    """Options that have their original value again because of it."""
 
 
 class SqliteEndpoint(BaseModel):
@@ -2109,6 +2217,31 @@ class ScriptTransaction(BaseModel):
     """How often it is drawn, relative to the others; above 0."""
 
 
+class ServerOriginals(BaseModel):
+    """
+    What a server had before options were set, in a file that `sql-restore` is told by name. It holds a password, so
+    only its owner may read it; it is there before the first change and goes when all is restored.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    after: list[str]
+    """Statements that bring restored options into effect."""
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
+    """Where."""
+    lasting: bool
+    """
+    Whether what is set outlasts the server's process. Otherwise a server that nobody listens for any more has
+    nothing left to restore.
+    """
+    options: list[OriginalOption]
+    """What is set."""
+    restart: list[str]
+    """Command line that restarts the server after them; empty for none."""
+
+
 class Sql(BaseModel):
     """Runs statements and prints rows as JSON: `{"rows": [[…], …], "columns": […]}` per statement."""
 
@@ -2122,6 +2255,22 @@ class Sql(BaseModel):
     """Where."""
     statements: list[str]
     """Statements, run in order on one connection."""
+
+
+class SqlHold(BaseModel):
+    """
+    Runs statements on one connection, prints the rows of the last one, and keeps the connection open until SIGTERM: a
+    session's locks are held as long. Ends with an error where the server ends the session.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
+    """Where."""
+    statements: list[str]
+    """Statements, run in order."""
 
 
 class TpccCheck(BaseModel):
@@ -2242,6 +2391,10 @@ class Sample(BaseModel):
         extra="forbid",
         frozen=True,
     )
+    commands: Annotated[list[SampledCommand], Field(validate_default=True)] = []
+    """Commands whose output gives a value at each sample."""
+    exporters: Annotated[list[SampledExporter], Field(validate_default=True)] = []
+    """Endpoints whose counters are sampled too."""
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of an interval, milliseconds; at least 10."""
     output_directory: str

@@ -22,6 +22,7 @@ from fairtrial.protocol import generated
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial, Section
+from fairtrial.study.service_counters import CounterCommand, CounterMetric, Exporter
 
 FORMAT_VERSION = 1
 COMPONENT_BYTES = 255  # limits.h, NAME_MAX
@@ -93,13 +94,15 @@ class RangeExpectation(RecordModel):
 class PlannedMetrics(RecordModel):
     """Roles by metric name, and the definition of every metric named.
 
-    `guardrail_margins` has the guardrails whose margin is not the design's, each as a share.
+    `guardrail_margins` has the guardrails whose margin is not the design's, each as a share; `own` says how metrics of
+    the study's own are made from counters.
     """
 
     primary: list[str]
     secondary: list[str] = []
     guardrails: list[str] = []
     guardrail_margins: dict[str, float] = {}
+    own: dict[str, CounterMetric] = {}
     definitions: dict[str, MetricDefinition]
 
 
@@ -153,6 +156,7 @@ class Plan(RecordModel):
         differences: what differs between the arms, whatever the cell.
         trials: every trial of every planned round, in order.
         duration_s: expected, all of `trials` and set-up.
+        exporters, counter_commands: what is read beside the load.
         probes: what diagnostic trials carry.
         diagnostics: diagnostic trials, in order, after all others.
         diagnostic_duration_s: expected, all of `diagnostics`.
@@ -176,6 +180,8 @@ class Plan(RecordModel):
     design: Design
     telemetry_interval_ms: int
     telemetry_lock_waits: bool = False
+    exporters: list[Exporter] = []
+    counter_commands: list[CounterCommand] = []
     probes: list[Probe] = []
     diagnostics: list[PlannedTrial] = []
     diagnostic_duration_s: float = 0.0

@@ -146,8 +146,9 @@ def place_facts(record: Record, trial: TrialRecord) -> Mapping[str, Any]:
 def _places(places: Iterable[PlaceOpened]) -> Iterable[PlaceFacts]:
     for opened in places:
         entry = opened.model_dump()
-        container = opened.facts.get("container") or {}
-        facts = {**opened.facts, **{f"container.{name}": value for name, value in container.items()}}
+        container = opened.facts.get("container")
+        own = container if isinstance(container, dict) else {}
+        facts = {**opened.facts, **{f"container.{name}": value for name, value in own.items()}}
         labelled = [Fact(label, _fact(name, facts[name])) for name, label in FACT_LABELS.items() if name in facts]
         labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items()]
         findings = tuple(finding.model_dump(mode="json") for finding in opened.findings)

@@ -30,12 +30,13 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
-from fairtrial.run import elsewhere, noise
+from fairtrial.run import elsewhere, existing, noise
+from fairtrial.run.existing import ExistingServers
 from fairtrial.run.feasibility import carriers, ceiling, emulation
 from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import probes as probe_checks
 from fairtrial.run.feasibility import settings as settable
-from fairtrial.run.opening import opened
+from fairtrial.run.opening import holder, opened
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
@@ -131,8 +132,10 @@ class Run:
         self.writer.append(RunFinished())
 
     def _fetch(self) -> None:
-        """Servers that this machine does not have yet, before anything starts: one is hundreds of megabytes."""
+        """Servers and images that this machine does not have yet, before anything starts: they are large."""
         for trial in self.schedule.owed():
+            if is_fresh(place := self._resolved(trial).place):
+                carriers.fresh(place).fetched()
             system = system_of(self._resolved(trial).system)
             if (source := system.awaited()) is not None:
                 self.progress.note(f"fetching {system.name}: {source}")
@@ -165,7 +168,7 @@ class Run:
                 client = self._client(stack, client_of, system=(place, open_place))
                 driven = elsewhere.driven_from(client_of, self.writer.plan.resolved)
                 settable.require_of_client(open_place, client, [trial for trial in driven if trial.place == place])
-            runner = self._runner(open_place, client)
+            runner = self._runner(place, open_place, client)
             self._prepare(runner, place)
             trial: PlannedTrial | None = first
             while trial is not None and self._places_of(trial) == (place, client_of):
@@ -194,21 +197,31 @@ class Run:
         if place not in self.prepared:
             carrier = carriers.examine(carriers.fresh(place), directory=self.writer.directory)
             with self._open(place, KEPT) as open_place:
+                carriers.require_same_image(open_place, self.writer.record())
                 self._note_place(place, open_place, findings=[*doctor.examine(open_place), *carrier])
                 self._require(place, open_place)
                 self._require_probes(trial, open_place)
-                self._prepare(self._runner(open_place), place)
+                self._prepare(self._runner(place, open_place), place)
             self.prepared.add(place)
         disk = Disk(key=self.keys.get((trial.cell, trial.arm)))
         with self._open(place, disk) as open_place:
             self._note_place(place, open_place)
-            self._one(self._runner(open_place), trial)
+            self._one(self._runner(place, open_place), trial)
 
     def _open(self, place: Section, disk: Disk = PASSING) -> contextlib.AbstractContextManager[OpenPlace]:
         return opened(place, directory=self.writer.directory, progress=self.progress, disk=disk)
 
-    def _runner(self, place: OpenPlace, client: elsewhere.Client | None = None) -> TrialRunner:
-        return TrialRunner(place=place, writer=self.writer, progress=self.progress, client=client, accept=self._accept)
+    def _runner(self, place: Section, open_place: OpenPlace, client: elsewhere.Client | None = None) -> TrialRunner:
+        servers = ExistingServers(open_place, holder(self.writer.directory))
+        servers.require(settable.here(place, self.writer.plan.resolved))
+        return TrialRunner(
+            place=open_place,
+            writer=self.writer,
+            progress=self.progress,
+            servers=servers,
+            client=client,
+            accept=self._accept,
+        )
 
     def _prepare(self, runner: TrialRunner, place: Section) -> None:
         """Every data set of this place, before its first trial."""
@@ -343,6 +356,7 @@ class Run:
         for trial in first.values():
             with self._mistakes_located(trial):
                 elsewhere.require(self.writer.plan, self._resolved(trial))
+                existing.refuse(self._resolved(trial))
 
     def _require_probes(self, trial: PlannedTrial, open_place: OpenPlace) -> None:
         """Every probe that is yet to be used, before the first trial: a run shall not end where it explains itself."""

@@ -54,6 +54,8 @@ def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None
         "initial": parts.system.initial(),
         "data": data,
     }
+    if not parts.system.is_its_binary:
+        determined_by |= {"version": identity.version, "facts": dict(identity.facts)}
     return hashlib.sha256(json.dumps(determined_by, sort_keys=True).encode()).hexdigest()[:KEY_CHARACTERS]
 
 
@@ -151,7 +153,7 @@ def _resumed(place: OpenPlace, launch: Launch, parts: Parts) -> Instance | None:
     if place.execute(["cat", str(building / CREATED)]).output != boot:
         return None
     workspace.remove(place, building / "server")
-    workspace.make_private(place, building / "server")
+    workspace.make_private(place, building / "server", user=parts.system.user(place))
     try:
         return parts.system.for_loading(place.facts).start(place, launch)
     except SystemStartError:
@@ -163,7 +165,7 @@ def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
     building = launch.data_directory.parent
     workspace.remove(place, building.parent)
     for name in ("data", "server"):
-        workspace.make_private(place, building / name)
+        workspace.make_private(place, building / name, user=parts.system.user(place))
     system = parts.system.for_loading(place.facts)
     system.create(place, launch)
     boot = place.require(["cat", BOOT], hint="the place's kernel must have procfs mounted")
@@ -171,7 +173,7 @@ def _begun(place: OpenPlace, launch: Launch, parts: Parts) -> Instance:
     return system.start(place, launch)
 
 
-def restore(place: OpenPlace, prepared: PreparedData, target: PurePosixPath) -> Restored:
-    """Copies prepared data for one trial; returns how."""
-    request = Restore.model_validate({"from": str(prepared.directory), "to": str(target), "user": place.server_user})
+def restore(place: OpenPlace, prepared: PreparedData, target: PurePosixPath, *, user: str | None) -> Restored:
+    """Copies prepared data for one trial, as a user's; returns how."""
+    request = Restore.model_validate({"from": str(prepared.directory), "to": str(target), "user": user})
     return place.native(RESTORE, request, timeout_s=RESTORE_S)

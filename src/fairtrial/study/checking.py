@@ -10,13 +10,17 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
 
+from pydantic import ValidationError
+
 from fairtrial.errors import Problem
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.expectations import Expectation, read_expectations
+from fairtrial.study.file_model import Metrics
 from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
+from fairtrial.study.service_counters import CounterMetric
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
-from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree
+from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, plain
 from fairtrial.study.tree.problems import Problems, listed
 
 MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
@@ -68,7 +72,8 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefin
     for expectation, at in expectations:
         among = (names.index(expectation.factor), expectation.level)
         uses.append(_MetricUse(expectation.metric, at, ("expect", expectation.level), among))
-    definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems)
+    own = _own_metrics(tree, resolutions, problems)
+    definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems, own=own)
     return StudyDefinitions(tuple(expectation for expectation, _ in expectations), definitions)
 
 
@@ -198,11 +203,35 @@ def _named_metrics(tree: Tree) -> Iterable[_MetricUse]:
                 yield _MetricUse(item.text, item.at, ("metrics", role))
 
 
+def _own_metrics(
+    tree: Tree, resolutions: Mapping[Levels, Resolution], problems: Problems
+) -> dict[str, MetricDefinition]:
+    """The metrics that the study defines itself; what is wrong with one is noted with the file's own shape."""
+    section = tree.tree("metrics")
+    known = {name for each in resolutions.values() for name in each.metrics or ()}
+    own: dict[str, MetricDefinition] = {}
+    for name, node in section.entries.items():
+        if name in Metrics.model_fields or not isinstance(node, Tree):
+            continue
+        if name in known:
+            problems.add("a metric of this name is measured already", section.where(name), field=("metrics", name))
+        try:
+            own[name] = CounterMetric.model_validate(plain(node)).definition(name)
+        except ValidationError:
+            continue
+    return own
+
+
 def _check_metrics(
-    uses: list[_MetricUse], factors: Factors, *, resolutions: Mapping[Levels, Resolution], problems: Problems
+    uses: list[_MetricUse],
+    factors: Factors,
+    *,
+    resolutions: Mapping[Levels, Resolution],
+    problems: Problems,
+    own: Mapping[str, MetricDefinition],
 ) -> dict[str, MetricDefinition]:
     """Every metric named must be measured, and mean the same, wherever it is wanted and the workload is right."""
-    measured = {levels: each.metrics for levels, each in resolutions.items() if each.metrics is not None}
+    measured = {levels: {**each.metrics, **own} for levels, each in resolutions.items() if each.metrics is not None}
     known = {name: None for metrics in measured.values() for name in metrics}
     definitions: dict[str, MetricDefinition] = {}
     for metric in uses if measured else ():

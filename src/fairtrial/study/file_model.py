@@ -19,8 +19,17 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from fairtrial.study.probes import MOST_PROBES, Probe
+from fairtrial.study.service_counters import (
+    ERROR_SUFFIX,
+    CounterCommands,
+    CounterMetric,
+    Exporters,
+    one_or_more,
+)
+from fairtrial.study.tree.problems import listed
 from fairtrial.study.tree.quantities import Seconds, Share
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
@@ -196,8 +205,21 @@ def first_look_of(stop: str, *, comparisons: int, blocks: int) -> int:
     return min(DEFAULT_MIN_BLOCKS_PRECISION if stop == "precision" else usual, blocks)
 
 
+def _own_metric(value: object) -> object:
+    """Of the keys of `metrics`, one that is not a role defines a metric; what cannot be a definition is misspelt."""
+    if isinstance(value, CounterMetric) or (isinstance(value, dict) and value.keys() & CounterMetric.model_fields):
+        return value
+    raise PydanticCustomError("extra_forbidden", "neither a role nor the definition of a metric")
+
+
+OwnMetric = Annotated[CounterMetric, BeforeValidator(_own_metric)]
+
+
 class Metrics(FileModel):
-    """Which quantities are judged, by role."""
+    """Which quantities are judged, by role; every other key names a metric of the study's own, made from counters."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[Name, OwnMetric] = Field(init=False)
 
     primary: Annotated[Names, Field(min_length=1)] = Field(
         description="Metrics that decide: the verdicts of all cells and arms form one family and are adjusted for "
@@ -214,6 +236,11 @@ class Metrics(FileModel):
     guardrail_margins: dict[str, Annotated[Share, Field(gt=0, lt=1)]] = Field(
         {}, description="Largest change for the worse that does not matter, by guardrail (default: `trials.margin`)."
     )
+
+    @property
+    def own(self) -> dict[str, CounterMetric]:
+        """The study's own metrics, by name."""
+        return dict(self.__pydantic_extra__ or {})
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
@@ -241,6 +268,13 @@ class Telemetry(FileModel):
         default=False,
         description="Whether each sample asks the server which transaction waits for whose lock; this costs the "
         "server more.",
+    )
+    prometheus: Exporters = one_or_more(
+        "Endpoints whose counters are read beside the load, one or a list, in the text format of Prometheus and "
+        "OpenMetrics."
+    )
+    command: CounterCommands = one_or_more(
+        "Commands whose output gives one counter or gauge each, run beside the load at every reading; one or a list."
     )
     probes: list[Probe] = Field(
         [],
@@ -299,3 +333,21 @@ class StudyFile(FileModel):
     sizes: dict[Name, dict[str, Any]] = Field(
         {}, description="Named partial studies, merged over this one by `--size NAME`."
     )
+
+    @model_validator(mode="after")
+    def _own_metrics_have_a_source(self) -> Self:
+        commands = [command.name for command in self.telemetry.command]
+        for name, metric in self.metrics.own.items():
+            wanted = metric.expression.metric
+            if not getattr(self.telemetry, metric.source):
+                suggestion = f"add `telemetry: {{{metric.source}: …}}`"
+                raise ValueError(
+                    f"metrics.{name} is made from `{metric.source}`, and `telemetry` has none; {suggestion}"
+                )
+            if metric.source == "command" and wanted not in commands:
+                raise ValueError(f"metrics.{name}: no command is called {wanted}; expected one of {listed(commands)}")
+            if metric.source == "prometheus" and not any(each.keeps(wanted) for each in self.telemetry.prometheus):
+                raise ValueError(f"metrics.{name}: no `match` of telemetry.prometheus keeps {wanted}; add it there")
+            if name.endswith(ERROR_SUFFIX):
+                raise ValueError(f"metrics.{name}: names that end in {ERROR_SUFFIX} are those of error bars")
+        return self

@@ -16,6 +16,7 @@ from fairtrial import servers
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.servers import maven
 from fairtrial.study.tree.paths import OwnPath
+from fairtrial.systems.existing.parameters import ServerAt
 from fairtrial.systems.system import Identity, Launch, System
 from fairtrial.wire.open_place import OpenPlace
 
@@ -52,6 +53,11 @@ class ServerSource(BaseModel):
         pattern=r"^[a-z0-9][a-z0-9.+-]+(=\S+)?$",
         description="Debian package from apt to unpack: `mariadb-server-core`, for example.",
     )
+    at: ServerAt | None = Field(
+        None,
+        description="A server that is there already, instead of a private one. See [Servers that are there already]"
+        "(../guides/settings.md#servers-that-are-there-already).",
+    )
 
     @field_validator("version", mode="before")
     @classmethod
@@ -70,6 +76,8 @@ class ServerSource(BaseModel):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         sources = [name for name in SOURCES if getattr(self, name) is not None]
+        if self.at is not None and (named := [*sources, *(["version"] if self.version is not None else [])]):
+            raise ValueError(f"{named[0]}: the server that `at` names is there already: remove one of the two")
         if len(sources) > 1:
             raise ValueError(f"expected one source of the server, found {' and '.join(sources)}: keep one")
         return self
@@ -142,15 +150,15 @@ class PrivateServer(System[S]):
 
     def disk_bytes(self) -> int:
         """An empty data directory, as prepared, and a trial's own."""
-        return 2 * self.empty_bytes
+        return 0 if self.parameters.at is not None else 2 * self.empty_bytes
 
     def has_server(self) -> bool:
         """Always."""
         return True
 
     def has_data_directory(self) -> bool:
-        """The server's own tables are in it."""
-        return True
+        """The server's own tables are in it, where it is started."""
+        return self.parameters.at is None
 
     def awaited(self) -> servers.Source | None:
         """Its source, unless the place has it itself or it was fetched before."""

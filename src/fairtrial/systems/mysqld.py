@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.endpoints import Endpoint, Server, server
@@ -19,6 +19,7 @@ from fairtrial.protocol.generated import MysqlEndpoint, Sql
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems import mysql_options
+from fairtrial.systems.existing import ExistingMysqld, MysqldAt
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
@@ -60,6 +61,9 @@ IMPLIED = {
 class MysqldParameters(ServerSource):
     """What both kinds take."""
 
+    at: MysqldAt | None = Field(
+        None, description="A server that is there already, which is neither started nor stopped."
+    )
     options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]*$")], Option] = Field(
         default_factory=dict,
         description="Server options as in the configuration file: `innodb_doublewrite: 0`, for example.",
@@ -71,6 +75,12 @@ class MysqldParameters(ServerSource):
         description="Time limit of a slow shutdown after the load (`innodb_fast_shutdown = 0`: the server purges "
         "and flushes everything), which is measured: the work that the load left undone.",
     )
+
+    @model_validator(mode="after")
+    def _no_shutdown(self) -> Self:
+        if self.at is not None and self.slow_shutdown is not None:
+            raise ValueError("slow_shutdown: the server that `at` names is not stopped: remove one of the two")
+        return self
 
     @field_validator("options")
     @classmethod
@@ -102,6 +112,11 @@ class Mysqld(PrivateServer[MysqldParameters]):
     def opening(self, version: str, password: str) -> Sequence[str]:
         """Statements that let `REMOTE_USER` in with a password, on a server of this version."""
 
+    def existing(self) -> ExistingMysqld | None:
+        """Where the study names one."""
+        at = self.parameters.at
+        return None if at is None else ExistingMysqld(self.name, at, self.parameters.options)
+
     def cache_bytes(self) -> tuple[str, float] | None:
         """The buffer pool, which grows to its size."""
         size = mysql_options.normal(str(self.parameters.options.get(CACHE, 0)))
@@ -113,13 +128,16 @@ class Mysqld(PrivateServer[MysqldParameters]):
         Raises:
             PlaceError: not found, with where it was looked for; of another kind or version.
         """
-        installation = self.installation(place)
-        binary = self._program(place, installation)
-        argv = [binary, "--no-defaults", "--version"]
-        identity = identified(place, installation, argv, version=self.parameters.version)
+        if (existing := self.existing()) is not None:
+            identity, subject = existing.identity(place), existing.address
+        else:
+            installation = self.installation(place)
+            subject = self._program(place, installation)
+            argv = [subject, "--no-defaults", "--version"]
+            identity = identified(place, installation, argv, version=self.parameters.version)
         if not self.is_own(identity.version):
             raise PlaceError(
-                f"expected {self.name}, but {binary} reports {identity.version}",
+                f"expected {self.name}, but {subject} reports {identity.version}",
                 hint="name the other kind under `system`, or a source of this kind (see `fairtrial servers`)",
             )
         return identity
@@ -152,6 +170,8 @@ class Mysqld(PrivateServer[MysqldParameters]):
         Raises:
             SystemStartError: it exits, does not answer in time, or an option is not in effect.
         """
+        if (existing := self.existing()) is not None:
+            return existing.start(place)
         installation = self.installation(place)
         binary = self._program(place, installation)
         socket = launch.work_directory / SOCKET

@@ -21,6 +21,7 @@ from fairtrial.protocol.endpoints import Endpoint, Server, server
 from fairtrial.protocol.generated import PostgresEndpoint, Rows, Sql
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.systems import postgres_options
+from fairtrial.systems.existing import ExistingPostgres, PostgresAt
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
@@ -60,8 +61,11 @@ SETTINGS = "SELECT name, setting, unit FROM pg_settings"
 
 
 class PostgresParameters(ServerSource):
-    """A private PostgreSQL server."""
+    """A private PostgreSQL server, or one that is there already."""
 
+    at: PostgresAt | None = Field(
+        None, description="A server that is there already, which is neither started nor stopped."
+    )
     options: dict[Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_.]*$")], Option] = Field(
         default_factory=dict,
         description="Server options as in postgresql.conf: `synchronous_commit: off`, for example.",
@@ -83,6 +87,11 @@ class Postgres(PrivateServer[PostgresParameters]):
     binaries = ("postgres",)
     empty_bytes = 48 << 20  # templates of databases, and a first segment of the log
 
+    def existing(self) -> ExistingPostgres | None:
+        """Where the study names one."""
+        at = self.parameters.at
+        return None if at is None else ExistingPostgres(self.name, at, self.parameters.options)
+
     def cache_bytes(self) -> tuple[str, float] | None:
         """Its shared buffers, which it is given at once."""
         size = postgres_options.normal(str(self.parameters.options.get(CACHE, 0)))
@@ -94,6 +103,8 @@ class Postgres(PrivateServer[PostgresParameters]):
         Raises:
             PlaceError: not found, with where it was looked for; of another version.
         """
+        if (existing := self.existing()) is not None:
+            return existing.identity(place)
         installation = self.installation(place)
         argv = [_program(place, installation, "postgres"), "--version"]
         return identified(place, installation, argv, version=self.parameters.version)
@@ -134,6 +145,8 @@ class Postgres(PrivateServer[PostgresParameters]):
         Raises:
             SystemStartError: it exits, does not answer in time, or an option is not in effect.
         """
+        if (existing := self.existing()) is not None:
+            return existing.start(place)
         installation = self.installation(place)
         binary = _program(place, installation, "postgres")
         configuration = launch.work_directory / "postgresql.conf"

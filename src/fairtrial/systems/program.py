@@ -28,8 +28,11 @@ def identity(place: OpenPlace, *, run: str, version: str | None, field: str) -> 
         hint=f"install {program} at the place, or give its full path in {field}.run",
     ).strip()
     digest = place.require(["sha256sum", path], hint="the program must be readable").split()[0]
+    facts = {"binary": path}
+    if place.agent.container is not None:  # a shell or an interpreter is the same in many images
+        facts["image"] = place.agent.container.image_id
     said = "" if version is None else place.require(shlex.split(version), hint=f"fix {field}.version").strip()
-    return Identity(version=said, sha256=digest, facts={"binary": path})
+    return Identity(version=said, sha256=digest, facts=facts)
 
 
 def stop(process: Process, limit_s: float) -> None:

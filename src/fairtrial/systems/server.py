@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -15,6 +15,7 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
+Looks = Sequence[str] | Callable[[float], bool]  # whether a server is ready: a command, or asked with a limit, seconds
 Option = str | int | float | bool  # of a server, as a study gives its value
 
 HINT: Final = "set a value that this server version accepts unchanged, or leave the option out"
@@ -23,6 +24,7 @@ CHUNK_MIB: Final = 128  # innodb_buffer_pool_chunk_size
 CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
 AS_SERVERS: Final = ""  # as the user that servers run as at a place
 POLL_S: Final = 0.1
+SHORTEST_LOOK_S: Final = 1.0  # a program takes some time to start, however little is left
 PAUSE_LOOKS: Final = 3  # times what the look before took
 LONGEST_POLL_S: Final = 1.0
 LOG_LINES: Final = 25
@@ -73,7 +75,7 @@ def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch, *, user: str 
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def coming_up(place: OpenPlace, launch: Launch, *, kind: str, stop: Callable[[], object]) -> Iterator[None]:
     """Around all that is asked of a server that starts: where that fails it is stopped, and its last words are told.
 
@@ -85,7 +87,8 @@ def coming_up(place: OpenPlace, launch: Launch, *, kind: str, stop: Callable[[],
     except StreamLostError:
         raise  # the agent stops what it started
     except BaseException as error:
-        stop()  # a run may go on with other trials: nothing of this one may stay beside them
+        with contextlib.suppress(PlaceError):  # what went wrong first is the news
+            stop()  # a run may go on with other trials: nothing of this one may stay beside them
         if isinstance(error, PlaceError) and not isinstance(error, SystemStartError):
             raise SystemStartError(
                 f"the {kind} server started but did not answer: {error}; the end of its log:\n"
@@ -95,8 +98,8 @@ def coming_up(place: OpenPlace, launch: Launch, *, kind: str, stop: Callable[[],
         raise
 
 
-def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, looks: Sequence[str], kind: str) -> None:
-    """Waits until the command `looks` succeeds at the place.
+def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, looks: Looks, kind: str) -> None:
+    """Waits until a command succeeds at the place, or until what is asked says so.
 
     Raises:
         SystemStartError: the server, a system of this `kind`, has exited, or is not ready in time.
@@ -105,7 +108,7 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
     deadline = time.monotonic() + limit_s
     while True:
         looked = time.monotonic()
-        if place.execute(looks).code == 0:
+        if process.exited is None and _succeeds(place, looks, limit_s=max(deadline - looked, SHORTEST_LOOK_S)):
             return
         if process.exited is not None or time.monotonic() > deadline:
             happened = "exited during startup" if process.exited is not None else f"did not answer within {limit_s:g} s"
@@ -117,6 +120,16 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
         time.sleep(min(max(POLL_S, PAUSE_LOOKS * (time.monotonic() - looked)), LONGEST_POLL_S))
 
 
+def _succeeds(place: OpenPlace, looks: Looks, *, limit_s: float) -> bool:
+    """Whether a command succeeds in time; one that hangs does not."""
+    try:
+        return looks(limit_s) if callable(looks) else place.execute(looks, timeout_s=limit_s).code == 0
+    except StreamLostError:
+        raise
+    except PlaceError:
+        return False
+
+
 def free_port(place: OpenPlace) -> int:
     """A port that nobody at the place listens on or is connected from.
 
@@ -126,14 +139,14 @@ def free_port(place: OpenPlace) -> int:
     return free_ports(place, 1)[0]
 
 
-def free_ports(place: OpenPlace, count: int) -> list[int]:
-    """As many ports that nobody at the place listens on or is connected from.
+def free_ports(place: OpenPlace, count: int, *, first: int = PORTS[0]) -> list[int]:
+    """As many ports that nobody at the place listens on or is connected from, looked for from one on.
 
     Raises:
         PlaceError: too many of those that are tried are taken.
     """
     ports: list[int] = []
-    for port in PORTS:
+    for port in (*range(first, PORTS[-1] + 1), *range(PORTS[0], first)):
         if len(ports) == count:
             return ports
         taken = place.execute(["grep", "-qi", f":{port:04X} ", "/proc/net/tcp", "/proc/net/tcp6"])

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -16,6 +16,9 @@ from fairtrial.protocol.endpoints import Database, Endpoint
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
+
+if TYPE_CHECKING:
+    from fairtrial.systems.existing.server import ExistingServer
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -74,6 +77,7 @@ class Instance:
         remote: how a workload at another place reaches it; None: it does not listen.
         slow_shutdown_s: how long it may take to stop `settled` once its load has ended, which is measured then; None:
             it is not.
+        is_at_place: whether it runs on the machine of the place, so that this machine's counters are about it.
     """
 
     endpoint: Endpoint | None
@@ -83,6 +87,7 @@ class Instance:
     is_one_process: bool = True
     remote: Database | None = None
     slow_shutdown_s: float | None = None
+    is_at_place: bool = True
 
 
 class System(ABC, Generic[P]):
@@ -93,12 +98,14 @@ class System(ABC, Generic[P]):
         summary: one sentence for the reference page.
         model: validates and documents its parameters.
         programs: what it runs at the place, for `doctor`.
+        is_its_binary: whether its binary decides what data it makes; else its version and facts do, too.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     model: ClassVar[type[BaseModel]]
     programs: ClassVar[tuple[Program, ...]] = ()
+    is_its_binary: ClassVar[bool] = True
 
     def __init__(self, parameters: P) -> None:
         self.parameters = parameters
@@ -114,6 +121,14 @@ class System(ABC, Generic[P]):
     def has_server(self) -> bool:
         """Whether a process of its own runs; false where it lives in the load's process, or is none."""
         return False
+
+    def existing(self) -> ExistingServer | None:
+        """The server that is there already, in whose place none is started; None: one is."""
+        return None
+
+    def user(self, place: OpenPlace) -> str | None:
+        """The user that its directories belong to and that it runs as; None: the agent's own."""
+        return place.server_user
 
     def has_data_directory(self) -> bool:
         """Whether it starts only on a data directory that was created, a workload's data or not."""

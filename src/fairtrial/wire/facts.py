@@ -31,6 +31,7 @@ class ContainerFacts(BaseModel):
         image_id: hash of its content and configuration.
         runtime: what runs it, with its version.
         run_options: what limits it.
+        memory_bytes: its limit; None: none but its machine's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,6 +40,7 @@ class ContainerFacts(BaseModel):
     image_id: str
     runtime: str
     run_options: list[str]
+    memory_bytes: int | None = None
 
 
 class Facts(generated.Facts):

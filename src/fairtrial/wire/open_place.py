@@ -46,6 +46,8 @@ class OpenPlace:
     def facts(self) -> Facts:
         """The place's facts, as its agent tells them when they are first asked for."""
         facts = self.native(FACTS, None).model_dump()
+        if self.agent.container is not None and self.agent.container.memory_bytes is not None:
+            facts["memory_bytes"] = min(facts["memory_bytes"], self.agent.container.memory_bytes)
         return Facts.model_validate({**facts, "guest": self.agent.guest, "container": self.agent.container})
 
     @property

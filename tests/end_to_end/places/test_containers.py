@@ -139,6 +139,29 @@ def test_a_killed_controller_leaves_no_container_and_the_run_is_resumed(here: De
     assert images.containers(here.state) == []
 
 
+def test_a_name_that_moves_is_one_image_for_a_run_and_none_for_its_resumption(here: Desk, image: str) -> None:
+    moving = f"localhost/fairtrial-tests:moving-{os.getpid()}"
+    other = images.variant(image, here.directory)
+    images.tag(image, moving)
+    try:
+        with under_way(here, moving) as (run, held):
+            images.tag(other, moving)
+            run.send_signal(signal.SIGINT)
+            eventually(lambda: not images.containers(here.state), "the container is still there")
+            held.release()
+        refused = here.fairtrial("run", "--resume", here.run, code=3)
+        assert f"{moving} is now {images.identifier(other)[:12]}; this run began with" in refused.stderr
+    finally:
+        images.untag(moving)
+
+
+def test_what_a_container_has_killed_for_want_of_memory_voids_a_trial_that_ends_well(here: Desk, image: str) -> None:
+    hidden = "sh -c 'tail /dev/zero; true'"
+    here.fairtrial("run", study(here, image, run=hidden, place="memory: 64MiB"), code=3)
+    reasons = [trial.invalid_reason for trial in record.read(here.run).trials]
+    assert all("for want of memory" in reason for reason in reasons), reasons
+
+
 def test_what_outgrows_the_containers_memory_is_told_as_the_trials_reason(here: Desk, image: str) -> None:
     growing = "sh -c 'x=aaaaaaaa; while :; do x=$x$x; done'"
     done = here.fairtrial("run", study(here, image, run=growing, place="memory: 64MiB"), code=3)

@@ -91,7 +91,7 @@ def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here
         work = workspace.work_directory(place, "listens")
         workspace.make(place, work)
         for name in ("data", "server"):
-            workspace.make_private(place, work / name)
+            workspace.make_private(place, work / name, user=place.server_user)
         launch = Launch(
             data_directory=work / "data",
             work_directory=work / "server",

@@ -11,15 +11,17 @@ from fairtrial.analyse import analyse_table
 from fairtrial.analyse.models import Analysis, Comparison
 
 
-def rows_of(text: str | bytes) -> foreign.Rows:
+def rows_of(text: str | bytes, *, format_name: str = "") -> foreign.Rows:
     """Rows of what stands on standard input."""
     content = text.encode() if isinstance(text, str) else text
-    return foreign.gather(foreign.sources(["-"], names=None, standard_input=io.BytesIO(content)))
+    files = foreign.sources(["-"], names=None, standard_input=io.BytesIO(content))
+    return foreign.gather(files, format_name=format_name)
 
 
-def rows_of_files(*given: str | Path, names: str | None = None) -> foreign.Rows:
+def rows_of_files(*given: str | Path, names: str | None = None, format_name: str = "") -> foreign.Rows:
     """Rows of files, as they would be named at the command line."""
-    return foreign.gather(foreign.sources([str(each) for each in given], names=names, standard_input=io.BytesIO()))
+    files = foreign.sources([str(each) for each in given], names=names, standard_input=io.BytesIO())
+    return foreign.gather(files, format_name=format_name)
 
 
 def judged(rows: foreign.Rows | str, **asked: Any) -> Analysis:

@@ -61,6 +61,16 @@ def identifier(image: str) -> str:
     return _podman("image", "inspect", "--format", "{{.Id}}", image)
 
 
+def tag(image: str, name: str) -> None:
+    """Gives an image a further name, which may have been another's."""
+    _podman("tag", image, name)
+
+
+def untag(name: str) -> None:
+    """Takes a name away, and what has no other."""
+    _podman("rmi", "--force", name)
+
+
 def containers(state: Path) -> list[str]:
     """Names of those that a state directory's runs have made and not removed."""
     label = f"label=fairtrial.state={state}/container"

@@ -92,6 +92,8 @@ class Staged:
             stop=self.stop,
             has_server=lambda: not self.embedded,
             has_data_directory=lambda: False,
+            existing=lambda: None,
+            user=lambda place: place.server_user,
             initial=dict,
         )
         workload = SimpleNamespace(

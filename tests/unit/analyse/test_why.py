@@ -138,6 +138,8 @@ def test_the_standardised_effects_interval_inverts_the_noncentral_t() -> None:
     ("counter", "expected"),
     [
         ("server:row_lock_waits", "server"),
+        ('prometheus-2:http_requests_total{code="200"}', "server"),
+        ("command-1:queue", "server"),
         ("cpu:context_switches", "scheduler"),
         ("cpu:iowait share", "io"),
         ("cpu:user share", "cpu"),

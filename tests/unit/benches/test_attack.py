@@ -52,10 +52,10 @@ def test_r_computes_the_same_from_every_file() -> None:
 
 
 def test_a_hostile_table_is_refused_with_reasons_or_wholly_used() -> None:
-    (found,) = attacked("imports", runs=60)
-    assert found.violations == ()
-    analysed = int(found.name.split()[3])
-    assert 10 < analysed < 50
+    for found in attacked("imports", runs=60):
+        assert found.violations == ()
+        analysed = int(found.name.split()[3])
+        assert 10 < analysed < 50
 
 
 def test_a_seed_draws_the_same_tables_and_another_one_others() -> None:

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from fairtrial.errors import InputError
-from fairtrial.imports import gather, sysbench
-from fairtrial.imports.sources import ImportSource
+from fairtrial.imports import ImportSource, gather
+from fairtrial.imports.outputs import sysbench
 
 TABLE = b"kernel,tpm\nold,10\nnew,12\n"
 SYSBENCH = """\
@@ -111,7 +111,7 @@ def test_outputs_carry_their_file_and_their_number() -> None:
 
 
 def test_every_figure_that_sysbench_prints_is_read() -> None:
-    (row,) = sysbench.part(source(SYSBENCH)).frame.to_dicts()
+    (row,) = sysbench.read(source(SYSBENCH)).frame.to_dicts()
     assert row == {
         "transactions_per_s": 99.5,
         "queries_per_s": 1990.0,
@@ -129,7 +129,7 @@ def test_every_figure_that_sysbench_prints_is_read() -> None:
 
 def test_every_figure_has_a_definition_with_unit_and_direction() -> None:
     rows = gather([source(SYSBENCH)])
-    assert set(rows.definitions) == set(sysbench.part(source(SYSBENCH)).frame.columns)
+    assert set(rows.definitions) == set(sysbench.read(source(SYSBENCH)).frame.columns)
     better = {name: each.better for name, each in rows.definitions.items()}
     assert better["events_per_s"] == better["queries_per_s"] == "higher"
     assert better["latency_ms_p95"] == better["total_time_s"] == better["ignored_errors_per_s"] == "lower"
@@ -140,13 +140,13 @@ def test_every_figure_has_a_definition_with_unit_and_direction() -> None:
 @pytest.mark.parametrize("percentile", ["50th", "99th", "95"])
 def test_the_percentile_that_was_asked_for_names_its_column(percentile: str) -> None:
     text = SYSBENCH.replace("95th percentile", f"{percentile} percentile")
-    assert f"latency_ms_p{percentile.removesuffix('th')}" in sysbench.part(source(text)).frame.columns
+    assert f"latency_ms_p{percentile.removesuffix('th')}" in sysbench.read(source(text)).frame.columns
 
 
 def test_intervals_printed_on_the_way_are_not_taken_for_the_result() -> None:
     intervals = "[ 1s ] thds: 8 tps: 5.00 qps: 100.00 lat (ms,95%): 900.00 err/s: 0.00\n"
     text = SYSBENCH.replace("SQL statistics", intervals * 9 + "SQL statistics")
-    assert sysbench.part(source(text)).frame.equals(sysbench.part(source(SYSBENCH)).frame)
+    assert sysbench.read(source(text)).frame.equals(sysbench.read(source(SYSBENCH)).frame)
 
 
 def test_two_runs_in_a_file_are_refused() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairtrial.imports import ImportSource
 from fairtrial.imports.rows import FileTable, Rows, is_record, position
-from fairtrial.imports.sources import ImportSource
 from fairtrial.imports.tables import csv_table
 
 

@@ -44,7 +44,7 @@ def test_kubectl_by_its_documented_syntax(home: Path, monkeypatch: pytest.Monkey
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
     assert answers("kubectl exec -i bench-0 --", home / "state") == str(os.getuid())
-    (kept,) = (home / ".cache/fairtrial/agents").iterdir()
+    (kept,) = (home / "state/agents").iterdir()
     written = (kept / "fairtrial-agent").stat().st_mtime_ns
     answers("kubectl exec -i bench-0 --", home / "state")
     assert (kept / "fairtrial-agent").stat().st_mtime_ns == written, "it was brought a second time"
@@ -52,7 +52,7 @@ def test_kubectl_by_its_documented_syntax(home: Path, monkeypatch: pytest.Monkey
 
 def test_an_agent_that_was_damaged_there_is_brought_again(home: Path) -> None:
     answers("env", home / "state")
-    (kept,) = (home / ".cache/fairtrial/agents").iterdir()
+    (kept,) = (home / "state/agents").iterdir()
     (kept / "fairtrial-agent").write_bytes(b"#!/bin/sh\nexit 7\n")
     assert answers("env", home / "state") == str(os.getuid())
 
@@ -100,12 +100,44 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in children]
 
 
+def test_a_state_directory_may_have_any_name(home: Path) -> None:
+    assert answers("env", home / 'a "b" $HOME `c` \\d') == str(os.getuid())
+
+
+def test_without_a_state_directory_the_agent_is_kept_in_the_users_cache(home: Path) -> None:
+    with open_place("through", {"command": "env"}, holder="a test", lock=False):
+        pass
+    assert list((home / ".cache/fairtrial/agents").iterdir())
+
+
+def script(directory: Path, text: str) -> str:
+    path = directory / "way"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('exec "$@" </dev/null', "pass standard input on"),
+        ('exec script --quiet --return --command "$*" /dev/null', "no terminal"),
+    ],
+)
+def test_a_way_without_standard_input_or_with_a_terminal_is_refused_with_what_to_change(
+    home: Path, text: str, hint: str
+) -> None:
+    with pytest.raises(PlaceError) as error:
+        answers(script(home, text), home / "state")
+    assert hint in error.value.hint
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [
         ("no-such-program --", "cannot be run"),
         ("cat", "`cat` failed: .*No such file"),
-        ("echo hello", "changes what passes through it: .* arrived as 'hello printf"),
+        ("echo hello", "changes what passes through it: .* arrived as b'hello printf"),
         ("false", "`false` failed: exit code 1"),
     ],
 )

@@ -143,8 +143,7 @@ class Quick:
         self.invalid = invalid
         self.ran: list[str] = []
 
-    def __call__(self, *, place: Any, writer: Writer, progress: Any, client: Any, accept: Accept) -> Quick:
-        del place, progress, client
+    def __call__(self, *, writer: Writer, accept: Accept, **_others: Any) -> Quick:
         self.writer, self.accept = writer, accept
         return self
 

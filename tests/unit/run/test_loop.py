@@ -50,8 +50,7 @@ class Quick:
         self.prepared: list[str] = []
         self.opened = 0
 
-    def __call__(self, *, place: Any, writer: Writer, progress: Any, client: Any, accept: Accept) -> Quick:
-        del place, progress, client
+    def __call__(self, *, writer: Writer, accept: Accept, **_others: Any) -> Quick:
         self.writer, self.accept = writer, accept
         self.opened += 1
         return self

@@ -87,6 +87,7 @@ class Making:
     def parts(self) -> Parts:
         system = SimpleNamespace(
             for_loading=lambda _facts: system,
+            user=lambda place: place.server_user,
             create=self.create,
             start=self.start,
             stop=self.stop,

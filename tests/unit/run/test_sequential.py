@@ -51,8 +51,7 @@ class Measured:
         self.left = dies_after
         self.ran: list[str] = []
 
-    def __call__(self, *, place: Any, writer: Writer, progress: Any, client: Any, accept: Accept) -> Measured:
-        del place, progress, client
+    def __call__(self, *, writer: Writer, accept: Accept, **_others: Any) -> Measured:
         self.writer, self.accept = writer, accept
         return self
 

@@ -84,7 +84,7 @@ def test_a_file_becomes_a_device_and_each_step_takes_its_own_away() -> None:
     assert argv(effect, "storage.file") == ["fallocate", "--length", str(1 << 30), IMAGE]
     assert argv(effect, "storage.mkfs")[-1] == LINK
     inverses = [step.model_dump(mode="json")["inverse"] for _, step in effect.steps]
-    assert inverses[0] == {"kind": "execute", "argv": ["rm", "-f", IMAGE]}
+    assert inverses[0] == {"kind": "execute", "argv": ["rm", "-f", IMAGE], "lasting": False}
     assert inverses[1]["argv"][-2:] == [IMAGE, LINK], "found by its file, whatever its number is"
     assert [inverse["kind"] for inverse in inverses] == ["execute", "execute", "none", "restore", "restore"]
 

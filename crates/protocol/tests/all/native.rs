@@ -11,7 +11,7 @@ use fairtrial_protocol::load::{
 };
 use fairtrial_protocol::locks::{Contention, LockDrive};
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad, Profile};
-use fairtrial_protocol::sample::{Sample, Source};
+use fairtrial_protocol::sample::{HttpAnswer, HttpGet, Sample, Source};
 use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPreflight};
 use fairtrial_protocol::state::{Facts, Restore, Restored, Settle, Settled};
 use schemars::{JsonSchema, schema_for};
@@ -105,6 +105,8 @@ fn check_parameters<T: Serialize + DeserializeOwned + JsonSchema>(name: &str) {
     for place in [
         "/endpoint",
         "/drive",
+        "/exporters/0",
+        "/commands/0",
         "/mounts/0",
         "/drive/endpoint",
         "/mix",
@@ -155,6 +157,8 @@ fn results_survive_a_round_trip() {
     check::<Contention>("contention");
     check::<Rows>("rows");
     check::<Restored>("restored");
+    check::<HttpGet>("http_get");
+    check::<HttpAnswer>("http_answer");
     check::<Settled>("settled");
     check::<Facts>("facts");
 }

@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use fairtrial_protocol::load::Rows;
 
 use crate::error::SampleError;
-use crate::table::create_stream;
+use crate::table::{ReadingTime, create_stream};
 
 /// Numbers of a pair: connections as the server counts them, and how long the wait has lasted.
 const NUMBERS: [&str; 3] = ["waiting_connection", "blocking_connection", "waited_ms"];
@@ -28,10 +28,10 @@ pub struct LockWaits {
 impl LockWaits {
     /// Creates the file and writes its schema.
     pub fn create(path: &Path) -> Result<Self, SampleError> {
-        let time = Field::new("time_ns", DataType::Int64, false);
+        let times = ["time_ns", "end_ns"].map(|name| Field::new(name, DataType::Int64, false));
         let numbers = NUMBERS.map(|name| Field::new(name, DataType::UInt64, true));
         let texts = TEXTS.map(|name| Field::new(name, DataType::Utf8, true));
-        let fields: Vec<Field> = [time].into_iter().chain(numbers).chain(texts).collect();
+        let fields: Vec<Field> = times.into_iter().chain(numbers).chain(texts).collect();
         let schema = Arc::new(Schema::new(fields));
         let writer = create_stream(path, &schema).map_err(|cause| failed(path, cause))?;
         Ok(Self {
@@ -42,11 +42,11 @@ impl LockWaits {
     }
 
     /// Adds the pairs of one answer, if there are any.
-    pub fn append(&mut self, time_ns: i64, answer: &Rows) -> Result<(), SampleError> {
+    pub fn append(&mut self, at: ReadingTime, answer: &Rows) -> Result<(), SampleError> {
         if answer.rows.is_empty() {
             return Ok(());
         }
-        self.write(time_ns, answer)
+        self.write(at, answer)
             .map_err(|cause| failed(&self.path, cause))
     }
 
@@ -57,9 +57,11 @@ impl LockWaits {
             .map_err(|cause| failed(&self.path, cause))
     }
 
-    fn write(&mut self, time_ns: i64, answer: &Rows) -> Result<(), ArrowError> {
-        let mut arrays: Vec<ArrayRef> =
-            vec![Arc::new(Int64Array::from(vec![time_ns; answer.rows.len()]))];
+    fn write(&mut self, at: ReadingTime, answer: &Rows) -> Result<(), ArrowError> {
+        let mut arrays: Vec<ArrayRef> = Vec::new();
+        for time_ns in [at.began_ns, at.ended_ns] {
+            arrays.push(Arc::new(Int64Array::from(vec![time_ns; answer.rows.len()])));
+        }
         for name in NUMBERS {
             let parsed = cells(answer, name).map(|cell| cell.and_then(|text| text.parse().ok()));
             arrays.push(Arc::new(parsed.collect::<UInt64Array>()));

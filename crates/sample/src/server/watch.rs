@@ -15,7 +15,7 @@ use super::family::{Family, VERSION};
 use super::lock_waits::LockWaits;
 use super::queries::{CounterQueries, first_cells};
 use crate::error::SampleError;
-use crate::table::{TelemetryTable, batch_rows};
+use crate::table::{ReadingTime, TelemetryTable, batch_rows};
 
 /// How long one tick waits for the server. What comes later is dropped: nobody could say of which time it tells.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(1);
@@ -179,7 +179,9 @@ impl ServerWatch {
             self.table = Some(TelemetryTable::create(&path, &columns, rows)?);
         }
         self.table.as_mut().map_or(Ok(()), |table| {
-            table.append(time_ns + answer.waited_ns, &row)
+            let began_ns = time_ns + answer.waited_ns;
+            let ended_ns = began_ns + answer.took_ns;
+            table.append(ReadingTime { began_ns, ended_ns }, &row)
         })
     }
 
@@ -191,17 +193,18 @@ impl ServerWatch {
         let Some((family, _)) = &connected.known else {
             return Ok(());
         };
-        let time_ns = monotonic_ns();
+        let began_ns = monotonic_ns();
         match connected.client.ask(family.lock_waits(), ANSWER_LIMIT) {
             Ok(pairs) => {
+                let ended_ns = monotonic_ns();
                 self.lock_waits_failed = false;
                 if self.lock_waits.is_none() {
                     let path = self.directory.join("telemetry-lock_waits.arrows");
                     self.lock_waits = Some(LockWaits::create(&path)?);
                 }
-                self.lock_waits
-                    .as_mut()
-                    .map_or(Ok(()), |table| table.append(time_ns, &pairs))
+                self.lock_waits.as_mut().map_or(Ok(()), |table| {
+                    table.append(ReadingTime { began_ns, ended_ns }, &pairs)
+                })
             }
             Err(error) => {
                 self.lock_waits_missed += 1;

@@ -47,7 +47,7 @@ fn readable(bytes: &[u8]) -> Vec<u64> {
     };
     let values = |batch: RecordBatch| {
         batch
-            .column(1)
+            .column(2)
             .as_primitive::<UInt64Type>()
             .values()
             .to_vec()

@@ -42,6 +42,8 @@ impl FakeProc {
                 .collect(),
             process_trees: BTreeMap::new(),
             server: None,
+            exporters: vec![],
+            commands: vec![],
             output_directory: self.output.path().to_str().expect("plain").to_owned(),
         }
     }

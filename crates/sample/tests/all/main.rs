@@ -4,6 +4,7 @@ mod cut_stream;
 mod fake_proc;
 mod fake_tree;
 mod kernels;
+mod series;
 mod server;
 mod stream;
 mod tree;

@@ -21,7 +21,7 @@ use eventually::eventually;
 use fairtrial_load::Client;
 use fairtrial_protocol::load::{Endpoint, Sql};
 use fairtrial_protocol::sample::{Sample, SampledServer, Source};
-use fairtrial_sample::{SHORTEST_SERVER_INTERVAL_MS, SampleError, Sampler};
+use fairtrial_sample::{SHORTEST_SERVER_INTERVAL_MS, SampleError, Sampler, SamplerEnd};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -44,6 +44,8 @@ fn parameters(endpoint: Endpoint, output: &Path) -> Sample {
             interval_ms: SHORTEST_SERVER_INTERVAL_MS,
             lock_waits: true,
         }),
+        exporters: vec![],
+        commands: vec![],
         output_directory: output.to_string_lossy().into(),
     }
 }
@@ -115,7 +117,11 @@ fn sampled(endpoint: &Endpoint) -> Option<(Status, Columns, Status)> {
         ],
     );
     thread::sleep(3 * INTERVAL);
-    let (missed, warnings) = sampler.finish().expect("it ends");
+    let SamplerEnd {
+        missed_server: missed,
+        warnings,
+        ..
+    } = sampler.finish().expect("it ends");
     assert!(
         warnings.iter().all(|warning| is_late(warning)),
         "{warnings:?}"
@@ -260,7 +266,11 @@ fn a_server_that_hangs_is_waited_for_no_longer_than_a_tick_may_take() {
     server.freeze();
     thread::sleep(12 * INTERVAL); // more than an answer's limit
     sampler.tick().expect("the place is found on");
-    let (missed, warnings) = sampler
+    let SamplerEnd {
+        missed_server: missed,
+        warnings,
+        ..
+    } = sampler
         .finish()
         .expect("it ends though the server never answers");
     assert!(missed > 0);
@@ -285,7 +295,11 @@ fn a_server_that_is_not_there_is_a_warning_and_no_file() {
     let (output, mut sampler) = open(endpoint);
     assert_eq!(sampler.names(), ["cpu"]);
     sampler.tick().expect("the place is found");
-    let (missed, warnings) = sampler.finish().expect("it ends");
+    let SamplerEnd {
+        missed_server: missed,
+        warnings,
+        ..
+    } = sampler.finish().expect("it ends");
     assert!(
         missed >= 2 && warnings.iter().any(|said| said.contains("cannot connect")),
         "{warnings:?}"

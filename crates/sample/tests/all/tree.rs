@@ -40,6 +40,8 @@ fn the_children_of_a_real_process_count_while_they_live_and_once_they_have_ended
         processes: [("alone".to_owned(), process)].into(),
         process_trees: [("all".to_owned(), process)].into(),
         server: None,
+        exporters: vec![],
+        commands: vec![],
         output_directory: output.path().to_str().expect("plain").to_owned(),
     };
     let mut sampler = Sampler::open(Path::new("/proc"), &parameters).expect("opened");

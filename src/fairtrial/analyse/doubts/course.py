@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fairtrial.analyse.doubts import files as file_doubts
+from fairtrial.analyse.doubts import readings as reading_doubts
 from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
 from fairtrial.analyse.doubts import work as work_doubts
 from fairtrial.analyse.models import Doubt, ExpectationResult
@@ -40,6 +41,7 @@ def course(
     yield from _emulated(plan, selection)
     yield from file_doubts.about(selection.used)
     yield from shutdown_doubts.about(selection.used)
+    yield from reading_doubts.about(plan, selection.used)
     yield from work_doubts.about(selection.used, primary=plan.metrics.primary)
     yield from _failed(expected)
     if not plan.against_itself:  # both arms are the baseline, which changes no condition

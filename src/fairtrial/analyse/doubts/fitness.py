@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from fairtrial.analyse.doubts import existing
 from fairtrial.analyse.models import Doubt
 from fairtrial.record.models import Finding, PlaceOpened, Plan
 from fairtrial.words import counted
@@ -16,7 +17,8 @@ SETS: Final = {"frequency_scaling": "governor"}  # findings that a setting of a 
 def doubts(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
     """One for each finding below fine that biases, naming the place where there are several.
 
-    None for what every trial of the place sets for itself: the look was before the settings.
+    None for what every trial of the place sets for itself: the look was before the settings. After these, what a server
+    that was there already keeps from the study.
 
     A look of one second: how often it cries wolf is how often something else happens to run in that second.
     """
@@ -31,6 +33,7 @@ def doubts(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
                     advice=finding.fix,
                 )
         yield from _one_node(plan, opened, several=len(places) > 1)
+    yield from existing.doubts(plan)
 
 
 def _one_node(plan: Plan, opened: PlaceOpened, *, several: bool) -> Iterator[Doubt]:

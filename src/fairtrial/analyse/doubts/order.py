@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse.inference import ranks
+from fairtrial.analyse.inference import ranks, t_tests
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Doubt
@@ -167,8 +167,10 @@ def _differences(arms: Sequence[ArmValues]) -> Values | None:
     blocks = list(_positions(arms))
     if not SMALLEST_N_TO_DEPEND <= len(blocks) <= LARGEST_N:
         return None
-    scale = np.log if all(arm.positive for arm in arms) else np.positive
-    baseline, *others = (scale(arm.at(blocks)) for arm in arms)
+    values = [arm.at(blocks) for arm in arms]
+    in_logs = all(arm.positive for arm in arms)
+    # No unit is left in the end: one is chosen in which every square is a number.
+    baseline, *others = [np.log(each) for each in values] if in_logs else t_tests.scaled(*values)[0]
     rows = [row - row.mean() for row in (other - baseline for other in others)]
     varied = [row / row.std() for row in rows if row.std() > _ROUNDING * np.abs(row).max(initial=1.0)]
     return np.array(varied) if varied else None

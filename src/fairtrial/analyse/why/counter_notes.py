@@ -55,12 +55,12 @@ NOTES: Final = tuple(
             "dropping caches removes the traces that identify refaults: fewer refaults than misses",
         ),
         (r"disks:.*|cpu:iowait.*", r"dax|pmem", "direct access to persistent memory bypasses these counters"),
-        (r"server:.*", OTHER_SERVER, "a different server may count it elsewhere"),
+        (r"(server|prometheus-\d+|command-\d+):.*", OTHER_SERVER, "a different server may count it elsewhere"),
     )
 )
 
 _SUBSYSTEMS: Final[tuple[tuple[re.Pattern[str], Subsystem], ...]] = (
-    (re.compile(r"server:.*"), "server"),
+    (re.compile(r"(server|prometheus-\d+|command-\d+):.*"), "server"),
     (re.compile(r"cpu:(context_switches|forks|running|blocked)"), "scheduler"),
     (re.compile(r"process-.*:.*(switches|threads|processes)"), "scheduler"),
     (re.compile(r"pressure:cpu\..*"), "scheduler"),

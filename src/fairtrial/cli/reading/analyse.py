@@ -38,12 +38,14 @@ class AnalyseOptions:
     better: Sequence[str]
     margin: str
     confidence: str
+    decimal: str
+    thousands: str
 
     def question(self) -> foreign.Question:
         """What is asked.
 
         Raises:
-            InputError: a share is none, or a direction is not `higher` or `lower`.
+            InputError: a share is none, a direction is not `higher` or `lower`, or numbers could be read in two ways.
         """
         better = [direction(text) for text in self.better]
         return foreign.Question(
@@ -62,17 +64,21 @@ class AnalyseOptions:
                 fits=lambda value: LOWEST_CONFIDENCE <= value < 1,
                 limits="from 50 % to below 100 %",
             ),
+            numerals=foreign.Numerals(self.decimal, self.thousands),
         )
 
 
-def analyse(data: Sequence[str], options: AnalyseOptions, *, names: str | None, as_json: bool) -> None:
-    """Prints the verdicts on a table, or on outputs of fio or sysbench.
+def analyse(
+    data: Sequence[str], options: AnalyseOptions, *, names: str | None, format_name: str, as_json: bool
+) -> None:
+    """Prints the verdicts on a table, or on outputs of a benchmark tool.
 
     Raises:
         InputError: a file, a column or a cell is not what it should be.
     """
     question = options.question()
-    rows = foreign.gather(foreign.sources(data, names=names, standard_input=sys.stdin.buffer))
+    files = foreign.sources(data, names=names, standard_input=sys.stdin.buffer)
+    rows = foreign.gather(files, format_name=format_name)
     analysis = analyse_table(*foreign.ask(rows, question))
     if as_json:
         document = {"format_version": FORMAT_VERSION, "analysis": analysis.model_dump(mode="json")}

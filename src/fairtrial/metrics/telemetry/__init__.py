@@ -14,22 +14,23 @@ from typing import Final
 import polars as pl
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics.telemetry import seen_shares
+from fairtrial.metrics.telemetry import seen_shares, series, shutdown
 from fairtrial.metrics.telemetry import stream as telemetry_stream
 from fairtrial.metrics.telemetry.definitions import METRICS
-from fairtrial.metrics.telemetry.window import TIME, observe
-from fairtrial.record.models import Window
+from fairtrial.metrics.telemetry.window import END, TIME, observe
+from fairtrial.record.models import PlannedMetrics, Window
 from fairtrial.study.catalogue import MetricDefinition
 
 PREFIX: Final = "telemetry-"
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
     **{metric.definition.name: metric.definition for metric in METRICS},
     **seen_shares.DEFINITIONS,
+    **series.DEFINITIONS,
 }
 
 
 def to_parquet(arrows: Path, parquet: Path, *, shift_ns: int = 0) -> int:
-    """Turns an Arrow IPC stream, possibly cut, into Parquet; `shift_ns` is added to every `time_ns`.
+    """Turns an Arrow IPC stream, possibly cut, into Parquet; `shift_ns` is added to every `time_ns` and `end_ns`.
 
     Returns:
         Rows written. A last batch that was cut is dropped; an empty or unreadable stream gives 0 and no file.
@@ -38,7 +39,7 @@ def to_parquet(arrows: Path, parquet: Path, *, shift_ns: int = 0) -> int:
     if frame is None or not frame.height:
         return 0
     if shift_ns:
-        frame = frame.with_columns(pl.col(TIME) + shift_ns)
+        frame = frame.with_columns(pl.col(name) + shift_ns for name in (TIME, END) if name in frame.columns)
     content = io.BytesIO()
     frame.write_parquet(content)
     parquet.write_bytes(content.getvalue())  # Python writes: its OSError says "disk full", polars' own error does not
@@ -51,6 +52,8 @@ Choice = Callable[[list[str]], Sequence[str]]  # of those counters that a file h
 def read(directory: Path, source: str, *, only: Choice | None = None) -> pl.DataFrame:
     """One source's samples: `time_ns` and raw counters (null where the kernel did not say one); empty without a file.
 
+    When each reading ended is left out: `readings` has it.
+
     Args:
         directory: one trial's.
         source: `cpu`, `memory`, `vmstat`, `disks`, `pressure`, `server`, `lock_waits`, or `process-<name>`.
@@ -59,16 +62,42 @@ def read(directory: Path, source: str, *, only: Choice | None = None) -> pl.Data
     Raises:
         RecordError: the file is damaged.
     """
+    return _read(
+        directory, source, lambda columns: [TIME, *(only or list)([c for c in columns if c not in (TIME, END)])]
+    )
+
+
+def readings(directory: Path, source: str) -> pl.DataFrame:
+    """When one source's readings began (`time_ns`) and ended (`end_ns`); empty where its file does not say.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    frame = _read(directory, source, lambda columns: [name for name in (TIME, END) if name in columns])
+    return frame if END in frame.columns else pl.DataFrame(schema={TIME: pl.Int64, END: pl.Int64})
+
+
+def _read(directory: Path, source: str, choice: Choice) -> pl.DataFrame:
     path = directory / f"{PREFIX}{source}.parquet"
     if not path.exists():
         return pl.DataFrame(schema={TIME: pl.Int64})
     try:
-        if only is None:
-            return pl.read_parquet(path)
-        counters = [name for name in pl.read_parquet_schema(path) if name != TIME]
-        return pl.read_parquet(path, columns=[TIME, *only(counters)])
+        return pl.read_parquet(path, columns=list(choice(list(pl.read_parquet_schema(path)))))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+
+
+def scalars(
+    directory: Path, window: Window, *, ticks_per_s: float | None, metrics: PlannedMetrics
+) -> series.CounterScalars:
+    """All that a trial's telemetry gives, the study's own `metrics` and the server's shutdown included.
+
+    Raises:
+        RecordError: a file is damaged.
+    """
+    own = series.compute(directory, window=window, metrics=metrics)
+    others = {**compute(directory, window=window, ticks_per_s=ticks_per_s), **shutdown.compute(directory)}
+    return series.CounterScalars({**others, **own.scalars}, own.lacking)
 
 
 def compute(directory: Path, *, window: Window, ticks_per_s: float | None) -> dict[str, float]:

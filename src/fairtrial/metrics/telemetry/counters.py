@@ -18,6 +18,7 @@ import numpy as np
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import frames, telemetry
+from fairtrial.metrics.telemetry import series
 from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, whole_devices
 from fairtrial.metrics.telemetry.window import WindowSamples, observe
 from fairtrial.record.models import TrialRecord, Window
@@ -115,6 +116,11 @@ def _summed(directory: Path, *, window: Window, sources: Iterable[str]) -> tuple
 
 
 def _add(source: str, directory: Path, *, window: Window, grown: dict[str, float], levels: dict[str, float]) -> None:
+    if series.is_long(source):
+        if (readings := series.read(directory / f"{telemetry.PREFIX}{source}.parquet")) is not None:
+            for sums, into in zip(series.summed(readings, window), (grown, levels), strict=True):
+                into |= {f"{source}:{name}": value for name, value in sums.items()}
+        return
     only = partial(_chosen, source) if source in CHOSEN_FROM else None
     samples = observe(telemetry.read(directory, source, only=only), window)
     if samples is None:

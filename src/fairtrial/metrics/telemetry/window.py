@@ -17,6 +17,7 @@ import polars as pl
 from fairtrial.record.models import Window
 
 TIME: Final = "time_ns"
+END: Final = "end_ns"  # of the reading that began then
 NANOSECONDS_PER_SECOND: Final = 1e9
 SAMPLES_WANTED: Final = 2
 # An edge further than both of these from the sample before or after it was not observed.

@@ -85,6 +85,10 @@ class Container(FreshPlace[ContainerParameters]):
         if self.parameters.pull == "never":
             _ = self._runtime.image_id
 
+    def fetched(self) -> None:
+        """Resolves the image, and pulls it if the study says so."""
+        _ = self._runtime.image_id
+
     def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
         """Makes a container and greets its agent; this machine's lock is held until it is gone.
 
@@ -114,11 +118,12 @@ class Container(FreshPlace[ContainerParameters]):
             image_id=runtime.image_id,
             runtime=runtime.version,
             run_options=runtime.options(),
+            memory_bytes=self.parameters.memory,
         )
         container = NewContainer(
             name=f"fairtrial-{secrets.token_hex(NAME_BYTES)}",
             label=label,
-            mounts={str(find_agent()): f"{AGENT}:ro", str(state): STATE},
+            mounts={str(find_agent()): f"{AGENT},readonly", str(state): STATE},
             environment={**limits.environment(), STATE_VARIABLE: STATE},
             command=[AGENT, "serve"],
         )

@@ -11,22 +11,10 @@ from fairtrial.study.tree.quantities import Bytes
 LEAST_MEMORY = 16 << 20  # the agent and a shell; less kills the agent before anything can be said
 # What fairtrial says itself: two of one option would leave to the runtime which counts.
 OWN_OPTIONS: Final = {
-    *("--cpus", "--detach", "-d", "--entrypoint", "--interactive", "-i", "--label", "-l", "--log-driver", "--memory"),
-    *(
-        "-m",
-        "--memory-swap",
-        "--name",
-        "--network",
-        "--net",
-        "--pull",
-        "--rm",
-        "--runtime",
-        "--tty",
-        "-t",
-        "--user",
-        "-u",
-    ),
+    *("--cpus", "--detach", "--entrypoint", "--interactive", "--label", "--log-driver", "--memory", "--memory-swap"),
+    *("--name", "--network", "--net", "--pull", "--rm", "--runtime", "--tty", "--user"),
 }
+FLAGS: Final = {"--init", "--no-healthcheck", "--privileged", "--read-only"}  # the others take a value
 
 
 class ContainerParameters(BaseModel):
@@ -64,9 +52,11 @@ class ContainerParameters(BaseModel):
     @classmethod
     def _not_own(cls, options: tuple[str, ...]) -> tuple[str, ...]:
         for option in options:
-            name = option.split("=")[0]
-            if not name.startswith("-"):
-                raise ValueError(f"{option!r} is not an option: write option and value as one, `--name=value`")
+            name, has_value, _ = option.partition("=")
+            if not name.startswith("--") or not (has_value or name in FLAGS):
+                raise ValueError(f"{option!r}: write option and value as one word, `--name=value`")
             if name in OWN_OPTIONS:
                 raise ValueError(f"{name} is set by fairtrial itself: remove it, or use the parameter of that name")
+            if name == "--env":
+                raise ValueError("--env would stand in the record: use `environment` of the system or the workload")
         return options

@@ -28,9 +28,10 @@ HINTS: Final = (
     ("cannot connect to the docker daemon", "start the Docker engine, name it in DOCKER_HOST, or use podman"),
     ("permission denied", "run as root, or set up rootless containers: subuid, subgid and newuidmap (uidmap)"),
     ("newuidmap", "install uidmap, and give this user ranges in /etc/subuid and /etc/subgid"),
-    ("no such file or directory", "the image must be of this machine's architecture"),
+    ("statfs", "give only volumes in `run_options` that are on this machine"),
     ("exec format error", "the image must be of this machine's architecture"),
 )
+_IMAGES: dict[tuple[str, str], str] = {}  # by runtime and name: a name that moves in a run would be another arm
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,19 @@ class Runtime:
     def __init__(self, parameters: ContainerParameters) -> None:
         self._parameters = parameters
 
-    @cached_property
+    @property
     def image_id(self) -> str:
-        """The image's own identifier, a hash of its content and configuration.
+        """The image's own identifier, a hash of its content and configuration: the same until this process ends.
 
         Raises:
             PlaceError: no such image here, and none is pulled unless the study says so.
         """
+        key = (self._name, self._parameters.image)
+        if key not in _IMAGES:
+            _IMAGES[key] = self._resolved()
+        return _IMAGES[key]
+
+    def _resolved(self) -> str:
         image = self._parameters.image
         inspected = self._run(["image", "inspect", "--format", "{{.Id}}", image])
         if inspected.returncode != 0 and self._parameters.pull == "missing":
@@ -121,7 +128,7 @@ class Runtime:
         # No log: it would hold all that passes through the stream.
         own = ["--rm", "--interactive", f"--name={container.name}", f"--label={container.label}", "--log-driver=none"]
         own += ["--user=0:0", "--security-opt=label=disable", f"--entrypoint={container.command[0]}"]
-        own += [f"--volume={source}:{target}" for source, target in container.mounts.items()]
+        own += [f"--mount=type=bind,source={source},target={target}" for source, target in container.mounts.items()]
         own += [f"--env={name}={value}" for name, value in container.environment.items()]
         return self.argv("run", *own, *self.options(), self.image_id, *container.command[1:])
 

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from fairtrial import doctor
+from fairtrial.errors import PlaceError
 from fairtrial.places import PASSING, FreshPlace, place_of
+from fairtrial.record import Record
 from fairtrial.record.models import Finding
 from fairtrial.run.opening import holder
 from fairtrial.study.resolved import Section
+from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -26,6 +29,27 @@ def examine(place: FreshPlace[Any], *, directory: Path) -> list[Finding]:
     # The lock is the guest's own to take.
     with place.carrier().open(holder=holder(directory), lock=False, disk=PASSING) as agent:
         return [finding.model_copy(update={"of_host": True}) for finding in doctor.examine(OpenPlace(agent=agent))]
+
+
+def require_same_image(opened: OpenPlace, record: Record) -> None:
+    """Refuses a container from another image than this run's trials so far had under its name.
+
+    Raises:
+        PlaceError: the name has moved, with both images.
+    """
+    container = opened.agent.container
+    if container is None:
+        return
+    for facts in (earlier.facts["container"] for earlier in record.places if "container" in earlier.facts):
+        known = ContainerFacts.model_validate(facts)
+        if (known.image, known.runtime) == (
+            container.image,
+            container.runtime,
+        ) and known.image_id != container.image_id:
+            raise PlaceError(
+                f"{container.image} is now {container.image_id[:12]}; this run began with {known.image_id[:12]}",
+                hint="tag the image that the run began with again and resume, or start a new run",
+            )
 
 
 def fresh(section: Section) -> FreshPlace[Any]:

@@ -44,7 +44,7 @@ def check(place: OpenPlace, system: System[Any]) -> ServerStart:
     launch = Launch(data_directory=work / "data", work_directory=work / "server", log_path=work / "server.log")
     workspace.remove(place, work)
     for directory in (launch.data_directory, launch.work_directory):
-        workspace.make_private(place, directory)
+        workspace.make_private(place, directory, user=place.server_user)
     try:
         begun = time.monotonic()
         system.create(place, launch)

@@ -15,7 +15,7 @@ from fairtrial.doctor.programs import PROGRAMS
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.places import BootedPlace, FreshPlace, is_booted, is_fresh, place_of
 from fairtrial.record.models import Plan
-from fairtrial.run import elsewhere
+from fairtrial.run import elsewhere, existing
 from fairtrial.run.feasibility import carriers, emulation
 from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import settings as settable
@@ -143,6 +143,7 @@ def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
         yield from _carrier(carriers.fresh(trial.place), plan, observation)
     try:
         elsewhere.require(plan, trial)
+        existing.refuse(trial)
     except (PlaceError, InputError) as error:
         yield Lack(str(error), error.hint)
     if elsewhere.of(trial) is None and (not carried or is_booted(trial.place)):  # a container has its own programs
@@ -168,6 +169,8 @@ def _server(
     yield from known[source]
     name, cache_bytes = system.cache_bytes() or ("", 0.0)
     memory_bytes = (observation.kibibytes("MemTotal") or 0) << 10
+    if is_fresh(trial.place):
+        memory_bytes = carriers.fresh(trial.place).requirements().memory_bytes or memory_bytes
     if memory_bytes and not is_booted(trial.place) and cache_bytes > memory_bytes:
         yield Lack(
             f"{name} is {format_bytes(int(cache_bytes))}, and this place has {memory_bytes >> 20}MiB of memory",

@@ -10,14 +10,18 @@ from fairtrial.errors import SystemStartError
 from fairtrial.wire.open_place import OpenPlace
 
 COUNTER: Final = "oom_kill"  # /proc/vmstat, since Linux 4.13
+OF_KERNEL: Final = ("/proc/vmstat",)
+# Of control groups of version 2, or of version 1 since Linux 5.3 (cgroup-v1/memory.rst).
+OF_CONTAINER: Final = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 # Global and of control groups; dmesg may be root's only, and is then silent.
 WORDS: Final = 'dmesg 2>/dev/null | grep -i "out of memory: killed process" | tail -n "$1"'
 NAMED_AT_MOST: Final = 3
 
 
 def count(place: OpenPlace) -> int:
-    """How many processes were killed since the place's boot; 0 where the kernel does not count."""
-    words = place.execute(["grep", "-w", COUNTER, "/proc/vmstat"]).output.split()
+    """How many processes were killed since the place's boot, or in a container; 0 where the kernel does not count."""
+    files = OF_CONTAINER if place.agent.container is not None else OF_KERNEL
+    words = place.execute(["grep", "-hsw", COUNTER, *files]).output.split()
     return int(words[1]) if words[:1] == [COUNTER] else 0
 
 

@@ -19,17 +19,17 @@ from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostErro
 from fairtrial.metrics import per_transaction
 from fairtrial.metrics import telemetry as telemetry_metrics
 from fairtrial.metrics.latency import merged_latency
-from fairtrial.metrics.telemetry import counters, shutdown
+from fairtrial.metrics.telemetry import counters
 from fairtrial.metrics.telemetry.probes import DIRECTORY as PROBES
-from fairtrial.protocol.generated import Changed, Settle, Step, Undone
-from fairtrial.protocol.subcommands import SETTLE
+from fairtrial.protocol.generated import Changed, Step, Undone
 from fairtrial.record import Writer
 from fairtrial.record.files import full_disk_explained
-from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, SettleResult, TrialData, TrialRecord
+from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialData, TrialRecord
 from fairtrial.run import elsewhere, hosted, prepared
+from fairtrial.run.existing import ExistingServers
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.progress import Progress
-from fairtrial.run.trial import governing, memory_kills, preloading, read_back, workspace
+from fairtrial.run.trial import governing, memory_kills, preloading, read_back, settling, workspace
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.run.trial.outcome import TrialOutcome
 from fairtrial.run.trial.probing import TrialProbes
@@ -42,10 +42,6 @@ from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads import Drive, OnProgress, agreement
-
-REST_DIRTY_BYTES = 4 << 20  # dirty plus writeback below this is rest: a second of the slowest disk's writing
-SETTLE_LIMIT_S = 60.0
-SETTLE_GRACE_S = 600.0  # sync(2) itself has no limit on a slow disk
 
 
 def _accept_any(_trial: TrialRecord) -> None:
@@ -60,12 +56,14 @@ class TrialRunner:
         client: the place that workloads run at, where it is another one.
         identities: what exactly runs, by system kind and parameters; found once per open place.
         checked: (cell, arm) whose data were found whole, for workloads that check once per cell and arm.
+        servers: that are there already, as this run has locked them.
         accept: asked of every trial before it is committed; what it raises leaves the trial undone.
     """
 
     place: OpenPlace
     writer: Writer
     progress: Progress
+    servers: ExistingServers
     client: elsewhere.Client | None = None
     identities: dict[Section, Identity] = field(default_factory=dict)
     checked: set[tuple[str, str]] = field(default_factory=set)
@@ -91,7 +89,10 @@ class TrialRunner:
         resolved = self.writer.plan.resolved[planned.cell][planned.arm]
         parts = parts_of(resolved)
         key = prepared.key_of(resolved, parts, self.identity(resolved))
-        if key is not None:
+        if (existing := parts.system.existing()) is not None:
+            self.progress.phase("prepare")
+            self.servers.prepare(parts, existing, key=key, on_progress=self.progress.load)
+        elif key is not None:
             self.progress.phase("prepare")
             hosted.ensure(self.place, resolved, key=key, parts=parts, on_progress=self.progress.load)
         return key
@@ -189,7 +190,9 @@ class Attempt:
         context = elsewhere.context(self.resolved, self.client, directory=self.remote)
         effect = settings.effects(self.resolved.settings, self.place.facts, context)
         self.served = self.parts.system.has_server()
-        beside = self.served and self.client is None  # a client elsewhere takes no processors here
+        self.existing = self.parts.system.existing()
+        # A client elsewhere takes no processors here, and a server that runs already keeps those that it has.
+        beside = self.served and self.client is None and self.existing is None
         self.effect: Effect = separated(effect, self.place.facts, served=beside)
         self.data = self.effect.data_directory or self.remote / "data"
         # The load's own files lie on the storage that is studied, too, where a study says what that is.
@@ -200,11 +203,12 @@ class Attempt:
         for place, directory in self._directories():
             workspace.remove(place, directory)
             workspace.make(place, directory / "out" / "log")
-        workspace.make_private(self.place, self.remote / "server")
+        user = self.parts.system.user(self.place)
+        workspace.make_private(self.place, self.remote / "server", user=user)
         try:
             self._apply("place")
             workspace.make(self.driver, self.work)
-            workspace.make_private(self.place, self.data)
+            workspace.make_private(self.place, self.data, user=user)
             self._bring_data()
             self._apply("before_server")
             self._with_system()
@@ -228,22 +232,19 @@ class Attempt:
         identity = self.runner.identity(self.resolved)
         self.outcome.system_facts = {"version": identity.version, "sha256": identity.sha256, **identity.facts}
         key = prepared.key_of(self.resolved, self.parts, identity)
-        if key is not None:
+        if self.existing is not None:
+            with self._phase("restore"):
+                self.outcome.data = self.runner.servers.restore(
+                    self.parts, self.existing, key=key, on_progress=self.runner.progress.load
+                )
+        elif key is not None:
             with self._phase("prepare"):
                 data = prepared.ensure(self.place, key, self.parts, on_progress=self.runner.progress.load)
             with self._phase("restore"):
-                restored = prepared.restore(self.place, data, self.data)
+                restored = prepared.restore(self.place, data, self.data, user=self.parts.system.user(self.place))
             self.outcome.data = TrialData(key=key, content_sha256=data.content_sha256, restored=restored)
         with self._phase("settle"):
-            kernel = self.place.kernel
-            request = Settle(
-                dirty_bytes=REST_DIRTY_BYTES,
-                timeout_s=SETTLE_LIMIT_S,
-                drop_caches=kernel.facts.user_id == 0,
-            )
-            settled = kernel.native(SETTLE, request, timeout_s=SETTLE_LIMIT_S + SETTLE_GRACE_S)
-            result = SettleResult(**settled.model_dump(), at_rest=settled.dirty_bytes <= REST_DIRTY_BYTES)
-            self.outcome.data = self.outcome.data.model_copy(update={"settled": result})
+            self.outcome.data = self.outcome.data.model_copy(update={"settled": settling.settled(self.place.kernel)})
 
     def _with_system(self) -> None:
         preloading.put(self.place, self.effect, self.remote / "server", served=self.served)
@@ -263,6 +264,8 @@ class Attempt:
         try:
             with memory_kills.named(self.place, since=killed):
                 self._read_processes_back(instance)
+            if self.existing is not None:
+                self.runner.servers.started(self.existing)
             self._apply("after_server")
             self._apply("before_ramp_up")
             self._sampled_drive(instance)
@@ -279,13 +282,16 @@ class Attempt:
                 exited = instance.process.exited
                 words = workspace.last_words(self.place, launch.log_path)
                 self.outcome.invalidate(f"the server ended during the trial ({how(exited)}){words}")
+            if self.existing is not None:
+                self.outcome.invalidate(self.runner.servers.disturbance(self.existing, instance))
             self.parts.system.stop(self.place, instance, settled=False)
         preloading.keep(self.place, self.effect, self.remote)
         self._ran_out_of_memory(memory_kills.report(self.place, since=killed))
 
     def _ran_out_of_memory(self, killed: str) -> None:
-        """A guest runs nothing but the trial; elsewhere what was killed may be anyone's, unless something broke."""
-        if self.place.facts.guest is not None and not self.outcome.invalid_reason:
+        """In a guest or container runs nothing but the trial; else what was killed may be anyone's, unless it broke."""
+        facts = self.place.facts
+        if (facts.guest is not None or facts.container is not None) and not self.outcome.invalid_reason:
             self.outcome.invalidate(killed)
         else:
             self.outcome.explain(killed)
@@ -333,9 +339,7 @@ class Attempt:
 
     def _sampled_drive(self, instance: Instance) -> None:
         """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""
-        plan = self.runner.writer.plan
-        interval_ms, lock_waits = plan.telemetry_interval_ms, plan.telemetry_lock_waits
-        request = telemetry.request(self.remote / "out", instance, interval_ms=interval_ms, lock_waits=lock_waits)
+        request = telemetry.request(self.remote / "out", instance, plan=self.runner.writer.plan)
         sampler = telemetry.Sampler(self.place, request)
         try:
             with self._phase("drive"), self._governed(instance):
@@ -462,10 +466,13 @@ class Attempt:
         if self.outcome.window is None:
             return
         try:
-            common = telemetry_metrics.compute(
-                local, window=self.outcome.window, ticks_per_s=self.place.facts.ticks_per_s
+            common = telemetry_metrics.scalars(
+                local,
+                self.outcome.window,
+                ticks_per_s=self.place.facts.ticks_per_s,
+                metrics=self.runner.writer.plan.metrics,
             )
-            common |= shutdown.compute(local)
+            self.outcome.invalidate(common.lacking)
             own = self.parts.workload.scalars(local, self.outcome.window)
             merged_latency.write(local)
             counters.write(local, window=self.outcome.window, sources=self.outcome.telemetry)
@@ -473,7 +480,7 @@ class Attempt:
         except (PlaceError, RecordError) as error:
             self.outcome.invalidate(f"its figures cannot be computed: {error}")
             return
-        scalars = per_transaction.joined(common, own)
+        scalars = per_transaction.joined(common.scalars, own)
         self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
         self.outcome.contradict(disagreeing)
         for name in scalars.keys() - self.outcome.scalars.keys():

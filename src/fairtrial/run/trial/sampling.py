@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from fairtrial.errors import PlaceError
+from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.metrics import telemetry
-from fairtrial.protocol.generated import Sample, SampledServer
-from fairtrial.protocol.subcommands import SAMPLE
+from fairtrial.metrics.telemetry import series
+from fairtrial.protocol.endpoints import ServiceEndpoint
+from fairtrial.protocol.generated import Sample, SampledCommand, SampledExporter, SampledServer
+from fairtrial.protocol.subcommands import SAMPLE, Failure, failure
+from fairtrial.record.models import Plan
+from fairtrial.study.service_counters import PLACEHOLDER
 from fairtrial.systems import Instance
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 
 SOURCES: Final = ("cpu", "memory", "vmstat", "disks", "pressure")
 SHORTEST_SERVER_INTERVAL_MS = 100  # the sampler refuses less: a question costs a server some 0.2 ms
+FIRST_READING_S = 6.0  # for which the sampler waits for an endpoint's or a command's first values, and a bit
 POLL_S = 0.02
 
 
@@ -36,9 +43,14 @@ class Sampler:
             on_line=self._hear,
         )
         # It reads every source once in milliseconds; a place as slow as its limit measures nothing.
-        deadline = time.monotonic() + place.limits.stop_s
+        others = [*(request.exporters or ()), *(request.commands or ())]
+        deadline = time.monotonic() + place.limits.stop_s + len(others) * FIRST_READING_S
         while not self._sampling.wait(POLL_S) and self._process.exited is None and time.monotonic() < deadline:
             pass
+        if others and self._process.exited is not None and self._process.exited.code != 0:
+            # Nothing was loaded yet: as with a server that does not start, the first time ends the run.
+            failed = failure(self._lines) or Failure(error=f"the sampler failed ({how(self._process.exited)})")
+            raise SystemStartError(failed.error, hint=failed.hint)
 
     def _hear(self, _stream: str, line: str) -> None:
         """The stream's thread: a warning, the list of sources once all were read, or the ticks at the end."""
@@ -65,19 +77,23 @@ class Sampler:
         return "" if self._sampling.is_set() else "the sampler never said that it samples; is the agent an older one?"
 
 
-def request(directory: PurePosixPath, instance: Instance, *, interval_ms: int, lock_waits: bool) -> Sample:
-    """What is sampled beside a trial: the place, the server's process, and the server's own counters where it has some.
+def request(directory: PurePosixPath, instance: Instance, *, plan: Plan) -> Sample:
+    """What is sampled beside a trial: the place, the server's process, its own counters, and those that others tell.
 
     Args:
         directory: for the files; exists, with a `log` in it.
         instance: the trial's system.
-        interval_ms: between two samples; a server is asked no more often than it should be.
-        lock_waits: whether to ask a server who waits for whose lock.
+        plan: says how often, and what beside the place; a server is asked no more often than it should be.
+
+    Raises:
+        PlaceError: an endpoint or a command names what the system is not handed in.
     """
     server = {} if instance.process is None else {"server": instance.process.pid}
+    interval_ms = plan.telemetry_interval_ms
+    handed_in = instance.endpoint.handed_in if isinstance(instance.endpoint, ServiceEndpoint) else {}
     return Sample(
         interval_ms=interval_ms,
-        sources=list(SOURCES),
+        sources=list(SOURCES) if instance.is_at_place else [],
         processes=server if instance.is_one_process else {},
         process_trees={} if instance.is_one_process else server,
         server=None
@@ -85,10 +101,47 @@ def request(directory: PurePosixPath, instance: Instance, *, interval_ms: int, l
         else SampledServer(
             endpoint=instance.monitoring,
             interval_ms=max(interval_ms, SHORTEST_SERVER_INTERVAL_MS),
-            lock_waits=lock_waits,
+            lock_waits=plan.telemetry_lock_waits,
         ),
+        exporters=[
+            SampledExporter(
+                name=f"{series.EXPORTER}{number}",
+                url=_filled(exporter.url, handed_in, field="prometheus.url"),
+                interval_ms=exporter.interval_ms(interval_ms),
+                matching=exporter.match,
+            )
+            for number, exporter in enumerate(plan.exporters, start=1)
+        ],
+        commands=[
+            SampledCommand(
+                name=f"{series.COMMAND}{number}",
+                argv=[_filled(word, handed_in, field="command.run") for word in shlex.split(command.run)],
+                interval_ms=command.interval_ms(interval_ms),
+                series=command.name,
+                counter=command.type == "counter",
+                json_path=command.json_path,
+                regex=command.regex,
+            )
+            for number, command in enumerate(plan.counter_commands, start=1)
+        ],
         output_directory=str(directory),
     )
+
+
+def _filled(text: str, handed_in: Mapping[str, str], *, field: str) -> str:
+    """A text with what a service was handed in.
+
+    Raises:
+        PlaceError: it names something else.
+    """
+    for name in PLACEHOLDER.findall(text):
+        if name not in handed_in:
+            known = ", ".join(f"{{{each}}}" for each in sorted(handed_in)) or "nothing, as the system is not a service"
+            raise PlaceError(
+                f"telemetry.{field} names {{{name}}}, which the system is not handed in; it has {known}",
+                hint="name a port of `system.service.ports`, or write the address itself",
+            )
+    return PLACEHOLDER.sub(lambda match: handed_in[match[1]], text)
 
 
 def to_parquet(directory: Path, *, shift_ns: int = 0) -> list[str]:

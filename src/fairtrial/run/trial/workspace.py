@@ -35,9 +35,9 @@ def make(place: OpenPlace, directory: PurePosixPath) -> None:
     place.require(["install", "-d", "-m", "755", str(directory)], hint=MAKE_HINT)
 
 
-def make_private(place: OpenPlace, directory: PurePosixPath) -> None:
+def make_private(place: OpenPlace, directory: PurePosixPath, *, user: str | None) -> None:
     """Creates a directory of the server's own user. A private server asks for no password, so nobody else may enter."""
-    owner = ["-o", place.server_user] if place.server_user else []
+    owner = ["-o", user] if user else []
     place.require(["install", "-d", "-m", "700", *owner, str(directory)], hint=MAKE_HINT)
 
 

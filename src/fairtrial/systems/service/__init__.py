@@ -6,12 +6,17 @@ Directories, ports and the configuration file are handed in by name; an option c
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
+from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint
+from fairtrial.protocol.generated import HttpGet
+from fairtrial.protocol.subcommands import HTTP_GET
 from fairtrial.systems import program, server
 from fairtrial.systems.postgres_options import normal
 from fairtrial.systems.service import rendering
@@ -23,7 +28,29 @@ from fairtrial.wire.open_place import OpenPlace
 
 HOST = "127.0.0.1"
 DATA_S = 24 * 3600.0  # for a command that makes data
-LISTENS = 'grep -qiE ":$(printf %04X "$1") [0-9A-F]+:0000 0A" /proc/net/tcp /proc/net/tcp6'  # proc(5): 0A is LISTEN
+OTHERS = 2
+SUCCESS = range(200, 300)
+ANSWER_S = 5.0  # a page that says whether a service is ready takes less, or it is not
+# Whether a process or one below it listens on a port (proc(5): 0A is LISTEN, the tenth column the socket's inode):
+# 0 if so, 1 if nobody does, 2 if others do.
+LISTENS = (
+    "sh",
+    "-c",
+    """
+    tree() { echo "$1"; for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do tree "$child"; done; }
+    inodes=$(grep -hiE ":$(printf %04X "$2") [0-9A-F]+:0000 0A" /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+        while read -r _ _ _ _ _ _ _ _ _ inode _; do echo "$inode"; done)
+    [ -n "$inodes" ] || exit 1
+    for pid in $(tree "$1"); do
+        for file in /proc/"$pid"/fd/*; do
+            link=$(readlink "$file")
+            for inode in $inodes; do [ "$link" != "socket:[$inode]" ] || exit 0; done
+        done
+    done
+    exit 2
+    """,
+    "sh",
+)
 
 
 class Service(System[ServiceParameters]):
@@ -32,6 +59,7 @@ class Service(System[ServiceParameters]):
     name = "service"
     summary = "Any long-running program: Redis, nginx, your own daemon."
     model = ServiceParameters
+    is_its_binary = False
 
     def has_server(self) -> bool:
         """Always."""
@@ -50,13 +78,18 @@ class Service(System[ServiceParameters]):
         parameters = self.parameters
         return program.identity(place, run=parameters.run, version=parameters.version, field="system.service")
 
+    def user(self, place: OpenPlace) -> str | None:
+        """The study's, where the agent may become it."""
+        return self.parameters.user if self.parameters.user and place.server_user else place.server_user
+
     def initial(self) -> dict[str, str]:
         """All that its data are made with."""
-        data = self.parameters.data
-        if data is None:
+        parameters = self.parameters
+        if parameters.data is None:
             return {}
-        options = {name: rendering.value_text(self.parameters.options[name]) for name in self._loading_options()}
-        return {"data": data.model_dump_json(), "run": self.parameters.run, **options}
+        options = {name: parameters.options[name] for name in self._loading_options()}
+        made_with = parameters.model_copy(update={"options": options, "read_back": None, "version": None})
+        return {"service": made_with.model_dump_json()}
 
     def for_loading(self, facts: Facts) -> Self:
         """The service with the options that its data are made with; a template has no other form than with all."""
@@ -90,7 +123,7 @@ class Service(System[ServiceParameters]):
             SystemStartError: it exits, is not ready in time, or an option is not in effect.
         """
         parameters = self.parameters
-        ports = server.free_ports(place, len(parameters.ports))
+        ports = server.free_ports(place, len(parameters.ports), first=secrets.choice(server.PORTS))
         handed_in = {
             **self._directories(launch),
             **{name: str(port) for name, port in zip(parameters.ports, ports, strict=True)},
@@ -107,14 +140,16 @@ class Service(System[ServiceParameters]):
             **launch.environment,
         }
         launch = replace(launch, environment=environment, ready_s=parameters.ready_timeout)
-        process = server.spawned(place, command, launch, user=parameters.user or server.AS_SERVERS)
+        process = server.spawned(place, command, launch, user=self.user(place))
         endpoint = ServiceEndpoint(handed_in=handed_in, ports=parameters.ports)
 
         def stop() -> None:
             self._stop(place, process, handed_in)
 
         with server.coming_up(place, launch, kind=self.name, stop=stop):
-            server.wait_until_ready(place, process, launch, looks=self._looks(handed_in), kind=self.name)
+            looks = self._looks(place, handed_in, pid=process.pid)
+            server.wait_until_ready(place, process, launch, looks=looks, kind=self.name)
+            self._require_own_ports(place, handed_in, pid=process.pid)
             options = self._read_back(place, handed_in)
         return Instance(endpoint=endpoint, process=process, options=options, is_one_process=False)
 
@@ -128,8 +163,8 @@ class Service(System[ServiceParameters]):
     def _stop(self, place: OpenPlace, process: Process, handed_in: Mapping[str, str]) -> None:
         limit_s = place.limits.shutdown_s
         if self.parameters.stop is not None and process.exited is None:
-            place.execute(rendering.argv(self.parameters.stop, handed_in), timeout_s=limit_s)
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(PlaceError, TimeoutError):  # what hangs is stopped as if there were no command
+                place.execute(rendering.argv(self.parameters.stop, handed_in), timeout_s=limit_s)
                 process.wait(limit_s)
         program.stop(process, limit_s)
 
@@ -143,16 +178,30 @@ class Service(System[ServiceParameters]):
 
     def _prepare(self, place: OpenPlace, command: str, handed_in: Mapping[str, str]) -> None:
         words = rendering.argv(command, handed_in)
-        user = self.parameters.user or place.server_user
-        place.require(words, hint="fix system.service.data", timeout_s=DATA_S, user=user)
+        place.require(words, hint="fix system.service.data", timeout_s=DATA_S, user=self.user(place))
 
-    def _looks(self, handed_in: Mapping[str, str]) -> list[str]:
+    def _looks(self, place: OpenPlace, handed_in: Mapping[str, str], *, pid: int) -> server.Looks:
         ready = self.parameters.ready
         if ready is None:
             return ["true"]
         if ready.port is not None:
-            return ["sh", "-c", LISTENS, "sh", handed_in[ready.port]]
+            return [*LISTENS, str(pid), handed_in[ready.port]]
+        if ready.http is not None:
+            return partial(_answers, place, rendering.filled(ready.http, handed_in))
         return rendering.argv(ready.command or "", handed_in)
+
+    def _require_own_ports(self, place: OpenPlace, handed_in: Mapping[str, str], *, pid: int) -> None:
+        """A port that was free may be another program's by now, and who asks there would not notice.
+
+        Raises:
+            SystemStartError: one is.
+        """
+        for name in self.parameters.ports:
+            if place.execute([*LISTENS, str(pid), handed_in[name]]).code == OTHERS:
+                raise SystemStartError(
+                    f"port {handed_in[name]} ({name}) is another program's, which took it while the service started",
+                    hint="let the service fail where it cannot listen, and run it again",
+                )
 
     def _read_back(self, place: OpenPlace, handed_in: Mapping[str, str]) -> dict[str, str]:
         """The value in effect of every option.
@@ -176,3 +225,9 @@ class Service(System[ServiceParameters]):
                 wrong.append(f"{name}: expected {expected}, the service reports {effective[name]}")
         server.require_in_effect(wrong)
         return effective
+
+
+def _answers(place: OpenPlace, url: str, limit_s: float) -> bool:
+    """Whether a URL answers with success."""
+    answer = place.native(HTTP_GET, HttpGet(url=url, timeout_ms=int(1000 * min(limit_s, ANSWER_S))))
+    return answer.status is not None and answer.status in SUCCESS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, Self
@@ -14,10 +15,12 @@ Option = str | int | float | bool
 Format = Literal["space", "equals", "ini", "yaml", "toml", "json", "flags", "environment", "template"]
 PortName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
-PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_.-]*)\}")
 HANDED_IN: Final = ("config", "data", "host", "work")  # beside the ports, by their names
 OPTIONS: Final = "options"  # in `run`: a word for each option
 OPTION: Final = "option"  # in `read_back`: the name of one
+TAKEN: Final = ("metrics_file", "seed", "trial_directory")  # a load's FAIRTRIAL_ variables of these names are others
+NEAR: Final = 0.7  # as alike as a slip of the pen makes two names (difflib)
 
 
 class Ready(BaseModel):
@@ -27,11 +30,16 @@ class Ready(BaseModel):
 
     command: CommandLine | None = Field(None, description="Command line that succeeds once it is ready.")
     port: PortName | None = Field(None, description="Name of the port on which it listens once it is ready.")
+    http: str | None = Field(
+        None,
+        pattern="^http://",
+        description="URL that answers with a status of 200 to 299 once it is ready: `http://{host}:{api}/health`.",
+    )
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if (self.command is None) == (self.port is None):
-            raise ValueError("expected exactly one of `command` and `port`")
+        if sum(way is not None for way in (self.command, self.port, self.http)) != 1:
+            raise ValueError("expected exactly one of `command`, `port` and `http`")
         return self
 
 
@@ -79,7 +87,9 @@ class ServiceParameters(BaseModel):
     version: CommandLine | None = Field(None, description="Command line that prints its version, for the record.")
     environment: dict[str, str] = Field(default_factory=dict, description="Variables added to its environment.")
     user: str | None = Field(
-        None, pattern=r"^[a-z_][a-z0-9_-]*$", description="User that it runs as (default: as servers do, never root)."
+        None,
+        pattern=r"^[a-z_][a-z0-9_-]*$",
+        description="User that it runs as, where the agent is root (default: as servers do, never root).",
     )
     ports: tuple[PortName, ...] = Field((), description="Names of ports that it listens on.")
     configuration: Configuration | None = Field(None, description="How options are written for it.")
@@ -93,16 +103,19 @@ class ServiceParameters(BaseModel):
 
     @model_validator(mode="after")
     def _names_what_is_handed_in(self) -> Self:
-        if clash := set(self.ports) & {*HANDED_IN, OPTIONS, OPTION}:
+        if clash := set(self.ports) & {*HANDED_IN, *TAKEN, OPTIONS, OPTION} | set(self.ports[1:]) & {"port"}:
             raise ValueError(f"ports: {min(clash)} is the name of something else: choose another")
+        if self.user == "root":
+            raise ValueError("user: a service never runs as root: name another user")
         if self.ready is not None and self.ready.port is not None and self.ready.port not in self.ports:
             raise ValueError(f"ready.port: {self.ready.port} is not one of `ports`")
-        known = {*HANDED_IN, *self.ports}
-        for field, text, more in self._texts():
+        for field, text, known in self._texts():
             for name in PLACEHOLDER.findall(text):
-                if name not in known | more:
-                    named = ", ".join(f"{{{each}}}" for each in sorted(known | more))
-                    raise ValueError(f"{field}: {{{name}}} is unknown; expected one of {named}")
+                near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+                if near and name not in known:
+                    raise ValueError(f"{field}: {{{name}}} is unknown (did you mean {{{near[0]}}}?)")
+        if self.version is not None and (early := set(PLACEHOLDER.findall(self.version)) & {*HANDED_IN, *self.ports}):
+            raise ValueError(f"version: {{{min(early)}}} is handed in when the service starts, and it is asked before")
         return self
 
     @model_validator(mode="after")
@@ -114,6 +127,8 @@ class ServiceParameters(BaseModel):
         if self.configuration.format == "flags" and f"{{{OPTIONS}}}" not in self.run.split():
             raise ValueError("configuration.format is flags: say in `run` where they stand, by the word {options}")
         if self.configuration.format == "template":
+            if clash := self.options.keys() & {*HANDED_IN, *self.ports}:
+                raise ValueError(f"options: {min(clash)} is the name of what is handed in: rename the port")
             named = set(PLACEHOLDER.findall(self.configuration.text))
             if missing := set(self.options) - named:
                 name = min(missing)
@@ -125,21 +140,21 @@ class ServiceParameters(BaseModel):
         return self
 
     def _texts(self) -> Iterator[tuple[str, str, set[str]]]:
-        """Every text that may name what is handed in, with its field and what else it may name."""
-        yield "run", self.run, {OPTIONS}
-        for field in ("stop", "version"):
-            if (text := getattr(self, field)) is not None:
-                yield field, text, set()
-        if self.ready is not None and self.ready.command is not None:
-            yield "ready.command", self.ready.command, set()
+        """Every text that may name what is handed in, with its field and what it may name."""
+        known = {*HANDED_IN, *self.ports}
+        yield "run", self.run, known | {OPTIONS}
+        yield "stop", self.stop or "", known
+        if self.ready is not None:
+            yield "ready", self.ready.command or self.ready.http or "", known
         for name, text in self.environment.items():
-            yield f"environment.{name}", text, set()
+            yield f"environment.{name}", text, known
         if self.configuration is not None:
-            yield "configuration.text", self.configuration.text, set(self.options)
+            yield "configuration.text", self.configuration.text, known | set(self.options)
         each: Mapping[str, str] = self.read_back if isinstance(self.read_back, dict) else {"": self.read_back or ""}
         for name, text in each.items():
-            yield f"read_back.{name}".rstrip("."), text, {OPTION}
+            yield f"read_back.{name}".rstrip("."), text, known | {OPTION}
         if self.data is not None:
-            for field in ("create", "load"):
-                for text in getattr(self.data, field):
-                    yield f"data.{field}", text, set()
+            for text in self.data.create:
+                yield "data.create", text, known
+            for text in self.data.load:
+                yield "data.load", text, known

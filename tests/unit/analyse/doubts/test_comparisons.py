@@ -10,9 +10,10 @@ from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse, within
 from fairtrial.analyse.doubts import comparisons as doubts
-from fairtrial.analyse.doubts import course, fitness
+from fairtrial.analyse.doubts import course, existing, fitness
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import order as order_doubts
+from fairtrial.analyse.doubts import readings as reading_doubts
 from fairtrial.analyse.doubts import rules as rule_doubts
 from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
@@ -23,7 +24,7 @@ from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import DOUBT_CODES, Analysis, Doubt
 from fairtrial.analyse.sequential import adjusting
-from fairtrial.imports import asking
+from fairtrial.imports import asking, gathering, reader
 from fairtrial.record.models import SettleResult, TrialData
 
 FACTORS = {"kernel": ["base", "patched"]}
@@ -329,12 +330,14 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         adjusting,
         within,
         fitness,
+        existing,
         file_doubts,
         shutdown_doubts,
+        reading_doubts,
         work_doubts,
         order_doubts,
         spreads,
         rule_doubts,
     )
-    source = "".join(inspect.getsource(module) for module in (*modules, asking))
+    source = "".join(inspect.getsource(module) for module in (*modules, asking, gathering, reader))
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fairtrial.cli import compare
+from fairtrial.cli import compare, main
 from fairtrial.cli.reading.analyse import AnalyseOptions
 from fairtrial.compare.compiling import CompareOptions
 from fairtrial.errors import InputError
+from fairtrial.imports import Numerals
 
 OPTIONS = AnalyseOptions(
     values=["tpm"],
@@ -23,6 +26,8 @@ OPTIONS = AnalyseOptions(
     better=["lower"],
     margin="3 %",
     confidence="0.9",
+    decimal=",",
+    thousands=".",
 )
 RESULTS = compare.CompareOutputs(save=None, export=[], fail_if=[], output=None, runs=None)
 WISHES = CompareOptions(("true", "true"))
@@ -34,6 +39,7 @@ def test_options_become_a_question() -> None:
     assert (question.margin, question.confidence) == (0.03, 0.9)
     assert question.better == ("lower",)
     assert (question.block, question.cluster) == ("b", "run")
+    assert question.numerals == Numerals(",", ".")
 
 
 @pytest.mark.parametrize(
@@ -45,12 +51,63 @@ def test_options_become_a_question() -> None:
         ({"confidence": "40%"}, "--confidence: expected a share from 50 % to below 100 %, found '40%'"),
         ({"better": ["more"]}, "--better: expected higher or lower, found 'more'"),
         ({"better": ["hihger"]}, "did you mean `higher`?"),
+        ({"decimal": ";"}, "--decimal: expected a point or a comma, found ';'"),
+        ({"thousands": ","}, "--thousands: expected one of . a space ' ’ _, found ','"),
+        ({"thousands": "x"}, "--thousands: expected one of . a space ' ’ _, found 'x'"),
     ],
 )
 def test_wrong_options_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(InputError) as caught:
         replace(OPTIONS, **changes).question()
     assert message in str(caught.value)
+
+
+OUTPUTS = Path(__file__).parents[2] / "imports" / "data"
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["fairtrial", "analyse", *arguments])
+    with pytest.raises(SystemExit) as code:
+        main()
+    return int(code.value.code or 0)
+
+
+def test_an_output_is_analysed_with_what_it_loses(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, str(OUTPUTS / "hyperfine.json"), "--format", "hyperfine") == 0
+    assert "the commands are not interleaved" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wrk.txt", "--format", "go"], "wrk.txt:1:1: expected the output of `go test -bench`, found no line of a"),
+        (["wrk.txt", "--format", "wkr"], "--format: expected one of `fio`"),
+        (["wrk.txt", "go.txt"], "wrk.txt: expected files of one kind"),
+        (["jmh.json", "--format", "hyperfine"], "expected the file of `hyperfine --export-json`"),
+    ],
+)
+def test_a_wrong_format_is_the_users_mistake(
+    *, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(OUTPUTS)
+    assert ended(monkeypatch, *arguments) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert message in said
+    assert "hint: " in said
+
+
+def test_a_table_of_a_colleague_is_read_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "werte.csv"
+    rows = "".join(f"{arm};1.00{turn},5\n" for arm in ("alt", "neu") for turn in range(6))
+    table.write_bytes(f"Größe;Durchsatz\n{rows}".encode("utf-16"))
+    asked = ["--value", "Durchsatz", "--arm", "Größe", "--decimal", ",", "--thousands", ".", "--json"]
+    assert ended(monkeypatch, str(table), *asked) == 0
+    (cell,) = json.loads(capsys.readouterr().out)["analysis"]["cells"]
+    assert cell["summaries"]["Durchsatz"][0]["values"] == [1000.5 + turn for turn in range(6)]
 
 
 def typed(**changes: object) -> CompareOptions:

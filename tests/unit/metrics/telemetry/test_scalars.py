@@ -317,6 +317,16 @@ def test_every_metric_says_where_it_comes_from_and_time_is_never_called_a_count(
         assert definition.name == name
         assert definition.source.startswith("telemetry-")
         timed = name.startswith("cpu_") or name.endswith(
-            ("_stall_share", "_full_share", "_cpu_s", "_time_s", "_answer_s_mean", "_tpm", "_period_s", "_ms_per_s")
+            (
+                "_stall_share",
+                "_full_share",
+                "_cpu_s",
+                "_time_s",
+                "_answer_s_mean",
+                "_reading_s_max",
+                "_tpm",
+                "_period_s",
+                "_ms_per_s",
+            )
         )
         assert definition.kind == ("wall_clock" if timed else "count")

@@ -68,6 +68,7 @@ def test_the_way_back_is_remembered_before_it_starts() -> None:
         assert step.model_dump(mode="json")["inverse"] == {
             "kind": "execute",
             "argv": ["fairtrial-agent", "govern-restore", str(ORIGINALS)],
+            "lasting": False,
         }
         spawn = spawned(fake, "governor")
         assert list(spawn.argv) == ["fairtrial-agent", "govern-purge"]

@@ -40,7 +40,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})
     with place_here(tmp_path) as place:
         place.facts = facts_of(processors=[0, 1, 2])  # and not root: nobody's caches are dropped
-        own = runner.TrialRunner(place=place, writer=writer, progress=progress)
+        own = runner.TrialRunner(place, writer, progress, runner.ExistingServers(place, "a test"))
         yield Stage(staged, own, writer, progress, monkeypatch, tmp_path)
     writer.close()
 

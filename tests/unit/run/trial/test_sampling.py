@@ -8,7 +8,9 @@ from pathlib import Path, PurePosixPath
 
 import polars as pl
 from support.machines.places import place_here, place_in_memory, spawned
+from support.records import tiny_plan
 
+from fairtrial.metrics import telemetry as telemetry_files
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.systems import Instance
@@ -21,7 +23,8 @@ NONE = Instance(endpoint=None, process=None)
 
 
 def asked(instance: Instance = NONE, *, out: PurePosixPath = OUT, interval_ms: int = 250) -> wire.Sample:
-    return telemetry.request(out, instance, interval_ms=interval_ms, lock_waits=True)
+    plan = tiny_plan().model_copy(update={"telemetry_interval_ms": interval_ms, "telemetry_lock_waits": True})
+    return telemetry.request(out, instance, plan=plan)
 
 
 def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
@@ -63,7 +66,10 @@ def test_a_real_sampler_leaves_streams_that_become_parquet(tmp_path: Path) -> No
     assert {"cpu", "memory", "vmstat"} <= set(sources)
     assert "empty" not in sources
     assert list((tmp_path / "out").glob("*.arrows")) == []
-    assert pl.read_parquet(tmp_path / "out" / "telemetry-cpu.parquet").height >= 1
+    times = telemetry_files.readings(tmp_path / "out", "cpu")
+    assert times.height >= 1
+    assert (times["end_ns"] >= times["time_ns"]).all()
+    assert "end_ns" not in telemetry_files.read(tmp_path / "out", "cpu").columns
 
 
 def test_a_server_of_many_processes_is_followed_with_its_children() -> None:
@@ -76,12 +82,13 @@ def test_a_server_of_many_processes_is_followed_with_its_children() -> None:
 
 
 def test_another_clocks_times_are_shifted_and_the_loads_own_are_not(tmp_path: Path) -> None:
-    times = pl.DataFrame({"time_ns": pl.Series([100, 200], dtype=pl.Int64), "counter": [1, 2]})
+    times = pl.DataFrame({"time_ns": [100, 200], "end_ns": [110, 210], "counter": [1, 2]})
     for name in ("telemetry-cpu.arrows", "telemetry-server.arrows", "timeline.arrows"):
         times.write_ipc_stream(tmp_path / name)
     assert telemetry.to_parquet(tmp_path, shift_ns=-50) == ["cpu", "server"]
-    read = {path.stem: pl.read_parquet(path)["time_ns"].to_list() for path in tmp_path.glob("*.parquet")}
-    assert read == {"telemetry-cpu": [50, 150], "telemetry-server": [50, 150], "timeline": [100, 200]}
+    read = {path.stem: pl.read_parquet(path).rows() for path in tmp_path.glob("*.parquet")}
+    shifted = [(50, 60, 1), (150, 160, 2)]
+    assert read == {"telemetry-cpu": shifted, "telemetry-server": shifted, "timeline": [(100, 110, 1), (200, 210, 2)]}
 
 
 def test_a_stream_of_the_load_that_cannot_be_read_stays_and_one_of_telemetry_goes(tmp_path: Path) -> None:

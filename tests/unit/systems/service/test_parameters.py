@@ -13,10 +13,24 @@ WRITTEN: dict[str, Any] = {"configuration": {"format": "equals"}, "read_back": "
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
-        ({"run": "d -p {http}"}, "run: {http} is unknown; expected one of {config}, {data}, {host}, {options}, {work}"),
-        ({"run": "d", "stop": "d {option}"}, "stop: {option} is unknown"),
+        ({"run": "d -p {htpp}", "ports": ["http"]}, "run: {htpp} is unknown (did you mean {http}?)"),
+        ({"run": "d", "stop": "d {dat}"}, "stop: {dat} is unknown (did you mean {data}?)"),
+        ({"run": "d", "version": "d -v {data}"}, "version: {data} is handed in when the service starts"),
+        ({"run": "d", "user": "root"}, "never runs as root"),
+        ({"run": "d", "ports": ["http", "port"]}, "ports: port is the name of something else"),
+        ({"run": "d", "ports": ["seed"]}, "ports: seed is the name of something else"),
+        (
+            {
+                **WRITTEN,
+                "run": "d",
+                "ports": ["http"],
+                "configuration": {"format": "template", "text": "{http}"},
+                "options": {"http": 80},
+            },
+            "options: http is the name of what is handed in",
+        ),
         ({"run": "d", "ready": {"port": "http"}}, "ready.port: http is not one of `ports`"),
-        ({"run": "d", "ready": {}}, "expected exactly one of `command` and `port`"),
+        ({"run": "d", "ready": {}}, "expected exactly one of `command`, `port` and `http`"),
         ({"run": "d", "ports": ["data"]}, "ports: data is the name of something else"),
         ({"run": "d", "options": {"a": 1}, "read_back": "x"}, "`configuration` does not say how they are written"),
         ({**WRITTEN, "run": "d", "options": {"a": 1}, "read_back": None}, "`read_back` does not say"),
@@ -45,4 +59,11 @@ def test_braces_that_are_no_placeholder_stay() -> None:
     """As nginx has them around blocks, and JSON around everything."""
     text = 'events {\n}\nserver { listen {http}; } {"a": 1}'
     configuration = {"format": "template", "text": text}
-    ServiceParameters.model_validate({"run": "d", "ports": ["http"], "configuration": configuration})
+    reading = {"read_back": "awk '{print $2}'", "options": {}}
+    ServiceParameters.model_validate({"run": "d", "ports": ["http"], "configuration": configuration, **reading})
+
+
+def test_a_template_takes_options_by_any_name() -> None:
+    configuration = {"format": "template", "text": "{max-conn} {Log.Level}"}
+    options = {"max-conn": 1, "Log.Level": "x"}
+    ServiceParameters.model_validate({**WRITTEN, "run": "d", "configuration": configuration, "options": options})

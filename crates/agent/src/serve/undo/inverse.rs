@@ -51,6 +51,9 @@ pub enum Way {
     Execute {
         /// Program and arguments.
         argv: Vec<String>,
+        /// Whether what it takes back is not this machine's.
+        #[serde(default)]
+        lasting: bool,
     },
     /// Nothing to undo.
     Nothing,
@@ -60,7 +63,10 @@ pub enum Way {
 pub fn way_back(step: &Step) -> Result<Way, Failure> {
     match (&step.inverse, &step.action) {
         (Inverse::None {}, _) => Ok(Way::Nothing),
-        (Inverse::Execute { argv }, _) => Ok(Way::Execute { argv: argv.clone() }),
+        (Inverse::Execute { argv, lasting }, _) => Ok(Way::Execute {
+            argv: argv.clone(),
+            lasting: *lasting,
+        }),
         (Inverse::Restore {}, Action::Write { path, .. }) => {
             let content =
                 fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
@@ -93,17 +99,21 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
 }
 
 impl Way {
-    /// Whether what it takes back cannot outlast the boot it was made in: all but files on a disk. A program's files are
-    /// in the trial's directory, which goes when a place is next opened for a run.
+    /// Whether what it takes back cannot outlast the boot it was made in: all but files on a disk and what is not the
+    /// machine's. A program's files are in the trial's directory, which goes when a place is next opened for a run.
     pub fn ends_with_a_boot(&self) -> bool {
         match self {
             Self::Write { path, .. } | Self::Remove { path } => OF_THE_KERNEL
                 .iter()
                 .any(|place| Path::new(path).starts_with(place)),
-            Self::Unmount { .. } | Self::Disband { .. } | Self::Execute { .. } | Self::Nothing => {
-                true
-            }
+            Self::Execute { .. } => !self.is_elsewhere(),
+            Self::Unmount { .. } | Self::Disband { .. } | Self::Nothing => true,
         }
+    }
+
+    /// Whether what it takes back is not the machine's own.
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::Execute { lasting: true, .. })
     }
 
     /// Goes back. Going twice is going once: the agent may die between doing it and noting it.
@@ -111,7 +121,7 @@ impl Way {
         match self {
             Self::Nothing => Ok(()),
             Self::Write { path, value } => act::write(path, value),
-            Self::Execute { argv } => act::execute(argv, processes, true),
+            Self::Execute { argv, .. } => act::execute(argv, processes, true),
             Self::Unmount { target } => take_down(target),
             Self::Remove { path } => remove(path),
             Self::Disband { path } => group::disband(path),

@@ -13,7 +13,7 @@ mod read_back;
 
 use std::path::Path;
 
-use fairtrial_protocol::step::Step;
+use fairtrial_protocol::step::{Inverse, Step};
 
 use crate::serve::failure::Failure;
 use crate::serve::machine::Machine;
@@ -55,10 +55,13 @@ impl AppliedSteps {
         processes: &Processes,
     ) -> Result<(Self, Report), Failure> {
         let path = state_directory.join("undo.jsonl");
-        if path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
+        let had_entries = path.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        let (journal, entries) = Journal::open(&path)?;
+        let is_elsewhere =
+            !entries.is_empty() && entries.iter().all(|entry| entry.way.is_elsewhere());
+        if had_entries && !is_elsewhere {
             machine.hold()?;
         }
-        let (journal, entries) = Journal::open(&path)?;
         let mut applied = Self {
             machine,
             journal,
@@ -80,7 +83,9 @@ impl AppliedSteps {
 
     /// Applies a step and reads it back. A step that fails or does not read back is undone.
     pub fn apply(&mut self, step: &Step, processes: &Processes) -> Result<CheckValues, Failure> {
-        self.machine.hold()?;
+        if !matches!(step.inverse, Inverse::Execute { lasting: true, .. }) {
+            self.machine.hold()?;
+        }
         let applied = self.apply_held(step, processes);
         self.free_if_undone();
         applied

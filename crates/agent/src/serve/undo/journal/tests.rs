@@ -221,7 +221,7 @@ fn a_line_that_a_full_disk_cut_is_taken_back_before_the_next() {
 }
 
 /// One way back of each kind, by what it takes back.
-fn ways() -> [(&'static str, Way); 7] {
+fn ways() -> [(&'static str, Way); 8] {
     let write = |path: &str| Way::Write {
         path: path.to_owned(),
         value: "1".to_owned(),
@@ -231,6 +231,14 @@ fn ways() -> [(&'static str, Way); 7] {
             "zram",
             Way::Execute {
                 argv: vec!["swapoff".to_owned()],
+                lasting: false,
+            },
+        ),
+        (
+            "server",
+            Way::Execute {
+                argv: vec!["sql-restore".to_owned()],
+                lasting: true,
             },
         ),
         ("kernel", write("/sys/kernel/mm/ksm/run")),
@@ -291,11 +299,11 @@ fn what_ended_with_an_earlier_boot_is_not_taken_from_whoever_has_its_name_now() 
     fs::write(&path, renamed.replace(&began, &earlier)).expect("writable");
     assert_eq!(
         names(&Journal::open(&path).expect("opens").1),
-        ["file", "directory"]
+        ["server", "file", "directory"]
     );
     assert_eq!(
         names(&Journal::open(&path).expect("opens").1),
-        ["file", "directory"],
+        ["server", "file", "directory"],
         "what is gone is noted as undone"
     );
     let noted = serde_json::to_string(&boot).expect("plain");

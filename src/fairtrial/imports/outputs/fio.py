@@ -7,17 +7,17 @@ bins of `json+`, and from plain `json` only where a job has no clone.
 from __future__ import annotations
 
 import itertools
+import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import polars as pl
 from pydantic import ValidationError
 
 from fairtrial.errors import InputError, Problem
+from fairtrial.imports.reader import Figure, ImportSource, Reader, file_table, refused
 from fairtrial.imports.rows import FileTable
-from fairtrial.imports.sources import ImportSource
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.words import first_problem
 from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Job, Latency, weighed_mean
@@ -25,38 +25,45 @@ from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Jo
 PERCENTILES: Final = ("50", "90", "95", "99", "99.9", "99.99")
 VALUE: Final = "iops"
 SOURCE: Final = "fio"
+EXPECTED: Final = "fio's output with --output-format=json or json+"
 
 
-def is_fio(content: bytes) -> bool:
-    """A JSON document that says so; fio prints notes before it where it has any."""
-    return b'"fio version"' in content
+def _recognises(text: str) -> bool:
+    """Notes may stand before the document."""
+    return '"fio version"' in text
 
 
-def part(source: ImportSource) -> FileTable:
+def read(source: ImportSource) -> FileTable:
     """A row per job name.
 
     Raises:
         InputError: the document is cut or lacks figures, a job failed, or no job did anything.
     """
-    text = source.content.decode("utf-8", errors="replace")
+    if not _recognises(source.text):
+        raise refused(source, f"expected {EXPECTED}, found no `fio version`", hint=f"give {EXPECTED}", line=1)
     try:
-        document = Document.of(text)
+        document = Document.of(source.text)
     except ValidationError as error:
         hint = "give the file as fio wrote it; report the version of fio if it is unchanged"
         raise InputError([Problem(first_problem(error), source.name)], hint=hint) from error
-    except ValueError as error:
-        problem = Problem(f"not a complete JSON document: {error}", source.name)
-        raise InputError([problem], hint="run fio again with --output-format=json, and let it finish") from error
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        message = f"not a complete JSON document: {error}; expected {EXPECTED}"
+        hint = "run fio again with --output-format=json, and let it finish"
+        raise refused(source, message, hint=hint, line=line) from error
     jobs: dict[str, list[Job]] = {}
     for job in document.jobs:
         if job.error:
             problem = Problem(f"fio reports error {job.error} in job {job.jobname}", source.name)
             raise InputError([problem], hint="leave the file out, or run fio again: a failed job measures nothing")
         jobs.setdefault(job.jobname, []).append(job)
-    rows = [{"job": name, **dict(_figures(clones))} for name, clones in jobs.items()]
+    try:
+        rows: list[dict[str, Figure]] = [{"job": name, **dict(_figures(clones))} for name, clones in jobs.items()]
+    except OverflowError as error:
+        raise refused(source, f"a figure is no number: {error}", hint="give the file as fio wrote it") from error
     if not any(VALUE in row for row in rows):
         raise InputError([Problem("no job did any I/O", source.name)], hint="give the output of a complete run of fio")
-    return FileTable(name=source.name, frame=pl.DataFrame(rows))
+    return file_table(source, rows, definition)
 
 
 def _figures(clones: Sequence[Job]) -> Iterator[tuple[str, float]]:
@@ -116,3 +123,10 @@ def definition(name: str) -> MetricDefinition:
 
 
 _UNITS: Final = {"iops": "I/O per s", "bytes_per_s": "B/s", "_ns": "ns", "percent": "%", "switches": "switches"}
+READER: Final = Reader(
+    name=SOURCE,
+    expected=EXPECTED,
+    recognises=_recognises,
+    read=read,
+    values=(VALUE,),
+)

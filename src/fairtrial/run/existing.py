@@ -1,0 +1,251 @@
+"""Servers that are there already, as a run holds them: locked, looked at, their one database filled and restored.
+
+Owns the order in which that happens. It must not know how a server says it (`systems.existing`).
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn
+
+from fairtrial import settings
+from fairtrial.errors import InputError, PlaceError, Problem, StreamLostError
+from fairtrial.places import is_fresh
+from fairtrial.protocol.generated import Rows, SqlHold
+from fairtrial.protocol.subcommands import SQL_HOLD, failure
+from fairtrial.record.models import TrialData
+from fairtrial.run import elsewhere
+from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.settings import Effect
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import Instance
+from fairtrial.systems.existing import DataMark, ExistingServer
+from fairtrial.systems.existing.parameters import RestoreCommand
+from fairtrial.wire.agent import Process
+from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import OnProgress
+
+POLL_S: Final = 0.02
+ENDED_S: Final = 3.0  # a server may take as long to hear that a session's process was killed
+AGAIN_S: Final = 0.2
+RESTORE_S: Final = 24 * 3600.0
+TEMPLATE: Final = "fairtrial_"  # and the key of the data in it
+COMMAND: Final = "command"  # the workload whose program sees to its connections itself
+
+
+def of(trial: ResolvedTrial) -> ExistingServer | None:
+    """The server that is there already, which a trial tests; None: it has one of its own, or none."""
+    return parts_of(trial).system.existing()
+
+
+def refuse(trial: ResolvedTrial) -> None:
+    """Refuses what cannot be done with a server that is there already, before anything is opened.
+
+    Raises:
+        InputError: the place begins anew with every trial, or settings or encryption would not reach the server.
+    """
+    server = of(trial)
+    if server is None:
+        return
+    workload = parts_of(trial).workload
+    if is_fresh(trial.place):
+        _refuse(
+            server,
+            f"a place `{trial.place.kind}` ends with its trial, and with it what it would have to undo",
+            "use `local` or `ssh`",
+        )
+    if server.at.is_remote and trial.settings:
+        _refuse(
+            server,
+            f"settings.{min(trial.settings)} would change the machine of the load, not {server.at.host}",
+            "leave the settings out, or name as `place` the machine of the server, and its socket or loopback here",
+        )
+    if server.tls is not None and not workload.is_native and workload.name != COMMAND:
+        _refuse(server, f"the workload `{workload.name}` is not told how to encrypt", "use tpcc, oltp or script")
+    if elsewhere.of(trial) is not None and not server.at.is_remote:
+        _refuse(server, "the load runs at another place, which this address does not lead from", "name the host")
+
+
+def _refuse(server: ExistingServer, message: str, suggestion: str) -> NoReturn:
+    field_name = f"system.{server.kind}.at"
+    problem = Problem(message, "the study", field=field_name, suggestion=suggestion)
+    raise InputError([problem], hint="nothing was started")
+
+
+def require_unstarted(server: ExistingServer, effect: Effect) -> None:
+    """Refuses what only a server that is started can be given.
+
+    Raises:
+        PlaceError: a setting would.
+    """
+    given = {
+        "affinity.server": effect.server_processors,
+        "memory, io or cpu (control groups)": effect.server_groups,
+        "locks": effect.preloaded,
+        "environment": effect.environment,
+        "storage": effect.data_directory,
+    }
+    for name, value in given.items():
+        if value:
+            raise PlaceError(
+                f"settings.{name} is given to a server when it starts, and {server.address} runs already",
+                hint="leave the setting out, or test a private server",
+            )
+
+
+@dataclass
+class ExistingServers:
+    """Those that a run has locked at one open place.
+
+    Attributes:
+        place: where the load and the locks' sessions are.
+        holder: who holds the locks, in words.
+    """
+
+    place: OpenPlace
+    holder: str
+    _sessions: dict[str, Process] = field(default_factory=dict)
+
+    def require(self, trials: Iterable[ResolvedTrial]) -> None:
+        """Everything that every arm needs, and the servers' locks, before anything is changed.
+
+        Raises:
+            PlaceError: a server does not answer, is used by another study, does not have an option, or has a database
+                that is somebody else's.
+        """
+        for trial in trials:
+            server = of(trial)
+            if server is None:
+                continue
+            require_unstarted(server, settings.effects(trial.settings, self.place.facts, elsewhere.context(trial)))
+            parts_of(trial).system.identity(self.place)
+            server.require_settable(self.place)
+            server.require_own(self.place)
+            self.hold(server)
+
+    def hold(self, server: ExistingServer) -> None:
+        """Takes a server's advisory lock, unless its session still has it: a server that restarts ends it.
+
+        Raises:
+            PlaceError: another study has it, with who; or the server does not answer.
+        """
+        session = self._sessions.get(server.address)
+        if session is None or session.exited is not None:
+            self._sessions[server.address] = self._taken(server)
+
+    def started(self, server: ExistingServer) -> None:
+        """Takes the lock again where a trial has restarted the server, which has ended the lock's session.
+
+        Raises:
+            PlaceError: as `hold`.
+        """
+        if server.at.restart is not None and (session := self._sessions.pop(server.address, None)) is not None:
+            session.stop(self.place.limits.stop_s)
+        self.hold(server)
+
+    def _taken(self, server: ExistingServer) -> Process:
+        deadline = time.monotonic() + ENDED_S
+        while (session := self._tried(server)) is None:
+            if time.monotonic() > deadline:
+                raise PlaceError(
+                    f"another study uses {server.kind} on {server.address}: {server.lock_holder(self.place)}",
+                    hint="wait until it has ended; its advisory lock goes with its session",
+                )
+            time.sleep(AGAIN_S)
+        return session
+
+    def _tried(self, server: ExistingServer) -> Process | None:
+        """The lock's session; None if another one has it."""
+        lines: list[str] = []
+        answered = threading.Event()
+
+        def hear(_stream: str, line: str) -> None:
+            lines.append(line)
+            answered.set()
+
+        request = SqlHold(endpoint=server.endpoint(server.maintenance), statements=server.lock(self.holder))
+        session = self.place.agent.spawn(
+            name="server-lock", argv=SQL_HOLD.argv, stdin=SQL_HOLD.document(request), on_line=hear
+        )
+        while not answered.wait(POLL_S) and session.exited is None:
+            pass  # the subcommand has a limit of its own
+        if (fault := failure(lines)) is not None:
+            raise PlaceError(f"the lock of {server.address}: {fault.error}", hint=fault.hint)
+        rows: Rows = SQL_HOLD.result(lines[0] if lines else None)
+        if rows.rows[0][0] == "1":
+            return session
+        session.stop(self.place.limits.stop_s)
+        return None
+
+    def prepare(self, parts: Parts, server: ExistingServer, *, key: str | None, on_progress: OnProgress) -> None:
+        """Loads the data that all trials start from, where they are kept on the server."""
+        self.hold(server)
+        if key is None or server.restores not in ("template", "none"):
+            return
+        database = f"{TEMPLATE}{key}" if server.restores == "template" else server.at.database
+        mark = server.mark(self.place, database)
+        if mark is not None and mark.key == key:
+            return
+        if mark is None or (not mark.made and database != server.at.database):
+            mark = self._made(server, database)
+        data = DataMark(made=mark.made, key=key)
+        self._load(parts, server, data, database=database, on_progress=on_progress)
+
+    def restore(self, parts: Parts, server: ExistingServer, *, key: str | None, on_progress: OnProgress) -> TrialData:
+        """Brings the database into the state that a trial starts from."""
+        self.hold(server)
+        database, restore = server.at.database, getattr(server.at, "restore", None)
+        if isinstance(restore, RestoreCommand):
+            hint = f"fix system.{server.kind}.at.restore"
+            self.place.require(shlex.split(restore.command), hint=hint, timeout_s=RESTORE_S)
+            return TrialData()
+        mark = server.mark(self.place, database)
+        match server.restores:
+            case "template" if key is not None:
+                server.recreate(self.place, database, template=f"{TEMPLATE}{key}")
+                mark = server.mark(self.place, database)
+            case "template" | "reload" if mark is None or mark.made:
+                mark = self._made(server, database)
+            case _ if mark is None:
+                mark = self._made(server, database)
+        if server.restores == "reload" and key is not None:
+            data = DataMark(made=mark is None or mark.made, key=key)
+            mark = self._load(parts, server, data, database=database, on_progress=on_progress)
+        server.settle(self.place)
+        content = mark.content_sha256 if mark is not None else ""
+        return TrialData(key=key, content_sha256=content or None)
+
+    def _made(self, server: ExistingServer, database: str) -> DataMark:
+        mark = DataMark(made=True)
+        server.recreate(self.place, database)
+        server.note(self.place, database, mark)
+        return mark
+
+    def _load(
+        self, parts: Parts, server: ExistingServer, data: DataMark, *, database: str, on_progress: OnProgress
+    ) -> DataMark:
+        server.note(self.place, database, DataMark(made=data.made))  # what was whole is not while it is loaded
+        loaded = parts.workload.load(self.place, server.endpoint(database), on_progress=on_progress)
+        mark = replace(data, content_sha256=loaded.content_sha256)
+        server.note(self.place, database, mark)
+        server.settle(self.place)
+        return mark
+
+    def disturbance(self, server: ExistingServer, instance: Instance) -> str:
+        """Why a trial cannot count, seen from its server at its end; empty if it can.
+
+        Raises:
+            StreamLostError: the stream to the place ended.
+        """
+        try:
+            changed = server.changed(self.place, instance)
+            self.hold(server)
+        except StreamLostError:
+            raise
+        except PlaceError as error:
+            return f"the server did not answer at the trial's end: {error}"
+        return "" if not changed else "changed by another process during the trial: " + ", ".join(changed)

@@ -1,0 +1,286 @@
+"""A database server that is there already: a private one that tests start, and fairtrial knows nothing of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+PASSWORD = "s3cret;word"
+VARIABLE = "FT_PASSWORD_THERE"
+USER = "boss"
+PATIENCE_S = 60.0
+
+
+class ServerThere(ABC):
+    """One server, with its data and socket in a directory of its own."""
+
+    kind: ClassVar[str]
+    own_user: ClassVar[str]
+    option: ClassVar[tuple[str, str, str]]
+    fixed: ClassVar[tuple[str, str]]
+    listing: ClassVar[str]
+    reading: ClassVar[str]
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.chmod(0o755)
+        (directory / "socket").mkdir()
+        self._own(directory / "socket")
+        self.create()
+        self.start()
+
+    @abstractmethod
+    def create(self) -> None: ...
+
+    @abstractmethod
+    def command(self) -> list[str]: ...
+
+    @abstractmethod
+    def ask(self, statement: str, database: str = "") -> str: ...
+
+    @abstractmethod
+    def at(self) -> str: ...
+
+    @abstractmethod
+    def snapshot(self) -> str: ...
+
+    def start(self) -> None:
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(self.as_user(self.command()), stdout=log, stderr=log)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                self.ask("SELECT 1")
+            except subprocess.CalledProcessError:
+                assert time.monotonic() < deadline, (self.directory / "log").read_text()
+                time.sleep(0.1)
+            else:
+                return
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        self.process.send_signal(how)
+        self.process.wait(PATIENCE_S)
+
+    @abstractmethod
+    def set_otherwise(self) -> None:
+        """Sets the option as nobody else does."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Sets it as it was."""
+
+    @contextmanager
+    def supervised(self) -> Iterator[str]:
+        """A command line that has this server restarted, as a manager of services would."""
+        wish, over = self.directory / "restart", threading.Event()
+
+        def supervise() -> None:
+            while not over.wait(0.05):
+                if wish.exists():
+                    self.stop()
+                    self.start()
+                    wish.unlink()
+
+        manager = threading.Thread(target=supervise)
+        manager.start()
+        script = self.directory / "restart.sh"
+        script.write_text(f"touch {wish}; while [ -e {wish} ]; do sleep 0.05; done\n")
+        try:
+            yield f"sh {script}"
+        finally:
+            over.set()
+            manager.join()
+
+    def databases(self) -> list[str]:
+        return sorted(self.ask(self.listing).split())
+
+    def value(self) -> str:
+        """The option that studies set, as it is in effect."""
+        return self.ask(self.reading).strip()
+
+    def as_user(self, argv: Sequence[str]) -> list[str]:
+        if os.geteuid() != 0:
+            return list(argv)
+        return ["setpriv", f"--reuid={self.own_user}", f"--regid={self.own_user}", "--clear-groups", *argv]
+
+    def _own(self, path: Path) -> None:
+        if os.geteuid() == 0:
+            shutil.chown(path, self.own_user, self.own_user)
+
+    def _run(self, argv: Sequence[str], *, environment: dict[str, str] | None = None) -> str:
+        done = subprocess.run(
+            argv, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout
+
+
+class PostgresThere(ServerThere):
+    kind, own_user = "postgres", "postgres"
+    option, fixed = ("work_mem", "8MB", "8192"), ("shared_buffers", "64MB")
+    reading = "SELECT setting FROM pg_settings WHERE name = 'work_mem'"
+    listing = "SELECT datname FROM pg_database"
+
+    def __init__(self, directory: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        super().__init__(directory)
+
+    @property
+    def certificate(self) -> Path:
+        """Of `localhost` alone, signed by itself."""
+        return self.directory / "data/server.crt"
+
+    @property
+    def base(self) -> Path:
+        return max(Path("/usr/lib/postgresql").glob("*/bin"))
+
+    def create(self) -> None:
+        words = self.directory / "password"
+        words.write_text(PASSWORD)
+        words.chmod(0o644)
+        (self.directory / "data").mkdir(mode=0o700)
+        self._own(self.directory / "data")
+        argv = [f"{self.base}/initdb", "-D", f"{self.directory}/data", "-U", USER, f"--pwfile={words}", "-N"]
+        self._run(self.as_user([*argv, "--auth=scram-sha-256", "--no-instructions"]))
+        words.unlink()
+        key = ["-newkey", "rsa:2048", "-nodes", "-keyout", f"{self.directory}/data/server.key"]
+        name = [
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+        ]
+        out = ["-days", "2", "-out", str(self.certificate)]
+        self._run(self.as_user(["openssl", "req", "-x509", *key, *name, *out]))
+        with (self.directory / "data/pg_hba.conf").open("a") as rules:
+            rules.write("host all all all scram-sha-256\n")
+
+    def command(self) -> list[str]:
+        own = {
+            "unix_socket_directories": f"{self.directory}/socket",
+            "port": str(self.port),
+            "listen_addresses": "*",
+            "ssl": "on",
+            "fsync": "off",
+            "shared_buffers": "32MB",
+        }
+        return [f"{self.base}/postgres", "-D", f"{self.directory}/data", *self.given(own)]
+
+    @staticmethod
+    def given(options: dict[str, str]) -> list[str]:
+        return [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+
+    def ask(self, statement: str, database: str = "") -> str:
+        argv = [f"{self.base}/psql", "-XAtq", "-h", f"{self.directory}/socket", "-p", str(self.port), "-U", USER]
+        return self._run([*argv, "-c", statement, database or "postgres"], environment={"PGPASSWORD": PASSWORD})
+
+    def set_otherwise(self) -> None:
+        self.ask("ALTER SYSTEM SET work_mem = '16MB'")
+        self._reload("16384")
+
+    def reset(self) -> None:
+        self.ask("ALTER SYSTEM RESET work_mem")
+        self._reload("4096")
+
+    def _reload(self, value: str) -> None:
+        self.ask("SELECT pg_reload_conf()")
+        while self.value() != value:
+            time.sleep(0.05)
+
+    def at(self) -> str:
+        return f"socket_directory: {self.directory}/socket, port: {self.port}, user: {USER}"
+
+    def over_network(self, host: str) -> str:
+        return f"host: {host}, port: {self.port}, user: {USER}"
+
+    def snapshot(self) -> str:
+        automatic = (self.directory / "data/postgresql.auto.conf").read_text()
+        return automatic + self.ask(
+            "SELECT name, setting FROM pg_settings WHERE name NOT IN ('application_name') ORDER BY name"
+        )
+
+
+class MariadbThere(ServerThere):
+    kind, own_user = "mariadb", "mysql"
+    option, fixed = ("innodb_flush_log_at_trx_commit", "2", "2"), ("performance_schema", "ON")
+    reading = "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"
+    listing = "SHOW DATABASES"
+
+    def create(self) -> None:
+        (self.directory / "data").mkdir(mode=0o700)
+        self._own(self.directory / "data")
+        argv = ["mariadb-install-db", "--no-defaults", f"--datadir={self.directory}/data", "--skip-test-db"]
+        user = ["--user=mysql"] if os.geteuid() == 0 else []
+        self._run([*argv, *user, "--auth-root-authentication-method=normal"])
+        (self.directory / "init.sql").write_text(
+            f"GRANT ALL ON *.* TO {USER}@localhost IDENTIFIED BY '{PASSWORD}' WITH GRANT OPTION;\n"
+        )
+
+    def command(self) -> list[str]:
+        binary = shutil.which("mariadbd", path=SBIN) or "mariadbd"
+        directory = self.directory
+        return [
+            binary,
+            "--no-defaults",
+            f"--datadir={directory}/data",
+            f"--socket={directory}/socket/my.sock",
+            "--skip-networking",
+            f"--init-file={directory}/init.sql",
+            "--innodb-buffer-pool-size=32M",
+        ]
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        super().stop(how)
+
+    def ask(self, statement: str, database: str = "") -> str:
+        argv = ["mariadb", "--no-defaults", f"--socket={self.directory}/socket/my.sock", "-u", USER, "-BN"]
+        return self._run(
+            [*argv, "-e", statement, *([database] if database else [])], environment={"MYSQL_PWD": PASSWORD}
+        )
+
+    def set_otherwise(self) -> None:
+        self.ask("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+
+    def reset(self) -> None:
+        self.ask("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+
+    def at(self) -> str:
+        return f"socket: {self.directory}/socket/my.sock, user: {USER}"
+
+    def snapshot(self) -> str:
+        moving = "'TIMESTAMP','RAND_SEED1','RAND_SEED2','PSEUDO_THREAD_ID','GTID_BINLOG_POS','LAST_INSERT_ID'"
+        return self.ask(
+            "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "
+            f"WHERE VARIABLE_NAME NOT IN ({moving}) ORDER BY 1"
+        )
+
+
+KINDS = {server.kind: server for server in (PostgresThere, MariadbThere)}
+
+
+@contextmanager
+def there(kind: str) -> Iterator[ServerThere]:
+    """A server of a kind, stopped in the end. Not below pytest's own directory, which every run closes to others."""
+    directory = Path(tempfile.mkdtemp(prefix="ft-there-"))
+    server = KINDS[kind](directory)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.stop()
+        shutil.rmtree(directory)

@@ -1,0 +1,63 @@
+"""What a run refuses to do with a server that is there already, before anything is opened."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from support.records import RESOLVED
+
+from fairtrial.errors import InputError, PlaceError
+from fairtrial.run import existing
+from fairtrial.settings import Effect
+from fairtrial.study.resolved import ResolvedTrial, Section
+
+LOCAL = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
+REMOTE = {"host": "db1", "user": "boss", "database": "bench", "tls": "require"}
+PGBENCH = {"script": "tpcb-like", "scale": 1, "duration": 3}
+NATIVE = {"tpcc": {"warehouses": 1, "transactions": 100}}
+
+
+def trial(at: dict[str, Any] | None, **more: Any) -> ResolvedTrial:
+    system = Section({"postgres": {"at": at} if at is not None else {}})
+    return RESOLVED.model_copy(update={"system": system, "workload": Section(NATIVE), **more})
+
+
+@pytest.mark.parametrize(
+    ("refused", "problem"),
+    [
+        (trial(LOCAL, place=Section({"vm": {"kernel": "debian-6.1"}})), "ends with its trial"),
+        (trial(REMOTE, settings={"swap": "off"}), "settings.swap would change the machine of the load, not db1"),
+        (trial(REMOTE, workload=Section({"pgbench": PGBENCH})), "not told how to encrypt"),
+        (trial(LOCAL, workload_place=Section({"ssh": {"host": "client"}})), "the load runs at another place"),
+    ],
+)
+def test_what_would_not_reach_the_server_is_refused(refused: ResolvedTrial, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        existing.refuse(refused)
+
+
+def test_what_reaches_it_and_private_servers_are_not_refused() -> None:
+    existing.refuse(trial(LOCAL, settings={"swap": "off"}))
+    existing.refuse(trial(REMOTE))
+    existing.refuse(trial(REMOTE, workload=Section({"command": {"run": "psql"}})))
+    existing.refuse(trial(None, place=Section({"vm": {"kernel": "debian-6.1"}})))
+
+
+@pytest.mark.parametrize(
+    ("effect", "name"),
+    [
+        (Effect(server_processors=(0,)), "affinity.server"),
+        (Effect(server_groups=("/sys/fs/cgroup/x",)), "control groups"),
+        (Effect(environment={"LD_PRELOAD": "x"}), "environment"),
+        (Effect(data_directory=PurePosixPath("/mnt")), "storage"),
+    ],
+)
+def test_what_a_server_is_given_when_it_starts_is_refused_by_name(effect: Effect, name: str) -> None:
+    server = existing.of(trial(LOCAL))
+    assert server is not None
+    with pytest.raises(PlaceError, match=name):
+        existing.require_unstarted(server, effect)
+    existing.require_unstarted(server, replace(Effect(), client_processors=(0,)))

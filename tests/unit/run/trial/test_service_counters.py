@@ -1,0 +1,94 @@
+"""Endpoints and commands beside a trial, by the real sampler: what they tell, and what happens when they go wrong."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import polars as pl
+import pytest
+from support.machines.exporter import FAULTS, exporter
+from support.machines.places import place_here
+from support.records import tiny_plan
+
+from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.protocol.endpoints import ServiceEndpoint
+from fairtrial.run.trial import sampling
+from fairtrial.study.service_counters import CounterCommand, Exporter
+from fairtrial.systems import Instance
+
+NONE = Instance(endpoint=None, process=None)
+FAST_S = 0.2
+
+
+def sampled(directory: Path, *, instance: Instance = NONE, lasts_s: float = 0.5, **given: Any) -> str:
+    """Samples for a while and makes Parquet of it; returns the sampler's log."""
+    (directory / "out" / "log").mkdir(parents=True)
+    plan = tiny_plan().model_copy(update=given)
+    with place_here(directory) as place:
+        request = sampling.request(PurePosixPath(directory / "out"), instance, plan=plan)
+        sampler = sampling.Sampler(place, request)
+        time.sleep(lasts_s)
+        assert sampler.stop() == ""
+    sampling.to_parquet(directory / "out")
+    return (directory / "out" / "log" / "sampler.log").read_text()
+
+
+def rows(directory: Path, source: str = "prometheus-1") -> pl.DataFrame:
+    return pl.read_parquet(directory / "out" / f"telemetry-{source}.parquet")
+
+
+def test_an_endpoint_is_read_with_declared_types_and_both_times_of_each_reading(tmp_path: Path) -> None:
+    with exporter() as url:
+        host, port = url.removeprefix("http://").removesuffix("/metrics").split(":")
+        handed_in = Instance(endpoint=ServiceEndpoint(handed_in={"host": host, "numbers": port}), process=None)
+        named = Exporter(url="http://{host}:{numbers}/metrics", interval=FAST_S)
+        sampled(tmp_path, instance=handed_in, exporters=[named, named.model_copy(update={"match": ["lev*"]})])
+    told = rows(tmp_path)
+    assert set(told.select("series", "type").iter_rows()) == {
+        ('ticks_total{kind="a"}', "counter"),
+        ("level", "gauge"),
+        ("fairtrial_up", "gauge"),
+        ("fairtrial_missed_samples_total", "counter"),
+    }
+    assert (told["end_ns"] > told["time_ns"]).all()
+    assert told["time_ns"].n_unique() >= 3
+    assert "level" in rows(tmp_path, "prometheus-2")["series"]
+    assert 'ticks_total{kind="a"}' not in rows(tmp_path, "prometheus-2")["series"]
+
+
+def test_a_command_gives_one_value_at_each_reading(tmp_path: Path) -> None:
+    commands = [
+        CounterCommand(run="cat /proc/uptime", name="uptime", type="counter", regex=r"^\S+", interval=FAST_S),
+        CounterCommand(run="echo '{\"a\": [3]}'", name="three", json_path="a[0]", interval=FAST_S),
+    ]
+    sampled(tmp_path, counter_commands=commands)
+    uptime = rows(tmp_path, "command-1").filter(pl.col("series") == "uptime")
+    assert uptime["type"].unique().to_list() == ["counter"]
+    assert uptime["value"].is_sorted()
+    assert rows(tmp_path, "command-2").filter(pl.col("series") == "three")["value"].unique().to_list() == [3.0]
+
+
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_what_goes_wrong_is_counted_as_missed_and_explained(tmp_path: Path, fault: str) -> None:
+    with exporter(fault, after_s=1.2) as url:
+        log = sampled(tmp_path, exporters=[Exporter(url=url, interval=0.4)], lasts_s=3.0)
+    told = rows(tmp_path)
+    missed = told.filter(pl.col("series") == "fairtrial_missed_samples_total")["value"].to_list()
+    assert missed[0] == 0
+    assert missed[-1] >= 2
+    assert told.filter(pl.col("series") == "fairtrial_up")["value"].to_list()[-1] == 0
+    assert f"{url} gave no sample for" in log
+    assert FAULTS[fault] in log
+
+
+def test_an_endpoint_that_never_answers_is_an_error_before_the_load(tmp_path: Path) -> None:
+    with pytest.raises(SystemStartError, match=r"http://127\.0\.0\.1:1/metrics gives no sample: .*refused") as raised:
+        sampled(tmp_path, exporters=[Exporter(url="http://127.0.0.1:1/metrics")])
+    assert "telemetry" in raised.value.hint
+
+
+def test_what_a_system_is_not_handed_in_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match=r"prometheus\.url names \{port\}.*nothing, as the system is not a service"):
+        sampled(tmp_path, exporters=[Exporter(url="http://127.0.0.1:{port}/metrics")])

@@ -1,0 +1,119 @@
+"""Servers that are there already, without one: what a study may say of them, and the statements that it becomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, Tls
+from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres
+from fairtrial.systems.existing.server import literal, recorded
+from fairtrial.systems.mariadb import Mariadb, MariadbParameters
+from fairtrial.systems.postgres import Postgres, PostgresParameters
+
+AT = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
+
+
+def postgres(at: dict[str, Any], **more: Any) -> ExistingPostgres:
+    existing = Postgres(PostgresParameters.model_validate({"at": at, **more})).existing()
+    assert existing is not None
+    return existing
+
+
+def mariadb(**options: Any) -> ExistingMysqld:
+    at = {"socket": "/run/my.sock", "user": "boss", "database": "bench"}
+    existing = Mariadb(MariadbParameters.model_validate({"at": at, "options": options})).existing()
+    assert existing is not None
+    return existing
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"at": {**AT, "host": "db1"}}, "either a host or a Unix socket"),
+        ({"at": {"user": "boss", "database": "bench"}}, "either a host or a Unix socket"),
+        ({"at": {"host": "db1", "user": "boss", "database": "bench"}}, "say how the connection to db1 is encrypted"),
+        ({"at": {**AT, "tls": "require"}}, "a Unix socket is not encrypted"),
+        ({"at": {**AT, "may_overwrite": "other"}}, "expected the database's name 'bench' again"),
+        ({"at": {**AT, "database": 'x"; DROP DATABASE y'}}, "should match pattern"),
+        ({"at": {**AT, "password": "plain"}}, "Password"),
+        ({"at": AT, "version": "15"}, "version: the server that `at` names is there already"),
+        ({"at": AT, "base_directory": "/opt/pg"}, "base_directory: the server"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        PostgresParameters.model_validate(parameters)
+
+
+def test_a_server_that_is_not_stopped_has_no_slow_shutdown_and_is_no_template() -> None:
+    at = {"socket": "/run/my.sock", "user": "boss", "database": "bench"}
+    with pytest.raises(ValidationError, match="slow_shutdown"):
+        MariadbParameters.model_validate({"at": at, "slow_shutdown": 3})
+    with pytest.raises(ValidationError, match="restore"):
+        MariadbParameters.model_validate({"at": {**at, "restore": "template"}})
+
+
+def test_nothing_of_a_private_server_is_needed() -> None:
+    system = Postgres(PostgresParameters.model_validate({"at": AT}))
+    assert (system.has_data_directory(), system.disk_bytes(), system.has_server()) == (False, 0, True)
+    assert Postgres(PostgresParameters()).existing() is None
+
+
+@pytest.mark.parametrize(
+    ("tls", "expected"),
+    [
+        ("disable", None),
+        ("require", Tls(authorities=None)),
+        ("verify-full", Tls(authorities="/etc/ssl/certs/ca-certificates.crt")),
+    ],
+)
+def test_an_endpoint_has_the_password_and_the_encryption_of_its_study(
+    tls: str, expected: Tls | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = {"host": "db1", "port": 5433, "user": "boss", "database": "bench", "password": {"env": "FT_WORD"}, "tls": tls}
+    server = postgres(at)
+    monkeypatch.delenv("FT_WORD", raising=False)
+    with pytest.raises(PlaceError, match=r"FT_WORD, which system\.postgres.at\.password names, is not set"):
+        server.endpoint()
+    monkeypatch.setenv("FT_WORD", "secret")
+    assert server.endpoint("postgres") == PostgresEndpoint(
+        host="db1", port=5433, user="boss", password="secret", tls=expected, database="postgres"
+    )
+    assert server.at.is_remote
+    assert "secret" not in repr(server.at)
+
+
+def test_a_socket_and_a_loopback_are_the_places_own() -> None:
+    assert not postgres(AT).at.is_remote
+    for host in ("localhost", "127.0.0.9", "::1"):
+        assert not postgres({"host": host, "user": "boss", "database": "bench"}).at.is_remote
+    assert mariadb().endpoint() == MysqlEndpoint(socket="/run/my.sock", user="boss", database="bench")
+
+
+def test_values_become_statements_that_cannot_end_early() -> None:
+    server = postgres(AT)
+    assert server.setting("work_mem", "64MB") == "ALTER SYSTEM SET work_mem = '64MB'"
+    assert server.setting("jit", "off") == "ALTER SYSTEM SET jit = 'off'"
+    assert server.setting("log_line_prefix", "it's\\") == "ALTER SYSTEM SET log_line_prefix = 'it''s\\'"
+    other = mariadb()
+    assert other.setting("innodb_buffer_pool_size", "128M") == "SET GLOBAL innodb_buffer_pool_size = 134217728"
+    assert other.setting("long_query_time", 0.5) == "SET GLOBAL long_query_time = 0.5"
+    assert other.setting("innodb_adaptive_hash_index", "ON") == "SET GLOBAL innodb_adaptive_hash_index = 'ON'"
+    assert other.setting("ft_boolean_syntax", "a\\'") == "SET GLOBAL ft_boolean_syntax = X'615c27'"
+    assert literal("o'clock") == "'o''clock'"
+
+
+def test_options_that_may_hold_a_secret_are_not_recorded() -> None:
+    shown = {"work_mem": "4096", "password_encryption": "scram"}
+    hidden = {
+        "primary_conninfo": "password=x",
+        "ssl_passphrase_command": "cat /secret",
+        "wsrep_sst_auth": "root:x",
+        "restore_command": "scp key",
+        "report_password": "x",
+    }
+    assert recorded({**shown, **hidden}) == {"work_mem": "4096"}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk
+from support.command_line import Desk, eventually
 from support.skips import require
 
 from fairtrial import record
@@ -186,3 +190,80 @@ def test_a_crash_in_a_trial_voids_it_with_the_last_lines_of_the_log(here: Desk) 
     reason = record.read(here.run).trials[0].invalid_reason
     assert reason.startswith("the server ended during the trial (signal SIGTERM)")
     assert reason.endswith("the end of server.log: out of handles")
+
+
+THERE = """\
+study: there
+system:
+  service:
+    at: {{host: 127.0.0.1, ports: {{redis: {port}}}}}
+    version: redis-cli -p {{redis}} INFO server
+    ready: {{command: 'redis-cli -p {{redis}} ping'}}
+    options: {{maxmemory-policy: allkeys-lru}}
+    read_back: redis-cli -p {{redis}} CONFIG GET {{option}}
+    set_by: redis-cli -p {{redis}} -e CONFIG SET {{option}} {{value}}
+workload: {{command: {{run: "{load}"}}}}
+factors: {{policy: {{lru: {{}}, lfu: {{system: {{service: {{options: {{maxmemory-policy: allkeys-lfu}}}}}}}}}}}}
+arm: policy
+trials: {{blocks: 1, seed: 3, voided_limit: 0}}
+metrics: {{primary: elapsed_s}}
+"""
+
+
+@pytest.fixture
+def redis(here: Desk) -> Iterator[int]:
+    """The port of a Redis that is there already, with a policy of its own."""
+    require("redis-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    options = ["--port", str(port), "--save", "", "--dir", str(here.directory), "--maxmemory-policy", "volatile-ttl"]
+    with subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL) as server:
+        try:
+            eventually(lambda: policy(port) == "volatile-ttl", "redis-server does not start")
+            yield port
+        finally:
+            server.terminate()
+
+
+def policy(port: int) -> str:
+    asked = ["redis-cli", "-p", str(port), "CONFIG", "GET", "maxmemory-policy"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip().rpartition("\n")[2]
+
+
+def test_a_service_that_is_there_is_set_read_back_and_has_its_own_options_again(here: Desk, redis: int) -> None:
+    load = "sh -c 'redis-cli -p $FAIRTRIAL_REDIS CONFIG GET maxmemory-policy | grep allkeys'"
+    here.fairtrial("run", here.study(THERE.format(port=redis, load=load)))
+    found = record.read(here.run)
+    assert [trial.invalid_reason for trial in found.trials] == ["", ""]
+    assert {trial.trial.arm: trial.options["maxmemory-policy"] for trial in found.trials} == {
+        "lru": "allkeys-lru",
+        "lfu": "allkeys-lfu",
+    }
+    assert policy(redis) == "volatile-ttl"
+    assert "redis_version" in found.trials[0].system_facts["version"]
+    assert "what the trials before them had left" in " ".join((here.run / "report" / "report.txt").read_text().split())
+
+
+def test_after_a_kill_the_next_look_gives_a_service_that_is_there_its_own_options_back(here: Desk, redis: int) -> None:
+    run = here.start("run", here.study(THERE.format(port=redis, load="sleep 60")))
+    eventually(lambda: policy(redis).startswith("allkeys"), "no option was set")
+    for pid in (run.pid, here.agent_pid()):
+        os.kill(pid, signal.SIGKILL)
+    run.communicate(timeout=60)
+    eventually(lambda: not here.processes(), "something goes on")
+    here.fairtrial("doctor", code=None)
+    assert policy(redis) == "volatile-ttl"
+
+
+def test_what_somebody_else_sets_meanwhile_voids_a_trial(here: Desk, redis: int) -> None:
+    load = "sh -c 'redis-cli -p $FAIRTRIAL_REDIS CONFIG SET maxmemory-policy noeviction'"
+    here.fairtrial("run", here.study(THERE.format(port=redis, load=load)), code=3)
+    reason = record.read(here.run).trials[0].invalid_reason
+    assert reason == "changed by another process during the trial: maxmemory-policy"
+
+
+def test_a_service_that_is_not_there_is_named(here: Desk) -> None:
+    text = THERE.format(port=1, load="true").replace("    options:", "    ready_timeout: 1s\n    options:")
+    done = here.fairtrial("run", here.study(text), code=3)
+    assert "redis-cli -p 1 INFO server` failed" in done.stderr

@@ -22,7 +22,7 @@ from fairtrial.run import elsewhere
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.systems import Instance
+from fairtrial.systems import Instance, ServerAddress
 from fairtrial.systems.existing import DataMark, ExistingServer
 from fairtrial.systems.existing.parameters import RestoreCommand
 from fairtrial.wire.agent import Process
@@ -48,35 +48,36 @@ def refuse(trial: ResolvedTrial) -> None:
     Raises:
         InputError: the place begins anew with every trial, or settings or encryption would not reach the server.
     """
-    server = of(trial)
-    if server is None:
+    system, workload = parts_of(trial).system, parts_of(trial).workload
+    there = system.there()
+    if there is None:
         return
-    workload = parts_of(trial).workload
     if is_fresh(trial.place):
         _refuse(
-            server,
+            system.name,
             f"a place `{trial.place.kind}` ends with its trial, and with it what it would have to undo",
             "use `local` or `ssh`",
         )
-    if server.at.is_remote and trial.settings:
+    if there.is_remote and trial.settings:
         _refuse(
-            server,
-            f"settings.{min(trial.settings)} would change the machine of the load, not {server.at.host}",
+            system.name,
+            f"settings.{min(trial.settings)} would change the machine of the load, not {there.host}",
             "leave the settings out, or name as `place` the machine of the server, and its socket or loopback here",
         )
-    if server.tls is not None and not workload.is_native and workload.name != COMMAND:
-        _refuse(server, f"the workload `{workload.name}` is not told how to encrypt", "use tpcc, oltp or script")
-    if elsewhere.of(trial) is not None and not server.at.is_remote:
-        _refuse(server, "the load runs at another place, which this address does not lead from", "name the host")
+    server = system.existing()
+    if server is not None and server.tls is not None and not workload.is_native and workload.name != COMMAND:
+        _refuse(system.name, f"the workload `{workload.name}` is not told how to encrypt", "use tpcc, oltp or script")
+    if elsewhere.of(trial) is not None and not there.is_remote:
+        _refuse(system.name, "the load runs at another place, which this address does not lead from", "name the host")
 
 
-def _refuse(server: ExistingServer, message: str, suggestion: str) -> NoReturn:
-    field_name = f"system.{server.kind}.at"
+def _refuse(system: str, message: str, suggestion: str) -> NoReturn:
+    field_name = f"system.{system}.at"
     problem = Problem(message, "the study", field=field_name, suggestion=suggestion)
     raise InputError([problem], hint="nothing was started")
 
 
-def require_unstarted(server: ExistingServer, effect: Effect) -> None:
+def require_unstarted(server: ServerAddress, effect: Effect) -> None:
     """Refuses what only a server that is started can be given.
 
     Raises:
@@ -92,7 +93,7 @@ def require_unstarted(server: ExistingServer, effect: Effect) -> None:
     for name, value in given.items():
         if value:
             raise PlaceError(
-                f"settings.{name} is given to a server when it starts, and {server.address} runs already",
+                f"settings.{name} is given to a server when it starts, and {server.text} runs already",
                 hint="leave the setting out, or test a private server",
             )
 
@@ -118,11 +119,14 @@ class ExistingServers:
                 that is somebody else's.
         """
         for trial in trials:
-            server = of(trial)
+            system = parts_of(trial).system
+            there, server = system.there(), system.existing()
+            if there is None:
+                continue
+            require_unstarted(there, settings.effects(trial.settings, self.place.facts, elsewhere.context(trial)))
+            system.identity(self.place)
             if server is None:
                 continue
-            require_unstarted(server, settings.effects(trial.settings, self.place.facts, elsewhere.context(trial)))
-            parts_of(trial).system.identity(self.place)
             server.require_settable(self.place)
             server.require_own(self.place)
             self.hold(server)

@@ -108,7 +108,7 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
     deadline = time.monotonic() + limit_s
     while True:
         looked = time.monotonic()
-        if process.exited is None and _succeeds(place, looks, limit_s=max(deadline - looked, SHORTEST_LOOK_S)):
+        if process.exited is None and succeeds(place, looks, max(deadline - looked, SHORTEST_LOOK_S)):
             return
         if process.exited is not None or time.monotonic() > deadline:
             happened = "exited during startup" if process.exited is not None else f"did not answer within {limit_s:g} s"
@@ -120,7 +120,7 @@ def wait_until_ready(place: OpenPlace, process: Process, launch: Launch, *, look
         time.sleep(min(max(POLL_S, PAUSE_LOOKS * (time.monotonic() - looked)), LONGEST_POLL_S))
 
 
-def _succeeds(place: OpenPlace, looks: Looks, *, limit_s: float) -> bool:
+def succeeds(place: OpenPlace, looks: Looks, limit_s: float) -> bool:
     """Whether a command succeeds in time; one that hangs does not."""
     try:
         return looks(limit_s) if callable(looks) else place.execute(looks, timeout_s=limit_s).code == 0

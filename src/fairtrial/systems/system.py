@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from fairtrial import servers
 from fairtrial.programs import Program
-from fairtrial.protocol.endpoints import Database, Endpoint
+from fairtrial.protocol.endpoints import Database, Endpoint, is_loopback
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
@@ -90,6 +90,24 @@ class Instance:
     is_at_place: bool = True
 
 
+@dataclass(frozen=True)
+class ServerAddress:
+    """Where a server is that is there already.
+
+    Attributes:
+        text: in words.
+        host: its name or address; None: a Unix socket.
+    """
+
+    text: str
+    host: str | None
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is on another machine than the place, as far as its address tells."""
+        return self.host is not None and not is_loopback(self.host)
+
+
 class System(ABC, Generic[P]):
     """A system under test with its parameters. A subclass is a kind: what any other room must know of it is said here.
 
@@ -121,6 +139,11 @@ class System(ABC, Generic[P]):
     def has_server(self) -> bool:
         """Whether a process of its own runs; false where it lives in the load's process, or is none."""
         return False
+
+    def there(self) -> ServerAddress | None:
+        """Where its server is, if that is there already; None: one is started for every trial, or there is none."""
+        existing = self.existing()
+        return None if existing is None else ServerAddress(existing.address, existing.at.host)
 
     def existing(self) -> ExistingServer | None:
         """The server that is there already, in whose place none is started; None: one is."""
@@ -171,6 +194,11 @@ class System(ABC, Generic[P]):
 
     def create_database(self, place: OpenPlace, endpoint: Endpoint | None) -> None:
         """Makes the empty database that a running system's endpoint names, for a workload that loads nothing itself."""
+
+    def disturbance(self, place: OpenPlace, instance: Instance) -> str:
+        """Why a trial cannot count, seen from its system at its end; empty if it can."""
+        del place, instance
+        return ""
 
     @abstractmethod
     def start(self, place: OpenPlace, launch: Launch) -> Instance:

@@ -10,7 +10,7 @@ from fairtrial.imports import tables
 from fairtrial.imports.outputs import (
     criterion,
     fio,
-    go_test,
+    go_benchmarks,
     google_benchmark,
     hammerdb,
     hyperfine,
@@ -42,7 +42,7 @@ READERS: Final[Mapping[str, Reader]] = {
         redis_benchmark,
         pgbench,
         hammerdb,
-        go_test,
+        go_benchmarks,
         tables,
     )
 }

@@ -192,7 +192,7 @@ class Attempt:
         self.served = self.parts.system.has_server()
         self.existing = self.parts.system.existing()
         # A client elsewhere takes no processors here, and a server that runs already keeps those that it has.
-        beside = self.served and self.client is None and self.existing is None
+        beside = self.served and self.client is None and self.parts.system.there() is None
         self.effect: Effect = separated(effect, self.place.facts, served=beside)
         self.data = self.effect.data_directory or self.remote / "data"
         # The load's own files lie on the storage that is studied, too, where a study says what that is.
@@ -282,6 +282,7 @@ class Attempt:
                 exited = instance.process.exited
                 words = workspace.last_words(self.place, launch.log_path)
                 self.outcome.invalidate(f"the server ended during the trial ({how(exited)}){words}")
+            self.outcome.invalidate(self.parts.system.disturbance(self.place, instance))
             if self.existing is not None:
                 self.outcome.invalidate(self.runner.servers.disturbance(self.existing, instance))
             self.parts.system.stop(self.place, instance, settled=False)

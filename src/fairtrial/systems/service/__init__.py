@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Self
 
-from fairtrial.errors import PlaceError, SystemStartError
-from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint
+from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint, is_loopback
 from fairtrial.protocol.generated import HttpGet
 from fairtrial.protocol.subcommands import HTTP_GET
 from fairtrial.systems import program, server
 from fairtrial.systems.postgres_options import normal
-from fairtrial.systems.service import rendering
-from fairtrial.systems.service.parameters import OPTION, ServiceParameters
-from fairtrial.systems.system import Identity, Instance, Launch, System
+from fairtrial.systems.service import rendering, there
+from fairtrial.systems.service.parameters import OPTION, ServiceAt, ServiceParameters
+from fairtrial.systems.system import Identity, Instance, Launch, ServerAddress, System
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
@@ -69,14 +68,21 @@ class Service(System[ServiceParameters]):
         """Where data are made for it."""
         return self.parameters.data is not None
 
+    def there(self) -> ServerAddress | None:
+        """Its address, where the study gives one."""
+        at = self.parameters.at
+        return None if at is None else ServerAddress(there.address(at), at.host)
+
     def identity(self, place: OpenPlace) -> Identity:
-        """Path and hash of the program, and what its version command prints.
+        """Path and hash of the program, and what its version command prints; of one that is there, what it says.
 
         Raises:
             PlaceError: the program is not on the place's PATH.
         """
         parameters = self.parameters
-        return program.identity(place, run=parameters.run, version=parameters.version, field="system.service")
+        if parameters.at is not None:
+            return there.identity(place, parameters, parameters.at)
+        return program.identity(place, run=self._run, version=parameters.version, field="system.service")
 
     def user(self, place: OpenPlace) -> str | None:
         """The study's, where the agent may become it."""
@@ -123,6 +129,8 @@ class Service(System[ServiceParameters]):
             SystemStartError: it exits, is not ready in time, or an option is not in effect.
         """
         parameters = self.parameters
+        if parameters.at is not None:
+            return self._reached(place, launch, parameters.at)
         ports = server.free_ports(place, len(parameters.ports), first=secrets.choice(server.PORTS))
         handed_in = {
             **self._directories(launch),
@@ -132,7 +140,7 @@ class Service(System[ServiceParameters]):
             content = rendering.document(parameters.configuration, parameters.options, handed_in)
             place.agent.put(handed_in["config"], content.encode(), mode=0o644)
         command = rendering.argv(
-            parameters.run, handed_in, flags=rendering.flags(parameters.configuration, parameters.options)
+            self._run, handed_in, flags=rendering.flags(parameters.configuration, parameters.options)
         )
         environment = {
             **{name: rendering.filled(text, handed_in) for name, text in parameters.environment.items()},
@@ -150,8 +158,42 @@ class Service(System[ServiceParameters]):
             looks = self._looks(place, handed_in, pid=process.pid)
             server.wait_until_ready(place, process, launch, looks=looks, kind=self.name)
             self._require_own_ports(place, handed_in, pid=process.pid)
-            options = self._read_back(place, handed_in)
+            options = self._read(place, handed_in)
+            server.require_in_effect(self._differences(options))
         return Instance(endpoint=endpoint, process=process, options=options, is_one_process=False)
+
+    def _reached(self, place: OpenPlace, launch: Launch, at: ServiceAt) -> Instance:
+        """One that is there: restored, and its options set until the trial ends or whoever runs it dies."""
+        handed_in = there.handed_in(at, work=str(launch.work_directory))
+        looks = self._looks(place, handed_in, pid=0)
+        ready = partial(server.succeeds, place, looks)
+        there.await_ready(at, ready, limit_s=self.parameters.ready_timeout)
+        there.restore(place, at, handed_in)
+        there.set_options(place, self.parameters, named=handed_in, originals=self._read(place, handed_in))
+        options = self._read(place, handed_in)
+        server.require_in_effect(self._differences(options))
+        endpoint = ServiceEndpoint(handed_in=handed_in, ports=self.parameters.port_names)
+        is_at_place = is_loopback(at.host)
+        return Instance(endpoint=endpoint, process=None, options=options, is_at_place=is_at_place)
+
+    def disturbance(self, place: OpenPlace, instance: Instance) -> str:
+        """Options of one that is there which somebody else has changed."""
+        if self.parameters.at is None or not isinstance(instance.endpoint, ServiceEndpoint):
+            return ""
+        try:
+            now = self._read(place, instance.endpoint.handed_in)
+        except StreamLostError:
+            raise
+        except PlaceError as error:
+            return f"the service did not answer at the trial's end: {error}"
+        changed = [name for name, value in now.items() if value != instance.options.get(name)]
+        return "" if not changed else "changed by another process during the trial: " + ", ".join(changed)
+
+    @property
+    def _run(self) -> str:
+        """The command line of one that is started."""
+        assert self.parameters.run is not None  # noqa: S101 - or it is there already
+        return self.parameters.run
 
     def stop(self, place: OpenPlace, instance: Instance, *, settled: bool) -> None:
         """Stops it by its own command, else by SIGTERM; what it does then is its affair, `settled` or not."""
@@ -203,28 +245,29 @@ class Service(System[ServiceParameters]):
                     hint="let the service fail where it cannot listen, and run it again",
                 )
 
-    def _read_back(self, place: OpenPlace, handed_in: Mapping[str, str]) -> dict[str, str]:
+    def _read(self, place: OpenPlace, handed_in: Mapping[str, str]) -> dict[str, str]:
         """The value in effect of every option.
 
         Raises:
-            SystemStartError: one is not in effect, or cannot be read.
+            PlaceError: one cannot be read.
         """
         effective: dict[str, str] = {}
-        wrong: list[str] = []
         commands = self.parameters.read_back
-        for name, value in self.parameters.options.items():
+        for name in self.parameters.options:
             command = commands[name] if isinstance(commands, dict) else commands or ""
             words = rendering.argv(command, {**handed_in, OPTION: name})
-            answer = place.execute(words)
-            lines = answer.output.strip().splitlines()
+            lines = place.require(words, hint="fix system.service.read_back").strip().splitlines()
             effective[name] = lines[-1].strip() if lines else ""
-            expected = rendering.value_text(value)
-            if answer.code != 0:
-                wrong.append(f"{name}: `{shlex.join(words)}` failed ({answer.code}): {effective[name]}")
-            elif normal(effective[name]) != normal(expected):
-                wrong.append(f"{name}: expected {expected}, the service reports {effective[name]}")
-        server.require_in_effect(wrong)
         return effective
+
+    def _differences(self, effective: Mapping[str, str]) -> list[str]:
+        """One sentence per option that is not in effect as asked."""
+        expected = {name: rendering.value_text(value) for name, value in self.parameters.options.items()}
+        return [
+            f"{name}: expected {value}, the service reports {effective[name]}"
+            for name, value in expected.items()
+            if normal(effective[name]) != normal(value)
+        ]
 
 
 def _answers(place: OpenPlace, url: str, limit_s: float) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.study.tree.quantities import CommandLine, Seconds
+from fairtrial.systems.existing.parameters import RestoreCommand
 
 Option = str | int | float | bool
 Format = Literal["space", "equals", "ini", "yaml", "toml", "json", "flags", "environment", "template"]
@@ -19,6 +20,8 @@ PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_.-]*)\}")
 HANDED_IN: Final = ("config", "data", "host", "work")  # beside the ports, by their names
 OPTIONS: Final = "options"  # in `run`: a word for each option
 OPTION: Final = "option"  # in `read_back`: the name of one
+VALUE: Final = "value"  # in `set_by`: what it is set to
+OF_A_START: Final = ("configuration", "data", "environment", "ports", "stop", "user")
 TAKEN: Final = ("metrics_file", "seed", "trial_directory")  # a load's FAIRTRIAL_ variables of these names are others
 NEAR: Final = 0.7  # as alike as a slip of the pen makes two names (difflib)
 
@@ -69,6 +72,20 @@ class Data(BaseModel):
     options: tuple[str, ...] = Field((), description="Names of options that it has while data are made.")
 
 
+class ServiceAt(BaseModel):
+    """A service that is there already: it is neither started nor stopped, and its options are restored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = Field(min_length=1, description="Host name or address, as the place sees it.")
+    ports: dict[PortName, Annotated[int, Field(ge=1, le=65535)]] = Field(
+        default_factory=dict, description="Ports on which it listens, by name."
+    )
+    restore: Literal["none"] | RestoreCommand = Field(
+        "none", description="State before every trial: a command's, or `none`: what the trial before left."
+    )
+
+
 class ServiceParameters(BaseModel):
     """A program that runs before, during and after a trial's load. Command lines may name what is handed in.
 
@@ -78,9 +95,11 @@ class ServiceParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run: CommandLine = Field(
-        description="Command line of the service in the foreground, split as a shell would but run without one."
+    run: CommandLine | None = Field(
+        None,
+        description="Command line of the service in the foreground, split as a shell would but run without one.",
     )
+    at: ServiceAt | None = Field(None, description="Where it is, if it is there already, instead of `run`.")
     ready: Ready | None = Field(None, description="How one sees that it is ready (default: at once).")
     ready_timeout: Seconds = Field(60.0, gt=0, description="Time limit for it to become ready.")
     stop: CommandLine | None = Field(None, description="Command line that stops it (default: SIGTERM).")
@@ -99,11 +118,34 @@ class ServiceParameters(BaseModel):
         description="Command line whose last line is the value that is in effect, with `{option}` for the name, or one "
         "for each option.",
     )
+    set_by: CommandLine | None = Field(
+        None,
+        description="Command line that sets an option of a service that is there already, with `{option}` and "
+        "`{value}`; it also restores the value that was read back before.",
+    )
     data: Data | None = Field(None, description="Data that it starts from (default: an empty directory).")
 
     @model_validator(mode="after")
+    def _is_started_or_there(self) -> Self:
+        if (self.run is None) == (self.at is None):
+            raise ValueError("expected exactly one of `run` and `at`")
+        if self.at is not None and (started := [name for name in OF_A_START if getattr(self, name)]):
+            raise ValueError(f"{started[0]}: a service that is there already is not started: remove it")
+        if self.at is not None and self.ready is not None and self.ready.port is not None:
+            raise ValueError("ready.port: nothing is known of another's process: use `command` or `http`")
+        if self.at is None and self.set_by is not None:
+            raise ValueError("set_by: a service that is started has its options from `configuration`")
+        return self
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        """Of a service that is started or there, in the study's order."""
+        return self.ports if self.at is None else tuple(self.at.ports)
+
+    @model_validator(mode="after")
     def _names_what_is_handed_in(self) -> Self:
-        if clash := set(self.ports) & {*HANDED_IN, *TAKEN, OPTIONS, OPTION} | set(self.ports[1:]) & {"port"}:
+        taken = {*HANDED_IN, *TAKEN, OPTIONS, OPTION, VALUE}
+        if clash := taken.intersection(self.port_names) | {"port"}.intersection(self.port_names[1:]):
             raise ValueError(f"ports: {min(clash)} is the name of something else: choose another")
         if self.user == "root":
             raise ValueError("user: a service never runs as root: name another user")
@@ -122,11 +164,13 @@ class ServiceParameters(BaseModel):
     def _options_arrive(self) -> Self:
         if not self.options:
             return self
-        if self.configuration is None:
+        if self.at is not None and self.set_by is None:
+            raise ValueError("options are given, and `set_by` does not say how they are set")
+        if self.at is None and self.configuration is None:
             raise ValueError("options are given, and `configuration` does not say how they are written")
-        if self.configuration.format == "flags" and f"{{{OPTIONS}}}" not in self.run.split():
+        if self._format == "flags" and f"{{{OPTIONS}}}" not in (self.run or "").split():
             raise ValueError("configuration.format is flags: say in `run` where they stand, by the word {options}")
-        if self.configuration.format == "template":
+        if self.configuration is not None and self._format == "template":
             if clash := self.options.keys() & {*HANDED_IN, *self.ports}:
                 raise ValueError(f"options: {min(clash)} is the name of what is handed in: rename the port")
             named = set(PLACEHOLDER.findall(self.configuration.text))
@@ -139,11 +183,16 @@ class ServiceParameters(BaseModel):
             raise ValueError(f"read_back: no command for the option {min(missing)}")
         return self
 
+    @property
+    def _format(self) -> Format | None:
+        return None if self.configuration is None else self.configuration.format
+
     def _texts(self) -> Iterator[tuple[str, str, set[str]]]:
         """Every text that may name what is handed in, with its field and what it may name."""
-        known = {*HANDED_IN, *self.ports}
-        yield "run", self.run, known | {OPTIONS}
+        known = {*HANDED_IN, *self.port_names}
+        yield "run", self.run or "", known | {OPTIONS}
         yield "stop", self.stop or "", known
+        yield "set_by", self.set_by or "", known | {OPTION, VALUE}
         if self.ready is not None:
             yield "ready", self.ready.command or self.ready.http or "", known
         for name, text in self.environment.items():

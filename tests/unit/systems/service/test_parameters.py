@@ -46,6 +46,16 @@ WRITTEN: dict[str, Any] = {"configuration": {"format": "equals"}, "read_back": "
             "no place for the option a: write {a}",
         ),
         ({"run": "d 'open"}, "run"),
+        ({}, "expected exactly one of `run` and `at`"),
+        ({"run": "d", "at": {"host": "h"}}, "expected exactly one of `run` and `at`"),
+        ({"at": {"host": "h"}, "user": "bench"}, "user: a service that is there already is not started"),
+        (
+            {"at": {"host": "h", "ports": {"http": 1}}, "ready": {"port": "http"}},
+            "nothing is known of another's process",
+        ),
+        ({"at": {"host": "h"}, "options": {"a": 1}, "read_back": "r"}, "`set_by` does not say how they are set"),
+        ({"run": "d", "set_by": "s {option} {value}"}, "set_by: a service that is started has its options from"),
+        ({"at": {"host": "h", "ports": {"http": 1}}, "set_by": "s {htpp}"}, "set_by: {htpp} is unknown"),
         ({"run": "d", "user": "-root"}, "user"),
     ],
 )

@@ -47,21 +47,22 @@ class RunScript(Protocol):
         """
 
 
-def serving(run: RunScript, *, limits: Limits, state_directory: str | None) -> str:
+def serving(run: RunScript, *, limits: Limits, state_directory: str | None, cache: str | None = None) -> str:
     """Brings the agent there unless it is there already; returns the script that starts it.
 
     Args:
         run: reaches that place.
         limits: which the agent keeps.
         state_directory: its own there; None: its default.
+        cache: where it is kept there; None: in the cache of the user's home.
 
     Raises:
         PlaceError: what `run` says.
     """
     content = find_agent().read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    cache = f"{_quotable(state_directory)}/agents" if state_directory else HOME_CACHE
-    look, push = (script.replace("HASH", digest).replace("CACHE", cache) for script in (LOOK, PUSH))
+    kept = _quotable(cache) if cache else HOME_CACHE
+    look, push = (script.replace("HASH", digest).replace("CACHE", kept) for script in (LOOK, PUSH))
     answer = run(look, b"", limit_s=limits.short_s)
     if not answer.startswith("ready "):
         answer = run(push, content, limit_s=PUSH_S)

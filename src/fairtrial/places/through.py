@@ -78,7 +78,9 @@ class Through(ReachedPlace[ThroughParameters]):
             printed = self._run(in_sh(script), data, limit_s=limit_s).decode(errors="replace")
             return printed.strip().rpartition("\n")[2]
 
-        script = bringing.serving(run, limits=limits, state_directory=self.parameters.state_directory)
+        state = self.parameters.state_directory
+        cache = f"{state}/agents" if state else None  # a user that a command makes may have no home
+        script = bringing.serving(run, limits=limits, state_directory=state, cache=cache)
         return PipeTransport(in_sh(script), limits=limits)
 
     def _require_same(self, sent: bytes, arrived: bytes) -> None:

@@ -21,7 +21,7 @@ def make() -> str:
     """The name of an image with PostgreSQL, Redis and a shell, which stays on this machine for the next test run."""
     recipe = hashlib.sha256(f"{PACKAGES} {HOOK}".encode()).hexdigest()[:12]
     name = f"localhost/fairtrial-tests:{recipe}"
-    if subprocess.run(["podman", "image", "exists", name], check=False).returncode == 0:
+    if _exists(name):
         return name
     excluded = [f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in LEFT_OUT]
     making = ["mmdebstrap", "--variant=extract", f"--include={PACKAGES}", f"--extract-hook={HOOK}", *excluded]
@@ -36,6 +36,8 @@ def make() -> str:
 def variant(image: str, directory: Path) -> str:
     """An image with one file more than another: what its author would call the next version."""
     name = f"{image}-next"
+    if _exists(name):
+        return name
     container = _podman("create", *LIMITS, image, "true")
     try:
         added = directory / "added"
@@ -50,10 +52,16 @@ def variant(image: str, directory: Path) -> str:
 def bare(directory: Path) -> str:
     """An image that holds one empty file: neither a shell nor a library."""
     name = "localhost/fairtrial-tests:bare"
+    if _exists(name):
+        return name
     (directory / "empty").touch()
     archive = shutil.make_archive(str(directory / "bare"), "tar", directory, "empty")
     _podman("import", archive, name)
     return name
+
+
+def _exists(name: str) -> bool:
+    return subprocess.run(["podman", "image", "exists", name], check=False).returncode == 0
 
 
 def identifier(image: str) -> str:

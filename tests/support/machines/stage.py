@@ -92,7 +92,9 @@ class Staged:
             stop=self.stop,
             has_server=lambda: not self.embedded,
             has_data_directory=lambda: False,
+            there=lambda: None,
             existing=lambda: None,
+            disturbance=lambda *_: "",
             user=lambda place: place.server_user,
             initial=dict,
         )

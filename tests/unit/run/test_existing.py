@@ -11,6 +11,7 @@ from support.records import RESOLVED
 
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.run import existing
+from fairtrial.run.kinds import parts_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial, Section
 
@@ -56,7 +57,7 @@ def test_what_reaches_it_and_private_servers_are_not_refused() -> None:
     ],
 )
 def test_what_a_server_is_given_when_it_starts_is_refused_by_name(effect: Effect, name: str) -> None:
-    server = existing.of(trial(LOCAL))
+    server = parts_of(trial(LOCAL)).system.there()
     assert server is not None
     with pytest.raises(PlaceError, match=name):
         existing.require_unstarted(server, effect)

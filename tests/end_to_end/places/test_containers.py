@@ -51,9 +51,8 @@ telemetry: {{interval: 50ms}}
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> str:
-    images.require()
     with alone_in(tmp_path_factory, "images"):
-        return images.make()
+        return images.required()
 
 
 @pytest.fixture

@@ -94,9 +94,15 @@ def _podman(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def require() -> None:
-    """Skips the test where images cannot be made or run."""
+def required() -> str:
+    """The image; the test is skipped where none can be made or run, as in a sandbox without namespaces."""
     __tracebackhide__ = True  # the reason names the test's line, not this one
     for program in ("podman", "mmdebstrap", "runc"):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}")
+    try:
+        image = make()
+        _podman("--runtime=runc", "run", "--rm", *LIMITS, image, "true")
+    except (AssertionError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"this machine makes or runs no containers: {error}")
+    return image

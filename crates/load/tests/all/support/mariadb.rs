@@ -96,6 +96,9 @@ impl Server {
     pub fn freeze(&self) {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("it is ours");
+        // A thread on another processor goes on for a moment, and may answer.
+        rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::UNTRACED)
+            .expect("it is ours");
     }
 
     /// Starts it again on the same data.

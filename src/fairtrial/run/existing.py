@@ -22,7 +22,7 @@ from fairtrial.run import elsewhere
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.systems import Instance, ServerAddress
+from fairtrial.systems import Instance, ServerAddress, changed_meanwhile
 from fairtrial.systems.existing import DataMark, ExistingServer
 from fairtrial.systems.existing.parameters import RestoreCommand
 from fairtrial.wire.agent import Process
@@ -252,4 +252,4 @@ class ExistingServers:
             raise
         except PlaceError as error:
             return f"the server did not answer at the trial's end: {error}"
-        return "" if not changed else "changed by another process during the trial: " + ", ".join(changed)
+        return changed_meanwhile(changed)

@@ -22,9 +22,19 @@ from fairtrial.systems.mysql import Mysql
 from fairtrial.systems.postgres import Postgres
 from fairtrial.systems.service import Service
 from fairtrial.systems.sqlite import Sqlite
-from fairtrial.systems.system import Identity, Instance, Launch, ServerAddress, System
+from fairtrial.systems.system import Identity, Instance, Launch, ServerAddress, System, changed_meanwhile
 
-__all__ = ["SYSTEMS", "Identity", "Instance", "Launch", "ServerAddress", "System", "kind_of", "system_of"]
+__all__ = [
+    "SYSTEMS",
+    "Identity",
+    "Instance",
+    "Launch",
+    "ServerAddress",
+    "System",
+    "changed_meanwhile",
+    "kind_of",
+    "system_of",
+]
 
 _OWN = (CommandSystem, Files, Mariadb, Mysql, Postgres, Service, Sqlite)
 SYSTEMS: Mapping[str, type[System[Any]]] = Kinds(_OWN, base=System, group="fairtrial.systems")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
@@ -106,6 +106,11 @@ class ServerAddress:
     def is_remote(self) -> bool:
         """Whether it is on another machine than the place, as far as its address tells."""
         return self.host is not None and not is_loopback(self.host)
+
+
+def changed_meanwhile(names: Sequence[str]) -> str:
+    """Why a trial cannot count in which others changed what was set for it; empty if they did not."""
+    return "changed by another process during the trial: " + ", ".join(names) if names else ""
 
 
 class System(ABC, Generic[P]):

@@ -38,7 +38,7 @@ from fairtrial.run.trial.shutting_down import LoadedServer, shut_down_slowly
 from fairtrial.settings import Effect
 from fairtrial.settings.steps.effect import Phase
 from fairtrial.study.resolved import ResolvedTrial, Section
-from fairtrial.systems import Identity, Instance, Launch
+from fairtrial.systems import Identity, Instance, Launch, changed_meanwhile
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads import Drive, OnProgress, agreement
@@ -220,8 +220,7 @@ class Attempt:
         with self._phase("undo"):
             undone = self.place.agent.undo()
         _require_undone(undone)
-        if undone.disturbed:
-            self.outcome.invalidate("changed by another process during the trial: " + ", ".join(undone.disturbed))
+        self.outcome.invalidate(changed_meanwhile(undone.disturbed))
 
     def _directories(self) -> list[tuple[OpenPlace, PurePosixPath]]:
         """The trial's directory at each place that takes part."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.endpoints import Server
 from fairtrial.protocol.generated import MysqlEndpoint, OriginalOption
 from fairtrial.systems import mysql_options
-from fairtrial.systems.existing.parameters import TABLE, MysqldAt
+from fairtrial.systems.existing.parameters import TABLE
 from fairtrial.systems.existing.server import ExistingServer, literal, recorded
 from fairtrial.systems.server import Option
 from fairtrial.wire.open_place import OpenPlace
@@ -26,17 +25,14 @@ class ExistingMysqld(ExistingServer):
     """A MariaDB or MySQL server."""
 
     lasting = False
+    holder = HOLDER
     maintenance = "information_schema"
     version = "SELECT CONCAT(@@version, ' ', @@version_comment)"
-
-    def __init__(self, kind: str, at: MysqldAt, options: Mapping[str, Option]) -> None:
-        super().__init__(kind, at, options)
-        self._socket = at.socket
 
     def endpoint(self, database: str | None = None) -> Server:
         """As the study says."""
         return MysqlEndpoint(
-            socket=self._socket,
+            socket=self.at.socket_path,
             host=self.at.host,
             port=self.at.port,
             user=self.at.user,
@@ -132,10 +128,6 @@ class ExistingMysqld(ExistingServer):
         """A named lock of the session; the server has no place for who holds it."""
         del holder
         return [f"SELECT GET_LOCK('{LOCK}', 0)"]
-
-    def lock_holder(self, place: OpenPlace) -> str:
-        """From the list of processes."""
-        return str(self._cell(place, HOLDER) or "somebody who has left since")
 
     def databases(self, place: OpenPlace) -> set[str]:
         """Those that the user may see."""

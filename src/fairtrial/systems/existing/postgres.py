@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from typing import Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.endpoints import Server
 from fairtrial.protocol.generated import OriginalOption, PostgresEndpoint
 from fairtrial.systems import postgres_options
-from fairtrial.systems.existing.parameters import TABLE, PostgresAt
+from fairtrial.systems.existing.parameters import TABLE
 from fairtrial.systems.existing.server import ExistingServer, literal, recorded
 from fairtrial.systems.server import Option
 from fairtrial.wire.open_place import OpenPlace
@@ -44,16 +43,13 @@ class ExistingPostgres(ExistingServer):
 
     lasting = True
     after = ("SELECT pg_reload_conf()",)
+    holder = HOLDER
     maintenance = "postgres"
-
-    def __init__(self, kind: str, at: PostgresAt, options: Mapping[str, Option]) -> None:
-        super().__init__(kind, at, options)
-        self._directory = at.socket_directory
 
     def endpoint(self, database: str | None = None) -> Server:
         """As the study says."""
         return PostgresEndpoint(
-            socket_directory=self._directory,
+            socket_directory=self.at.socket_path,
             host=self.at.host,
             port=self.at.port,
             user=self.at.user,
@@ -142,10 +138,6 @@ class ExistingPostgres(ExistingServer):
             f"SELECT set_config('application_name', {literal('fairtrial ' + holder)}, false)",
             f"SELECT pg_try_advisory_lock({LOCK})::int",
         ]
-
-    def lock_holder(self, place: OpenPlace) -> str:
-        """From `pg_stat_activity`."""
-        return str(self._cell(place, HOLDER) or "somebody who has left since")
 
     def databases(self, place: OpenPlace) -> set[str]:
         """From `pg_database`."""

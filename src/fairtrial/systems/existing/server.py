@@ -62,12 +62,14 @@ class ExistingServer(ABC):
         lasting: whether options that are set outlast the server's process.
         after: statements that bring what was set into effect.
         version: asks what it is.
+        holder: asks who has the advisory lock.
         maintenance: a database that every server has.
     """
 
     lasting: ClassVar[bool]
     after: ClassVar[Sequence[str]] = ()
     version: ClassVar[str] = "SELECT version()"
+    holder: ClassVar[str]
     maintenance: ClassVar[str]
 
     def __init__(self, kind: str, at: ServerAt, options: Mapping[str, Option]) -> None:
@@ -111,9 +113,9 @@ class ExistingServer(ABC):
     def lock(self, holder: str) -> list[str]:
         """Statements that take the server's advisory lock for a session; the last gives whether it has it."""
 
-    @abstractmethod
     def lock_holder(self, place: OpenPlace) -> str:
         """Who has the lock, as far as the server says."""
+        return str(self._cell(place, self.holder) or "somebody who has left since")
 
     @abstractmethod
     def databases(self, place: OpenPlace) -> set[str]:

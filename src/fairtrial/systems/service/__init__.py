@@ -19,8 +19,8 @@ from fairtrial.protocol.subcommands import HTTP_GET
 from fairtrial.systems import program, server
 from fairtrial.systems.postgres_options import normal
 from fairtrial.systems.service import rendering, there
-from fairtrial.systems.service.parameters import OPTION, ServiceAt, ServiceParameters
-from fairtrial.systems.system import Identity, Instance, Launch, ServerAddress, System
+from fairtrial.systems.service.parameters import OPTION, Option, ServiceAt, ServiceParameters
+from fairtrial.systems.system import Identity, Instance, Launch, ServerAddress, System, changed_meanwhile
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
@@ -93,22 +93,22 @@ class Service(System[ServiceParameters]):
         parameters = self.parameters
         if parameters.data is None:
             return {}
-        options = {name: parameters.options[name] for name in self._loading_options()}
-        made_with = parameters.model_copy(update={"options": options, "read_back": None, "version": None})
+        made_with = parameters.model_copy(
+            update={"options": self._loading_options(), "read_back": None, "version": None}
+        )
         return {"service": made_with.model_dump_json()}
 
     def for_loading(self, facts: Facts) -> Self:
         """The service with the options that its data are made with; a template has no other form than with all."""
         del facts
-        options = {name: self.parameters.options[name] for name in self._loading_options()}
-        return type(self)(self.parameters.model_copy(update={"options": options}))
+        return type(self)(self.parameters.model_copy(update={"options": self._loading_options()}))
 
-    def _loading_options(self) -> list[str]:
+    def _loading_options(self) -> dict[str, Option]:
         parameters = self.parameters
         if parameters.configuration is not None and parameters.configuration.format == "template":
-            return sorted(parameters.options)
+            return dict(sorted(parameters.options.items()))
         named = parameters.data.options if parameters.data is not None else ()
-        return [name for name in named if name in parameters.options]
+        return {name: parameters.options[name] for name in named if name in parameters.options}
 
     def create(self, place: OpenPlace, launch: Launch) -> None:
         """Runs the commands that make data before it starts."""
@@ -187,7 +187,7 @@ class Service(System[ServiceParameters]):
         except PlaceError as error:
             return f"the service did not answer at the trial's end: {error}"
         changed = [name for name, value in now.items() if value != instance.options.get(name)]
-        return "" if not changed else "changed by another process during the trial: " + ", ".join(changed)
+        return changed_meanwhile(changed)
 
     @property
     def _run(self) -> str:

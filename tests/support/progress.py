@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fairtrial.protocol.progress import ProgressLine
@@ -24,6 +25,7 @@ class Told:
         self.left_s: list[float] = []
         self.phases: list[str] = []
         self.lines: list[ProgressLine] = []
+        self.log_directories: list[Path] = []
         self.finished: list[TrialRecord] = []
         self.notes: list[str] = []
 
@@ -33,6 +35,9 @@ class Told:
 
     def phase(self, name: str) -> None:
         self.phases.append(name)
+
+    def logs(self, directory: Path) -> None:
+        self.log_directories.append(directory)
 
     def load(self, line: Any) -> None:
         self.lines.append(line)

@@ -102,6 +102,20 @@ def report(directory: options.RunDirectory, arm: options.Factor = None) -> None:
 
 
 @app.command()
+def serve(
+    runs: options.Runs = Path("runs"),
+    port: options.Port = 0,
+    host_names: options.HostNames = None,
+    *,
+    no_browser: options.NoBrowser = False,
+) -> None:
+    """Show runs in a browser, live while they go on. Listens on loopback until it is interrupted."""
+    from fairtrial.cli.running import serve as command
+
+    command.serve(runs, port=port, names=host_names or [], browser=not no_browser)
+
+
+@app.command()
 def verify(directory: options.RunDirectory) -> None:
     """Check a record's hashes and recompute every reported number. Reads the record's raw files."""
     from fairtrial.cli.reading import verify as command

@@ -30,7 +30,7 @@ from fairtrial.compare.trying import Calibration
 from fairtrial.errors import InputError, Problem
 from fairtrial.record import Record, Writer
 from fairtrial.report.analysing import analysed
-from fairtrial.run import LiveFile, Run, opened
+from fairtrial.run import Run, opened, watched
 from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
 from fairtrial.study.resolved import Section
@@ -188,10 +188,9 @@ def _created(text: str, directory: Path) -> tuple[Study, Writer]:
 
 def _run(writer: Writer, progress: OneLine) -> Record:
     try:
-        live = LiveFile(writer.directory / "live.json", progress)
-        Run(writer=writer, progress=live, stopping=stopping_rule(writer.plan)).execute()
+        with watched(writer.directory, progress) as told:
+            Run(writer=writer, progress=told, stopping=stopping_rule(writer.plan)).execute()
     finally:
-        (writer.directory / "live.json").unlink(missing_ok=True)
         writer.close()
     return record.read(writer.directory)
 

@@ -40,6 +40,20 @@ Plain = Annotated[
     typer.Option("--plain", help="Skip the report's page and figures to save seconds; `fairtrial report` adds them."),
 ]
 
+# Of `serve`.
+
+Runs = Annotated[
+    Path, typer.Argument(metavar="RUNS", help="Directory of runs, or of one run (default: runs).", show_default=False)
+]
+Port = Annotated[
+    int, typer.Option("--port", metavar="N", help="Port to listen on (default: a free one).", min=0, max=65535)
+]
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option("--host-name", metavar="NAME", help="Further host name that the page answers to; repeatable."),
+]
+NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")]
+
 # Of `power`, `report` and `doctor`.
 
 PilotRun = Annotated[

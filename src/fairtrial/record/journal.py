@@ -5,6 +5,7 @@ A kill can only tear the last line. Reading ignores a torn line, appending first
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -32,22 +33,75 @@ def lines(path: Path) -> Iterator[JournalLine]:
     Raises:
         RecordError: a line that is not the last cannot be read, or the sequence has a gap.
     """
-    if not path.exists():
-        raise RecordError(f"{path} is missing", hint="give the directory of a run, as `fairtrial run` printed it")
-    data = path.read_bytes()
-    for expected, raw in enumerate(data[: data.rfind(b"\n") + 1].splitlines()):
-        try:
-            line = JournalLine.model_validate_json(raw)
-        except ValidationError as error:
-            raise RecordError(f"{path}:{expected + 1}: not a journal line: {error}", hint=_DAMAGED) from error
-        if line.sequence != expected:
-            raise RecordError(
-                f"{path}:{expected + 1}: expected sequence number {expected}, found {line.sequence}", hint=_DAMAGED
-            )
-        yield line
+    yield from JournalReader(path).lines()
 
 
 _DAMAGED = "restore the record from a copy: it was changed after it was written"
+
+
+class JournalReader:
+    """Reads a journal that may still grow: every whole line once, in order."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = self._read = 0
+
+    def lines(self) -> Iterator[JournalLine]:
+        """The whole lines since the last call.
+
+        Raises:
+            RecordError: a line that is not the last cannot be read, or the sequence has a gap.
+        """
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError as error:
+            hint = "give the directory of a run, as `fairtrial run` printed it"
+            raise RecordError(f"{self._path} is missing", hint=hint) from error
+        for raw in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
+            yield self._line(raw)
+            self._offset += len(raw)
+            self._read += 1
+
+    def _line(self, raw: bytes) -> JournalLine:
+        where = f"{self._path}:{self._read + 1}"
+        try:
+            line = JournalLine.model_validate_json(raw)
+        except ValidationError as error:
+            raise RecordError(f"{where}: not a journal line: {error}", hint=_DAMAGED) from error
+        if line.sequence != self._read:
+            raise RecordError(f"{where}: expected sequence number {self._read}, found {line.sequence}", hint=_DAMAGED)
+        return line
+
+
+def controller(directory: Path) -> int | None:
+    """The process that holds the lock of this record now; None if nobody does.
+
+    Asked of proc_locks(5): to try the lock would be to hold it for a moment, in which a run that begins would fail.
+    """
+    try:
+        seen = (directory / NAME).stat()
+        held = _LOCKS.read_text(encoding="ascii")
+    except OSError:
+        return None
+    for line in held.splitlines():
+        _number, kind, _how, _mode, process, where, *_range = line.split()
+        if kind == "FLOCK" and where.endswith(f":{seen.st_ino}") and _has_open(int(process), seen):
+            return int(process)
+    return None
+
+
+_LOCKS = Path("/proc/locks")
+
+
+def _has_open(process: int, seen: os.stat_result) -> bool:
+    """Whether a process has that very file open: the kernel names devices of btrfs otherwise than stat(2) does."""
+    for link in Path(f"/proc/{process}/fd").glob("*"):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(link.stat(), seen):
+                return True
+    return False
 
 
 class Journal:

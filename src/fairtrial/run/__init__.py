@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairtrial.run.loop import Decision, Run, StoppingRule
     from fairtrial.run.opening import opened
-    from fairtrial.run.progress import LiveFile, Progress
+    from fairtrial.run.progress import Progress, watched
 
-__all__ = ["Decision", "LiveFile", "Progress", "Run", "StoppingRule", "opened"]
-_HOMES = {"opened": "opening", "LiveFile": "progress", "Progress": "progress"}
+__all__ = ["Decision", "Progress", "Run", "StoppingRule", "opened", "watched"]
+_HOMES = {"opened": "opening", "Progress": "progress", "watched": "progress"}
 
 
 def __getattr__(name: str) -> Any:

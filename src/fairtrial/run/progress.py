@@ -1,13 +1,18 @@
-"""What a run tells while it runs: to a person, and to live.json for anyone who looks."""
+"""What a run tells while it runs: to a person, and to live.json and the feed for anyone who looks."""
 
 from __future__ import annotations
 
 import contextlib
-import json
+import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
 from fairtrial.protocol.progress import ProgressLine
+from fairtrial.record import live
+from fairtrial.record.journal import utc_now
+from fairtrial.record.live import Feed, Live, LiveTrial
 from fairtrial.record.models import PlannedTrial, TrialRecord
 
 
@@ -20,6 +25,9 @@ class Progress(Protocol):
     def phase(self, name: str) -> None:
         """The trial enters a phase: `prepare`, `restore`, `settle`, `start`, `drive`, `check`, `stop`, `collect`."""
 
+    def logs(self, directory: Path) -> None:
+        """Where on this machine the trial's logs grow."""
+
     def load(self, line: ProgressLine) -> None:
         """A progress line of the load."""
 
@@ -30,40 +38,65 @@ class Progress(Protocol):
         """Something worth a line: a voided block, a place cleaned up."""
 
 
-class LiveFile:
-    """Mirrors progress into live.json: unsynced, so that it costs no I/O inside a measured window."""
+class LiveProgress:
+    """Mirrors progress for whoever looks on: see `fairtrial.record.live`."""
 
-    def __init__(self, path: Path, inner: Progress) -> None:
-        self._path = path
+    def __init__(self, directory: Path, inner: Progress) -> None:
+        self._directory = directory
         self._inner = inner
-        self._state: dict[str, object] = {}
+        self._live = Live(process=os.getpid())
+        self._feed = Feed(directory)
 
     def _write(self, **changes: object) -> None:
-        self._state |= changes
-        temporary = self._path.with_suffix(".tmp")
-        with contextlib.suppress(OSError):  # a full disk ends the run where it matters, not here
-            temporary.write_text(json.dumps(self._state), encoding="utf-8")
-            temporary.replace(self._path)
+        self._live = self._live.model_copy(update=changes)
+        live.write(self._directory, self._live)
 
     def trial_started(self, trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
         """See `Progress`."""
-        self._write(trial=trial.id, round=trial.round, number=number, total=total, left_s=round(left_s))
+        self._feed.begin()
+        now = LiveTrial(id=trial.id, number=number, total=total, left_s=round(left_s), began=utc_now())
+        self._write(trial=now, logs=None)
         self._inner.trial_started(trial, number=number, total=total, left_s=left_s)
 
     def phase(self, name: str) -> None:
         """See `Progress`."""
-        self._write(phase=name)
+        if (trial := self._live.trial) is not None:
+            self._write(trial=trial.model_copy(update={"phase": name, "phase_began": utc_now()}))
         self._inner.phase(name)
 
+    def logs(self, directory: Path) -> None:
+        """See `Progress`."""
+        self._write(logs=str(directory))
+        self._inner.logs(directory)
+
     def load(self, line: ProgressLine) -> None:
-        """See `Progress`. Rates are passed on but not written: once per second would be I/O in the window."""
+        """See `Progress`. Goes to memory alone: once per second would be I/O in the window."""
+        trial = self._live.trial
+        self._feed.say("" if trial is None else trial.id, line, at_s=time.time())
         self._inner.load(line)
 
     def trial_finished(self, trial: TrialRecord) -> None:
         """See `Progress`."""
-        self._write(last={"trial": trial.trial.id, "valid": trial.valid, "reason": trial.invalid_reason})
+        self._write(logs=None)
         self._inner.trial_finished(trial)
 
     def note(self, text: str) -> None:
         """See `Progress`."""
+        self._live = live.note(self._live, text)
+        self._write()
         self._inner.note(text)
+
+    def end(self) -> None:
+        """Nothing runs any more."""
+        self._feed.end()
+        (self._directory / live.NAME).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def watched(directory: Path, inner: Progress) -> Iterator[Progress]:
+    """Progress that others can look at for as long as the run goes on."""
+    progress = LiveProgress(directory, inner)
+    try:
+        yield progress
+    finally:
+        progress.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import fmean
 
 from rich.console import Console
@@ -45,6 +46,9 @@ class OneLine:
         self._bar.update(self._task, description=f"round {trial.round}", completed=number - 1, total=total, now=now)
 
     def phase(self, name: str) -> None:
+        """See `fairtrial.run.Progress`."""
+
+    def logs(self, directory: Path) -> None:
         """See `fairtrial.run.Progress`."""
 
     def load(self, line: ProgressLine) -> None:

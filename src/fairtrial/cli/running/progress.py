@@ -4,81 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from fairtrial.live.words import loading, outcome, probed, probing, rate, stage, throughput_of
 from fairtrial.protocol.generated import LoadingProgress, ProbedProgress, ProbingProgress, RateProgress
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Plan, PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.words import duration
-from fairtrial.workloads import workload_of
-
-MINUTE_S = 60
-MILLISECOND_NS = 1e6
-
-
-def throughput_of(trial: ResolvedTrial) -> MetricDefinition | None:
-    """The metric that says how much a trial's workload did per time; None if there is none."""
-    workload = workload_of(trial.workload)
-    return workload.metrics()[workload.throughput] if workload.throughput else None
-
-
-def rate(per_s: float, throughput: MetricDefinition | None) -> str:
-    """How much a workload does now, in the unit of its throughput."""
-    if throughput is None:
-        return f"{per_s:,.0f}/s"
-    return f"{per_s * (MINUTE_S if throughput.unit.endswith('/min') else 1):,.0f} {throughput.unit}"
-
-
-def outcome(trial: TrialRecord) -> str:
-    """One trial in a few words: its throughput and errors, or the time it took, or why it is invalid."""
-    if not trial.valid:
-        return f"invalid: {trial.invalid_reason}"
-    if "highest_rate_per_s" in trial.scalars:
-        return f"highest rate {trial.scalars['highest_rate_per_s']:,.0f}/s"
-    throughput = throughput_of(trial.resolved)
-    if throughput is not None and throughput.name in trial.scalars:
-        errors = trial.scalars.get("errors")
-        failed = f", {errors:,.0f} error{'' if errors == 1 else 's'}" if errors else ""
-        return f"{trial.scalars[throughput.name]:,.0f} {throughput.unit}{failed}"
-    if "elapsed_s" in trial.scalars:
-        return f"{trial.scalars['elapsed_s']:.3g} s"
-    return "done"
-
-
-def stage(trial: PlannedTrial) -> str:
-    """Where in the run a trial stands: its round, or that it is one with probes."""
-    return "diagnostic" if trial.diagnostic else f"round {trial.round}"
-
-
-def loading(line: LoadingProgress) -> str:
-    """How far a load is: units, rows, rows per second, time left."""
-    text = f"loading {line.done:.0f}/{line.total:.0f}  {line.rows:,} rows  {line.rows_per_s:,.0f}/s"
-    return text if line.left_s is None else f"{text}  {duration(line.left_s)} left"
-
-
-def probing(line: ProbingProgress | ProbedProgress) -> str:
-    """The probe that a search has begun, and the rate that it offers."""
-    return f"probe {line.probe} at {line.rate_per_s:,.0f}/s"
-
-
-def probed(line: ProbedProgress) -> str:
-    """What came out of a probe, and the bounds that are believed now."""
-    measured = "no request completed"
-    if line.latency_ns is not None:
-        measured = f"{line.percentile} {line.latency_ns / MILLISECOND_NS:.3g} ms"
-    text = f"{probing(line)} {'met' if line.met else 'missed'} ({measured})"
-    if line.met_per_s is not None or line.missed_per_s is not None:
-        text += f", between {_bound(line.met_per_s)} and {_bound(line.missed_per_s)}"
-    return text
-
-
-def _bound(rate_per_s: float | None) -> str:
-    return "?" if rate_per_s is None else f"{rate_per_s:,.0f}/s"
 
 
 class ProgressLines:
@@ -95,6 +32,9 @@ class ProgressLines:
         self._left_s = left_s * (total - number) / (total - number + 1)  # once this one has finished
 
     def phase(self, name: str) -> None:
+        """See `fairtrial.run.Progress`."""
+
+    def logs(self, directory: Path) -> None:
         """See `fairtrial.run.Progress`."""
 
     def load(self, line: ProgressLine) -> None:
@@ -138,6 +78,9 @@ class ProgressBar:
         """See `fairtrial.run.Progress`."""
         self._probe = self._verdict = ""
         self._bar.update(self._task, now=f"{self._what}  {name}")
+
+    def logs(self, directory: Path) -> None:
+        """See `fairtrial.run.Progress`."""
 
     def load(self, line: ProgressLine) -> None:
         """See `fairtrial.run.Progress`."""

@@ -21,7 +21,7 @@ from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.record import Writer
-from fairtrial.run import LiveFile, Run
+from fairtrial.run import Run, watched
 
 
 def run(
@@ -61,10 +61,9 @@ def run(
     for warning in writer.plan.warnings:
         console.print(f"warning: {warning}", markup=False, soft_wrap=True)
     try:
-        with progress_for(console, writer.plan) as progress:
+        with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
-            live = LiveFile(writer.directory / "live.json", progress)
-            Run(writer=writer, progress=live, stopping=stopping_rule(writer.plan), study=source).execute()
+            Run(writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source).execute()
     except KeyboardInterrupt:
         print(
             f"stopped; every finished trial is kept: `fairtrial run {study} --resume` continues the run",
@@ -72,7 +71,6 @@ def run(
         )
         raise
     finally:
-        (writer.directory / "live.json").unlink(missing_ok=True)
         writer.close()
     finished = record.read(writer.directory)
     conclude(finished, console=console, drawn=drawn)

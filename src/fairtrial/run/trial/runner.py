@@ -41,6 +41,7 @@ from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import Identity, Instance, Launch, changed_meanwhile
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
+from fairtrial.wire.stream import TRIED_AGAIN
 from fairtrial.workloads import Drive, OnProgress, agreement
 
 
@@ -157,7 +158,7 @@ class TrialRunner:
 
 def _require_undone(undone: Undone) -> None:
     if undone.failed:
-        raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint="restore them by hand")
+        raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint=TRIED_AGAIN)
 
 
 STREAM_LOST = "the stream to the place was lost"
@@ -203,6 +204,8 @@ class Attempt:
         for place, directory in self._directories():
             workspace.remove(place, directory)
             workspace.make(place, directory / "out" / "log")
+        if self.resolved.place.kind == "local":
+            self.runner.progress.logs(Path(self.remote / "out" / "log"))
         user = self.parts.system.user(self.place)
         workspace.make_private(self.place, self.remote / "server", user=user)
         try:

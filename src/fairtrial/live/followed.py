@@ -1,0 +1,164 @@
+"""A run's directory, read again and again: each reading takes only what is new."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from fairtrial.errors import RecordError
+from fairtrial.live import words
+from fairtrial.live.activity import Activity
+from fairtrial.live.looks import CellLooks, cell_looks
+from fairtrial.live.slots import Slot, Slots
+from fairtrial.record import live, read
+from fairtrial.record.journal import NAME as JOURNAL
+from fairtrial.record.journal import JournalReader, controller
+from fairtrial.record.live import FeedReader, Live
+from fairtrial.record.models import JournalLine, PlaceOpened, Plan, RunFinished, RunInterrupted, TrialRecord
+from fairtrial.record.reader import Record, trial_file, trial_from_directory
+from fairtrial.study.catalogue import MetricDefinition
+
+if TYPE_CHECKING:
+    from fairtrial.analyse.models import Analysis
+
+State = Literal["not started", "running", "interrupted", "finished"]
+
+
+@dataclass
+class FollowedRun:
+    """One run.
+
+    Attributes:
+        record: as it was when it was first read; its plan never changes.
+        journal: every line so far.
+        trials: committed ones by id, in the order they ran.
+        activity: of the trial that runs.
+        live: what the run says of itself; None unless it goes on.
+        process: of its controller; None unless it goes on.
+        interruption: why the last process of an unfinished run stopped; empty if it does not say.
+    """
+
+    directory: Path
+    plan: Plan = field(init=False)
+    journal: list[JournalLine] = field(default_factory=list)
+    trials: dict[str, TrialRecord] = field(default_factory=dict)
+    activity: Activity | None = None
+    live: Live | None = None
+    process: int | None = None
+    interruption: str = ""
+
+    def __post_init__(self) -> None:
+        self.plan = _plan(self.directory)
+        self.slots = Slots(self.plan)
+        self._lines = JournalReader(self.directory / JOURNAL)
+        self._feed = FeedReader(self.directory)
+
+    def refresh(self) -> bool:
+        """Reads what is new; whether the journal has grown.
+
+        Raises:
+            RecordError: the record is damaged.
+        """
+        self.process = controller(self.directory)
+        self.live = live.read(self.directory) if self.process is not None else None
+        new = list(self._lines.lines()) if (self.directory / JOURNAL).exists() else []
+        for line in new:
+            self.journal.append(line)
+            self.slots.apply(line.entry)
+            if line.entry.event == "trial_finished":
+                path = trial_file(self.directory, line.entry.trial)
+                self.trials[line.entry.trial] = trial_from_directory(path.parent)
+            if line.entry.event.startswith("run_"):
+                self.interruption = line.entry.reason if isinstance(line.entry, RunInterrupted) else ""
+        self._listen()
+        return bool(new)
+
+    def _listen(self) -> None:
+        for line in self._feed.lines():
+            if self.activity is None or self.activity.trial != line.trial:
+                self.activity = Activity(line.trial, self._throughput(line.trial))
+            self.activity.hear(line)
+        running = self.slots.running
+        if self.activity is not None and self.activity.trial != running:
+            self.activity = None
+
+    def _throughput(self, trial: str) -> MetricDefinition | None:
+        planned = self.slots.planned.get(trial)
+        return None if planned is None else words.throughput_of(self.plan.resolved[planned.cell][planned.arm])
+
+    @property
+    def state(self) -> State:
+        """Whether somebody runs it, or why not."""
+        if any(isinstance(line.entry, RunFinished) for line in self.journal[-1:]):
+            return "finished"
+        if self.process is not None:
+            return "running"
+        return "interrupted" if self.journal else "not started"
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the rest is expected to take; None unless the run goes on."""
+        if self.live is None or (trial := self.live.trial) is None:
+            return None
+        spent = (datetime.now(UTC) - datetime.fromisoformat(trial.began)).total_seconds()
+        return max(0.0, trial.left_s - spent)
+
+    @property
+    def fates(self) -> list[Slot]:
+        """Every planned trial and what became of it. A trial that nobody runs any more does not run."""
+        if self.process is None and self.state != "finished":
+            self.slots.running = ""
+        return self.slots.slots()
+
+    @property
+    def places(self) -> tuple[PlaceOpened, ...]:
+        """Every place, as it was when it was last opened."""
+        return self._record.places
+
+    @property
+    def _record(self) -> Record:
+        return Record(directory=self.directory, plan=self.plan, journal=tuple(self.journal))
+
+    @property
+    def used(self) -> list[TrialRecord]:
+        """Trials that estimates use so far."""
+        valid = {slot.trial.id for slot in self.fates if slot.fate == "valid" and not slot.trial.diagnostic}
+        return [trial for name, trial in self.trials.items() if name in valid]
+
+    def looks(self) -> list[CellLooks]:
+        """What every cell has shown after each of its blocks."""
+        return cell_looks(self.plan, self.used)
+
+    def analysis(self) -> Analysis:
+        """Doubts and, of a finished run alone, verdicts.
+
+        Raises:
+            FairtrialError: the trials contradict the plan.
+        """
+        from fairtrial.analyse import analyse  # noqa: PLC0415 - a page is there before the analysis is
+        from fairtrial.report.analysing import analysed  # noqa: PLC0415
+
+        record = self._record
+        if record.finished:
+            return analysed(record)
+        return analyse(self.plan, list(self.trials.values()), finished=False, places=record.places)
+
+
+def _plan(directory: Path) -> Plan:
+    """Of a record, whether or not its journal has a line yet.
+
+    Raises:
+        RecordError: not a record, or a damaged one.
+    """
+    if (directory / JOURNAL).exists():
+        return read(directory).plan
+    try:
+        return Plan.model_validate_json((directory / "plan.json").read_bytes())
+    except (OSError, ValueError, json.JSONDecodeError) as error:
+        raise RecordError(
+            f"{directory} is not a record: it has no plan.json that can be read",
+            hint="give the directory of a run, as `fairtrial run` printed it",
+        ) from error

@@ -1,0 +1,97 @@
+"""What became of every planned trial so far: the grid that fills in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    Event,
+    LookTaken,
+    Plan,
+    PlannedTrial,
+    TrialFinished,
+    TrialStarted,
+)
+
+Fate = Literal["planned", "running", "valid", "invalid", "void", "stopped"]
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One planned trial.
+
+    Attributes:
+        fate: `void` is a valid trial, or one not run, of a block that lost another; `stopped` will not be run.
+        reason: why it is invalid, void or stopped; empty otherwise.
+    """
+
+    trial: PlannedTrial
+    fate: Fate
+    reason: str = ""
+
+
+@dataclass
+class Slots:
+    """Slots of a run by trial id, as the journal tells of them.
+
+    Attributes:
+        planned: every trial planned at the start or added since, in order.
+        looks: what the stopping rule said, by round.
+    """
+
+    plan: Plan
+    planned: dict[str, PlannedTrial] = field(default_factory=dict)
+    finished: dict[str, TrialFinished] = field(default_factory=dict)
+    voided: dict[tuple[str, int], str] = field(default_factory=dict)
+    looks: list[LookTaken] = field(default_factory=list)
+    running: str = ""
+    over: bool = False
+
+    def __post_init__(self) -> None:
+        self._plan([*self.plan.trials, *self.plan.diagnostics])
+
+    def _plan(self, trials: Iterable[PlannedTrial]) -> None:
+        self.planned |= {trial.id: trial for trial in trials}
+
+    def apply(self, event: Event) -> None:
+        """Takes one journal entry in."""
+        match event:
+            case TrialStarted():
+                self.running = event.trial.id
+            case TrialFinished():
+                self.finished[event.trial] = event
+                self.running = ""
+            case BlockVoided():
+                self.voided[event.cell, event.block] = event.reason
+            case BlockAdded():
+                self._plan(event.trials)
+            case LookTaken():
+                self.looks.append(event)
+            case _:
+                self.running = "" if event.event.startswith("run_") else self.running
+                self.over |= event.event == "run_finished"
+
+    def slots(self) -> list[Slot]:
+        """Every planned trial, those with probes last."""
+        stopped = {cell.cell: cell.reason for look in self.looks for cell in look.cells if cell.decision == "stop"}
+        ended = any(look.decision == "stop" for look in self.looks)
+        return [self._slot(trial, stopped=stopped, ended=ended) for trial in self.planned.values()]
+
+    def _slot(self, trial: PlannedTrial, *, stopped: Mapping[str, str], ended: bool) -> Slot:
+        done = self.finished.get(trial.id)
+        lost = None if trial.diagnostic else self.voided.get((trial.cell, trial.block))
+        if done is not None and not done.valid:
+            return Slot(trial, "invalid", done.invalid_reason)
+        if lost is not None:
+            return Slot(trial, "void", lost)
+        if done is not None:
+            return Slot(trial, "valid")
+        if trial.id == self.running:
+            return Slot(trial, "running")
+        if not trial.diagnostic and (trial.cell in stopped or ended):
+            return Slot(trial, "stopped", stopped.get(trial.cell, ""))
+        return Slot(trial, "stopped" if self.over else "planned")

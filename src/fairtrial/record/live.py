@@ -1,0 +1,177 @@
+"""What a run says of itself while it runs: live.json in its record, and a feed in memory. Nobody believes it later.
+
+live.json is written between the phases of a trial and never synced. What comes every second goes to a file that has no
+disk below it, so that looking costs the measured window no I/O; it begins anew with every trial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, ValidationError
+
+from fairtrial.protocol.progress import ProgressLine
+from fairtrial.record.journal import utc_now
+from fairtrial.record.models import RecordModel
+
+NAME: Final = "live.json"
+MOST_NOTES: Final = 100
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of the user's own below it, closed to others
+DIGITS: Final = 24  # of a record's path as a hash: no two runs of one user share a feed
+PRIVATE: Final = 0o700
+KEPT_S: Final = 86_400
+
+
+class Note(RecordModel):
+    """Something that was worth a line."""
+
+    time: str
+    text: str
+
+
+class LiveTrial(RecordModel):
+    """The trial that runs. `left_s`: what the run was expected to take from its beginning on, this trial included."""
+
+    id: str
+    number: int
+    total: int
+    left_s: float
+    began: str
+    phase: str = ""
+    phase_began: str = ""
+
+
+class Live(RecordModel):
+    """live.json.
+
+    Attributes:
+        process: the controller's.
+        trial: the one that runs; null before the first.
+        notes: the newest, oldest first.
+        logs: of the running trial: a directory that this machine can read, if there is one.
+    """
+
+    process: int
+    trial: LiveTrial | None = None
+    notes: tuple[Note, ...] = ()
+    logs: str | None = None
+
+
+class FeedLine(RecordModel):
+    """One line of the feed. `at_s`: Unix time."""
+
+    trial: str
+    at_s: float
+    said: ProgressLine = Field(discriminator="progress")
+
+
+def read(directory: Path) -> Live | None:
+    """What a run says now; None if it says nothing, or nothing that this version understands."""
+    try:
+        return Live.model_validate_json((directory / NAME).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def write(directory: Path, live: Live) -> None:
+    """Says it. A full disk ends the run where it matters, not here."""
+    path = directory / NAME
+    temporary = path.with_suffix(".tmp")
+    with contextlib.suppress(OSError):
+        temporary.write_text(live.model_dump_json(), encoding="utf-8")
+        temporary.replace(path)
+
+
+def feed_path(directory: Path) -> Path | None:
+    """Where the feed of a run is, in a directory of this user's alone; None where there is no memory to keep it in."""
+    home = _private(MEMORY / f"fairtrial-{os.geteuid()}")
+    name = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()[:DIGITS]
+    return None if home is None else home / f"{name}.jsonl"
+
+
+def _private(directory: Path) -> Path | None:
+    """A directory that nobody else can have put anything into, made if it is not there."""
+    try:
+        directory.mkdir(mode=PRIVATE, exist_ok=True)
+        seen = directory.lstat()
+    except OSError:
+        return None
+    own = stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and not stat.S_IMODE(seen.st_mode) & 0o077
+    return directory if own else None
+
+
+def _forget(home: Path) -> None:
+    """Takes away what controllers that were killed left: nobody has written to it for a day."""
+    with contextlib.suppress(OSError):
+        for path in home.glob("*.jsonl"):
+            if time.time() - path.stat().st_mtime > KEPT_S:
+                path.unlink()
+
+
+class Feed:
+    """The feed of a run, being written: one line for everything that the load says."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = feed_path(directory)
+        if self._path is not None:
+            _forget(self._path.parent)
+
+    def begin(self) -> None:
+        """A new trial: what was said of the one before is in its files by now. A reader sees another file."""
+        self.end()
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.touch(mode=0o600)
+
+    def say(self, trial: str, line: ProgressLine, *, at_s: float) -> None:
+        """Adds a line."""
+        if self._path is not None:
+            text = json.dumps({"trial": trial, "at_s": at_s, "said": line.model_dump(mode="json")})
+            with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
+                file.write(text + "\n")
+
+    def end(self) -> None:
+        """Takes it away."""
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+
+class FeedReader:
+    """Reads a feed on: every line once, from the beginning where the file is another one."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = feed_path(directory)
+        self._inode, self._offset = 0, 0
+
+    def lines(self) -> Iterator[FeedLine]:
+        """What was said since the last call, whole lines only; lines that cannot be read are left out."""
+        if self._path is None:
+            return
+        try:
+            with self._path.open("rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                if inode != self._inode:
+                    self._inode, self._offset = inode, 0
+                file.seek(self._offset)
+                data = file.read()
+        except OSError:
+            return
+        whole = data.rfind(b"\n") + 1
+        self._offset += whole
+        for raw in data[:whole].splitlines():
+            with contextlib.suppress(ValidationError):
+                yield FeedLine.model_validate_json(raw)
+
+
+def note(live: Live, text: str) -> Live:
+    """With a line more."""
+    return live.model_copy(update={"notes": (*live.notes, Note(time=utc_now(), text=text))[-MOST_NOTES:]})

@@ -1,0 +1,151 @@
+"""Runs that somebody looks at, each read once a second at most, however many look."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import jinja2
+
+from fairtrial.live.followed import FollowedRun
+from fairtrial.record.models import FileName
+from fairtrial.serve.run_page import RunPage, as_json
+
+TICK_S: Final = 1.0
+HEARTBEAT_S: Final = 15.0  # silence that proxies and sleeping laptops cut
+KEPT: Final = 20  # runs whose pages stay rendered; the one longest unseen goes first
+
+
+@dataclass
+class Seen:
+    """What a browser has: of which process of ours, up to which version, and how much of which trial's charts."""
+
+    epoch: str = ""
+    version: int = 0
+    trial: str = ""
+    width: int = 0
+    stretches: int = 0
+
+    @classmethod
+    def parsed(cls, text: str) -> Seen:
+        """From an event's id; nothing seen where it is none of ours."""
+        parts = text.split(".")
+        with contextlib.suppress(ValueError):
+            epoch, version, trial, width, stretches = parts
+            return cls(epoch, int(version), trial, int(width), int(stretches))
+        return cls()
+
+    def __str__(self) -> str:
+        """As an event's id."""
+        return f"{self.epoch}.{self.version}.{self.trial}.{self.width}.{self.stretches}"
+
+
+@dataclass
+class Followed:
+    """A run's page with the lock of its readers."""
+
+    page: RunPage
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    read_at: float = 0.0
+    analysing: asyncio.Task[None] | None = None
+
+
+@dataclass
+class Following:
+    """All runs below a directory that anybody has looked at.
+
+    Attributes:
+        runs: the directory.
+        epoch: of this process: versions of another say nothing.
+    """
+
+    runs: Path
+    templates: jinja2.Environment
+    epoch: str
+    known: dict[str, Followed] = field(default_factory=dict)
+
+    async def page(self, name: str) -> RunPage:
+        """A run's page as it is now, at most `TICK_S` old.
+
+        Raises:
+            FairtrialError: not a record, or a damaged one.
+        """
+        if name not in self.known:
+            self.known[name] = Followed(RunPage(FollowedRun(self.runs / name), self.templates))
+            self._forget(besides=name)
+        followed = self.known[name]
+        async with followed.lock:
+            if time.monotonic() - followed.read_at >= TICK_S / 2:
+                await asyncio.to_thread(followed.page.refresh)
+                followed.read_at = time.monotonic()
+        if followed.page.wants_analysis() and (followed.analysing is None or followed.analysing.done()):
+            followed.analysing = asyncio.create_task(_analysed(followed.page))
+        return followed.page
+
+    def _forget(self, *, besides: str) -> None:
+        others = sorted((each.read_at, name) for name, each in self.known.items() if name != besides)
+        for _at, name in others[: max(0, len(self.known) - KEPT)]:
+            del self.known[name]
+
+    def seen(self, page: RunPage) -> str:
+        """What a browser has once it has the page as it is now: no chart."""
+        return str(Seen(epoch=self.epoch, version=page.parts.version))
+
+    async def events(self, name: str, last: str) -> AsyncIterator[str]:
+        """A stream of events (server-sent): all that is new since `last`, and whatever becomes new."""
+        seen = Seen.parsed(last)
+        if seen.epoch != self.epoch:
+            seen = Seen(epoch=self.epoch)
+        quiet_since = time.monotonic()
+        yield "retry: 1000\n\n"
+        while True:
+            page = await self.page(name)
+            said = self._news(page, seen)
+            if said:
+                yield f"id: {seen}\ndata: {as_json(said)}\n\n"
+                quiet_since = time.monotonic()
+            elif time.monotonic() - quiet_since > HEARTBEAT_S:
+                yield ": still here\n\n"
+                quiet_since = time.monotonic()
+            await asyncio.sleep(TICK_S)
+
+    def _news(self, page: RunPage, seen: Seen) -> dict[str, object]:
+        """What a browser lacks; `seen` then says that it has it."""
+        said: dict[str, object] = {}
+        if html := page.parts.since(seen.version):
+            said["html"] = html
+            seen.version = page.parts.version
+        load = page.run.activity
+        trial = "" if load is None else str(page.run.slots.planned[load.trial].position)
+        if load is None:
+            if seen.trial:
+                said["charts"] = None
+        else:
+            same = seen.trial == trial
+            charts = page.charts(seen={"width": seen.width, "stretches": seen.stretches} if same else None)
+            if charts is not None:
+                said["charts"] = charts
+                seen.width = int(str(charts["width"]))
+                seen.stretches = int(load.length_s // seen.width)
+        seen.trial = trial
+        return said
+
+
+async def _analysed(page: RunPage) -> None:
+    await asyncio.to_thread(page.analyse)
+    page.show_doubts()
+
+
+def run_name(text: str) -> str | None:
+    """A run's name if it can be one: a directory's, and nothing above it."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+
+    try:
+        return TypeAdapter(FileName).validate_python(text)
+    except ValidationError:
+        return None

@@ -141,6 +141,8 @@ class Scratch:
                     stderr=sink,
                     start_new_session=True,
                 )
+                if self._stopped:  # while it started, when there was no process to end yet
+                    _kill(process)
                 try:
                     status: int | None = process.wait(limit_s)
                 except subprocess.TimeoutExpired:

@@ -18,7 +18,9 @@ _NOTES = {
     "continues with the next trial of the plan that the run began with. It takes the newest unfinished run of the "
     "study in `--output`, with the given size and values if any; STUDY may also be that run's directory. `--aa` runs "
     "the study's baseline against itself in every block. The report then gives the place's noise, and the place keeps "
-    "it for later reports.",
+    "it for later reports. The page of `--page` is a process of its own, on the processors that trials leave free if "
+    "they leave any. It goes on after the run, however that ends, until nobody has looked for 10 minutes. The record "
+    "states its processor time.",
     "plan": "Estimates the duration before any measurement. Reports all mistakes in the study at once, each with file, "
     "line and column. If this machine keeps an A/A run of the study, the plan states the smallest effect that the "
     "planned blocks can detect.",
@@ -27,6 +29,15 @@ _NOTES = {
     "leaves.",
     "report": "Reads only the record, never the study file, and writes the record's `report/` again; with `--arm`, "
     "`report/by-ARM/` below it.",
+    "serve": "Prints an address that holds a token for the one who started it. With `--control`, the page has buttons "
+    "that pause, resume, stop and extend a run between its trials; the journal keeps every act, refused ones with the "
+    "reason. Only a run with `stop: anytime` is extended. `--studies` lets the page start the `*.yaml` files right in "
+    "that folder, each after showing its plan; no other command can be started.",
+    "watch": "Shows the state of the page: on a terminal as a picture, elsewhere as a line for each event. Changes "
+    "nothing. Exits with 0 after a finished run (whether its report could be written is not visible), with the code of "
+    "the journal's last entry after an interrupted run, and with 3 if the run's process ended without an entry, as a "
+    "killed one does. A run that is resumed within 3 seconds is watched further. Ctrl-C ends the watching only, with "
+    "130.",
     "verify": "Compares the hashes of all files first. If they agree, it computes every trial's metrics and the "
     "report's numbers again.",
     "analyse": "A table has a header and a row per trial; the separator is a comma, semicolon, tab or bar. Without "

@@ -43,9 +43,10 @@ def fields(model: type[BaseModel], *, also: Mapping[str, str] | None = None) -> 
     """A table of a model's fields: name, type, meaning. `also` says what the docstring leaves out."""
     schema = model.model_json_schema()
     said = {**attributes(model), **(also or {})}
+    shown = ((name, field) for name, field in schema["properties"].items() if not model.model_fields[name].exclude)
     return table(
         ("field", "value", "meaning"),
-        ((f"`{name}`", value(field, schema), said.get(name, "")) for name, field in schema["properties"].items()),
+        ((f"`{name}`", value(field, schema), said.get(name, "")) for name, field in shown),
     )
 
 

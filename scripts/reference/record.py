@@ -9,7 +9,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from fairtrial.record import models
+from fairtrial.record import events, models
 from fairtrial.study.resolved import ResolvedTrial
 from reference.markdown import fields, part, render, summary, table, value
 
@@ -68,9 +68,9 @@ def page() -> str:
         driven=list(_driven()),
         plan=fields(models.Plan, also=_PLAN_FIELDS),
         plan_parts=_parts("plan.json"),
-        line=summary(models.JournalLine),
+        line=summary(events.JournalLine),
         journal_parts=_parts("journal.jsonl"),
-        events=table(("event", "fields", "meaning"), (_event(model) for model in get_args(models.Event))),
+        events=table(("event", "fields", "meaning"), (_event(model) for model in get_args(events.Event))),
     )
 
 

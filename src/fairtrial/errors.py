@@ -15,6 +15,10 @@ error, and is returned, never raised.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
+NOT_FOUND: Final = "not_found"  # the wire's code for a file, program or user that is not there
 
 
 class FairtrialError(Exception):
@@ -69,9 +73,17 @@ class InputError(FairtrialError):
 
 
 class PlaceError(FairtrialError):
-    """The environment is not what the study needs."""
+    """The environment is not what the study needs.
+
+    Attributes:
+        field: dotted path of the study's field that asks for it; empty if none does, or the message says where it is.
+    """
 
     exit_code = 3
+
+    def __init__(self, message: str, *, hint: str, field: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
 
 
 class AgentError(PlaceError):
@@ -81,8 +93,8 @@ class AgentError(PlaceError):
         code: the wire's failure code (`busy`, `check`, `not_found`, …).
     """
 
-    def __init__(self, message: str, *, code: str, hint: str) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(self, message: str, *, code: str, hint: str, field: str = "") -> None:
+        super().__init__(message, hint=hint, field=field)
         self.code = code
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from fairtrial.errors import NOT_FOUND, AgentError
 
 
 @dataclass(frozen=True)
@@ -25,3 +29,18 @@ class Program:
     def install(self) -> str:
         """How to get it."""
         return f"`apt install {self.package or self.name}` at the place, as root"
+
+
+@contextlib.contextmanager
+def asked_for(field: str) -> Iterator[None]:
+    """Around the start of a program that a field of the study names, which is then what asks for it.
+
+    Raises:
+        AgentError: the one from inside; of a program that cannot be found, with that field.
+    """
+    try:
+        yield
+    except AgentError as error:
+        if error.code == NOT_FOUND:
+            error.field = field
+        raise

@@ -105,6 +105,24 @@ def test_a_metric_of_a_real_exporters_counters_decides_a_study(here: Desk) -> No
     assert "processes started" in report
 
 
+def test_an_exporter_by_tls_is_read_where_its_certificate_is_named(here: Desk) -> None:
+    require("prometheus-node-exporter")
+    here.directory.chmod(0o755)
+    certificate, key, web = (here.directory / name for name in ("certificate.pem", "key.pem", "web.yml"))
+    names = ["-subj", "/CN=exporter", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, "-keyout", key, "-out", certificate]
+    subprocess.run(made, check=True, capture_output=True)
+    web.write_text(f"tls_server_config: {{cert_file: {certificate}, key_file: {key}}}\n")
+    for file in (certificate, key, web):
+        file.chmod(0o644)
+    text = NODE.replace("exporter --web", f"exporter --web.config.file={web} --web")
+    text = text.replace('url: "http:', f'authorities: {certificate}, url: "https:')
+    here.fairtrial("run", here.study(text))
+    for trial in record.read(here.run).trials:
+        assert trial.invalid_reason == ""
+        assert trial.scalars["forks"] > 0
+
+
 @pytest.mark.parametrize("fault", ["silent", "large", "binary"])
 def test_an_exporter_that_goes_wrong_invalidates_a_trial_whose_metric_needs_it(here: Desk, fault: str) -> None:
     here.fairtrial("run", faulty(here, fault, primary="ticks"), code=None)

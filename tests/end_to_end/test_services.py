@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, eventually
+from support.command_line import Desk, desk, eventually
 from support.skips import require
 
 from fairtrial import record
+from fairtrial.report.analysing import analysed
 
 STUDIES = Path(__file__).parents[2] / "studies"
 pytestmark = pytest.mark.servers
@@ -78,6 +79,7 @@ def test_every_trial_starts_from_the_same_data_with_its_options_and_free_ports(h
     assert 21_306 not in {port for ports in scalars(here, "port").values() for port in ports}
     found = record.read(here.run)
     assert {trial.trial.arm: trial.options["server.level"] for trial in found.trials} == {"three": "3", "four": "4"}
+    assert "data_not_compared" not in [doubt.code for doubt in analysed(found).doubts]
     for trial in found.trials:
         (words,) = (found.trial_directory(trial.trial.id) / "log" / "server.log").read_text().splitlines()
         first, second = (int(word) for word in words.split() if word.isdigit())
@@ -179,7 +181,10 @@ def test_data_are_made_anew_where_what_makes_them_differs(here: Desk) -> None:
         "four: {system: {service: {options: {server.level: 4}}}}", "four: {system: {service: {environment: {A: b}}}}"
     )
     here.fairtrial("run", here.study(text))
-    assert len({trial.data.key for trial in record.read(here.run).trials}) == 2
+    found = record.read(here.run)
+    assert len({trial.data.key for trial in found.trials}) == 2
+    (doubt,) = (each for each in analysed(found).doubts if each.code == "data_not_compared")
+    assert "(four, three in all)" in doubt.message
 
 
 def test_a_crash_in_a_trial_voids_it_with_the_last_lines_of_the_log(here: Desk) -> None:
@@ -197,7 +202,7 @@ study: there
 system:
   service:
     at: {{host: 127.0.0.1, ports: {{redis: {port}}}}}
-    version: redis-cli -p {{redis}} INFO server
+    version: sh -c 'redis-cli -h {{host}} -p {{redis}} INFO server | grep redis_version'
     ready: {{command: 'redis-cli -p {{redis}} ping'}}
     options: {{maxmemory-policy: allkeys-lru}}
     read_back: redis-cli -p {{redis}} CONFIG GET {{option}}
@@ -256,6 +261,26 @@ def test_after_a_kill_the_next_look_gives_a_service_that_is_there_its_own_option
     assert policy(redis) == "volatile-ttl"
 
 
+def test_a_second_study_of_a_service_is_refused_and_a_later_one_told_what_a_dead_one_left(
+    here: Desk, redis: int
+) -> None:
+    text = THERE.format(port=redis, load="sleep 60")
+    run = here.start("run", here.study(text))
+    eventually(lambda: policy(redis).startswith("allkeys"), "no option was set")
+    with desk() as other:
+        refused = other.fairtrial("run", other.study(text.replace("127.0.0.1", "localhost")), code=3).stderr
+        assert f"another study uses the service at localhost:{redis}" in refused
+        assert here.run.name in refused
+        for pid in (run.pid, here.agent_pid()):
+            os.kill(pid, signal.SIGKILL)
+        run.communicate(timeout=60)
+        eventually(lambda: not here.processes(), "something goes on")
+        refused = other.fairtrial("run", other.study(text), code=3).stderr
+        assert f"FAIRTRIAL_STATE_DIRECTORY={here.state} fairtrial doctor" in refused
+    here.fairtrial("doctor", code=None)
+    assert policy(redis) == "volatile-ttl"
+
+
 def test_what_somebody_else_sets_meanwhile_voids_a_trial(here: Desk, redis: int) -> None:
     load = "sh -c 'redis-cli -p $FAIRTRIAL_REDIS CONFIG SET maxmemory-policy noeviction'"
     here.fairtrial("run", here.study(THERE.format(port=redis, load=load)), code=3)
@@ -266,4 +291,4 @@ def test_what_somebody_else_sets_meanwhile_voids_a_trial(here: Desk, redis: int)
 def test_a_service_that_is_not_there_is_named(here: Desk) -> None:
     text = THERE.format(port=1, load="true").replace("    options:", "    ready_timeout: 1s\n    options:")
     done = here.fairtrial("run", here.study(text), code=3)
-    assert "redis-cli -p 1 INFO server` failed" in done.stderr
+    assert "redis-cli -h 127.0.0.1 -p 1 INFO server | grep redis_version` failed" in done.stderr

@@ -28,6 +28,7 @@ class Told:
         self.log_directories: list[Path] = []
         self.finished: list[TrialRecord] = []
         self.notes: list[str] = []
+        self.pauses: list[bool] = []
 
     def trial_started(self, _trial: PlannedTrial, *, number: int, total: int, left_s: float) -> None:
         self.counted.append((number, total))
@@ -44,6 +45,9 @@ class Told:
 
     def trial_finished(self, trial: TrialRecord) -> None:
         self.finished.append(trial)
+
+    def paused(self, *, waits: bool) -> None:
+        self.pauses.append(waits)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

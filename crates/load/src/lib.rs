@@ -48,6 +48,7 @@ pub use client::{Client, ClientError};
 pub use driver::{DriverError, ErrorKind};
 pub use error::{LoadError, in_full};
 pub use noop::NoopServer;
+pub use reactor::authorities;
 pub use standing::{StandingError, hold as sql_hold, restore as sql_restore};
 
 /// Creates and fills TPC-C's tables (clauses 1.3 and 4.3), replacing what is there; progress goes out as JSON lines.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use fairtrial_protocol::load::Progress;
+use hdrhistogram::Histogram;
 
 use crate::error::LoadError;
 
@@ -23,12 +24,28 @@ const SECOND_NS: i64 = 1_000_000_000;
 pub struct RateReport {
     count: u64,
     time_ns: i64,
+    latencies: Option<Histogram<u32>>,
 }
 
 impl RateReport {
     /// Of a drive whose first interval begins now.
     pub fn new(time_ns: i64) -> Self {
-        Self { count: 0, time_ns }
+        Self {
+            count: 0,
+            time_ns,
+            latencies: None,
+        }
+    }
+
+    /// Takes in the latencies of an interval that is over.
+    pub fn note(&mut self, latencies: &[Histogram<u32>]) {
+        for each in latencies.iter().filter(|each| !each.is_empty()) {
+            match &mut self.latencies {
+                // Both have the recorder's bounds, so that neither has to grow.
+                Some(sum) => sum.add(each).unwrap_or_default(),
+                none => *none = Some(each.clone()),
+            }
+        }
     }
 
     /// Says the rate since the last report, once in a second; `totals` counts what has ended, and errors.
@@ -46,6 +63,19 @@ impl RateReport {
         #[allow(clippy::cast_precision_loss)] // counts of one second
         let per_s = (count - self.count) as f64 / (length_ns as f64 / 1e9);
         (self.count, self.time_ns) = (count, now_ns);
-        say(out, &Progress::Rate { per_s, errors })
+        let latencies = self.latencies.as_ref().filter(|each| !each.is_empty());
+        let percentile = |share| latencies.map(|each| each.value_at_quantile(share));
+        let (p95_ns, p99_ns) = (percentile(0.95), percentile(0.99));
+        let rate = Progress::Rate {
+            per_s,
+            errors,
+            p95_ns,
+            p99_ns,
+        };
+        say(out, &rate)?;
+        if let Some(latencies) = &mut self.latencies {
+            latencies.reset();
+        }
+        Ok(())
     }
 }

@@ -1,8 +1,9 @@
 //! Servers that are there already: a session held for a run, and options restored after one, whoever has died meanwhile.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,6 +25,12 @@ const ANSWER: Duration = Duration::from_secs(10);
 const RESTARTED: Duration = Duration::from_mins(2);
 /// A reload takes effect when the server's processes have heard of it.
 const RELOADED: Duration = Duration::from_secs(3);
+/// Of a file that is being replaced.
+const NEXT: &str = "next";
+/// Options that move each other along need another round to be what they were.
+const ROUNDS: usize = 2;
+/// A large cache is resized in pieces.
+const RESTORED: Duration = Duration::from_secs(10);
 /// How often a held session is asked whether it is there: servers end those that say nothing for too long.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How soon a signal is heard.
@@ -40,13 +47,15 @@ pub enum StandingError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The server does not answer or refuses; what it had before, in words.
-    #[error("{cause}; the server had {originals}")]
+    /// The server does not answer, refuses, or keeps another value; what it had before, in words.
+    #[error("{cause}; the server had {originals} ({path})")]
     NotRestored {
         /// What it says.
-        cause: ClientError,
+        cause: String,
         /// Names and values.
         originals: String,
+        /// The file.
+        path: String,
     },
     /// The command that restarts it failed.
     #[error("`{command}` failed: {problem}")]
@@ -71,7 +80,7 @@ impl StandingError {
         match self {
             Self::File { .. } => "restore the server's options by hand and remove the file",
             Self::NotRestored { .. } => {
-                "when the server answers again, `fairtrial doctor` restores them; or set them by hand"
+                "when the server answers again, `fairtrial doctor` restores them; or set them by hand and remove the file"
             }
             Self::Restart { .. } => "restart the server by hand: its options are restored already",
             Self::Session(ClientError::Failed(error)) | Self::Load(error) => error.hint(),
@@ -109,6 +118,10 @@ pub fn hold(parameters: &SqlHold, output: &mut dyn Write) -> Result<(), Standing
 
 /// Restores what a file says; `None` where there is no file any more. Doing it twice is doing it once.
 pub fn restore(path: &Path) -> Result<Option<SqlRestored>, StandingError> {
+    restore_within(path, RESTORED)
+}
+
+fn restore_within(path: &Path, limit: Duration) -> Result<Option<SqlRestored>, StandingError> {
     let failed = |problem: String| StandingError::File {
         path: path.display().to_string(),
         problem,
@@ -119,7 +132,7 @@ pub fn restore(path: &Path) -> Result<Option<SqlRestored>, StandingError> {
     };
     let originals: ServerOriginals =
         serde_json::from_slice(&text).map_err(|cause| failed(cause.to_string()))?;
-    let restored = match restored(&originals) {
+    let restored = match restored(path, &originals, limit) {
         Err(StandingError::NotRestored { .. })
             if !originals.lasting && nobody_listens(&originals.endpoint) =>
         {
@@ -127,33 +140,44 @@ pub fn restore(path: &Path) -> Result<Option<SqlRestored>, StandingError> {
         }
         outcome => outcome?,
     };
+    let _ = fs::remove_file(path.with_extension(NEXT)); // of one that was killed; it is rarely there
     fs::remove_file(path).map_err(|cause| failed(cause.to_string()))?;
     Ok(Some(restored))
 }
 
-fn restored(originals: &ServerOriginals) -> Result<SqlRestored, StandingError> {
-    let failed = |cause| StandingError::NotRestored {
+fn restored(
+    path: &Path,
+    originals: &ServerOriginals,
+    limit: Duration,
+) -> Result<SqlRestored, StandingError> {
+    let not_restored = |cause: String| StandingError::NotRestored {
         cause,
         originals: in_words(&originals.options),
+        path: path.display().to_string(),
     };
+    let failed = |cause: ClientError| not_restored(cause.to_string());
     let mut client = Client::open(&originals.endpoint).map_err(LoadError::start("a thread"))?;
-    let mut outcome = SqlRestored::default();
-    for option in &originals.options {
-        let current = cell(client.ask(&option.read, ANSWER).map_err(failed)?);
-        if current == option.original {
-            continue;
+    let (ours, outcome) = decided(&mut client, originals).map_err(failed)?;
+    if !outcome.restored.is_empty() {
+        let decision = ServerOriginals {
+            options: ours.clone(),
+            others: vec![],
+            ..originals.clone()
+        };
+        // What restoring one option does to another is nobody else's, should this be killed in between. A full disk
+        // is no reason not to restore.
+        let _ = replace(path, &decision);
+    }
+    for _ in 0..ROUNDS {
+        for option in &ours {
+            restore_one(&mut client, option).map_err(not_restored)?;
         }
-        if option.set.is_some() && current != option.set {
-            outcome.foreign.push(option.name.clone());
-            continue;
-        }
-        client.ask(&option.restore, ANSWER).map_err(failed)?;
-        outcome.restored.push(option.name.clone());
     }
     // Also where all have their originals again: who restored them may have died before this.
     for statement in &originals.after {
         client.ask(statement, ANSWER).map_err(failed)?;
     }
+    require_originals(&mut client, &ours, limit).map_err(not_restored)?;
     if originals.restart.is_empty() {
         wait_for_effect(&mut client, originals, &outcome).map_err(failed)?;
     } else {
@@ -162,6 +186,86 @@ fn restored(originals: &ServerOriginals) -> Result<SqlRestored, StandingError> {
         wait_for_answer(&originals.endpoint).map_err(failed)?;
     }
     Ok(outcome)
+}
+
+/// What is to be restored, and who set what: an option with a value that is neither the original nor ours stays.
+fn decided(
+    client: &mut Client,
+    originals: &ServerOriginals,
+) -> Result<(Vec<OriginalOption>, SqlRestored), ClientError> {
+    let mut ours = vec![];
+    let mut outcome = SqlRestored::default();
+    let named = originals.options.iter().map(|option| (option, true));
+    let others = originals.others.iter();
+    for (option, was_set) in named.chain(others.map(|option| (option, option.set.is_some()))) {
+        let current = cell(client.ask(&option.read, ANSWER)?);
+        let differs = current != option.original;
+        if differs && option.set.is_some() && current != option.set {
+            outcome.foreign.push(option.name.clone());
+            continue;
+        }
+        if differs {
+            outcome.restored.push(option.name.clone());
+        }
+        if differs || was_set {
+            ours.push(OriginalOption {
+                set: None,
+                ..option.clone()
+            });
+        }
+    }
+    Ok((ours, outcome))
+}
+
+fn replace(path: &Path, originals: &ServerOriginals) -> io::Result<()> {
+    let next = path.with_extension(NEXT);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&next)?;
+    file.write_all(&serde_json::to_vec(originals)?)?;
+    file.sync_all()?;
+    fs::rename(&next, path)
+}
+
+fn restore_one(client: &mut Client, option: &OriginalOption) -> Result<(), String> {
+    let told = |cause: ClientError| match cause {
+        // A server quotes what it refuses.
+        ClientError::Failed(_) if option.secret => format!("{} cannot be restored", option.name),
+        other => other.to_string(),
+    };
+    if cell(client.ask(&option.read, ANSWER).map_err(told)?) != option.original {
+        client.ask(&option.restore, ANSWER).map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Reads everything that was restored again.
+fn require_originals(
+    client: &mut Client,
+    ours: &[OriginalOption],
+    limit: Duration,
+) -> Result<(), String> {
+    let began = Instant::now();
+    for option in ours {
+        loop {
+            let current = client
+                .ask(&option.read, ANSWER)
+                .map(cell)
+                .map_err(|cause| cause.to_string())?;
+            if current == option.original {
+                break;
+            }
+            if began.elapsed() > limit {
+                let kept = words(option, current.as_deref());
+                return Err(format!("restored, and the server still has {kept}"));
+            }
+            thread::sleep(NOTICE);
+        }
+    }
+    Ok(())
 }
 
 /// Waits until what was restored is in effect; not for ever, since what else the server read anew may decide otherwise.
@@ -219,12 +323,17 @@ fn cell(rows: Rows) -> Option<String> {
 fn in_words(options: &[OriginalOption]) -> String {
     let words: Vec<String> = options
         .iter()
-        .map(|option| match &option.in_effect {
-            Some(value) => format!("{} = {value}", option.name),
-            None => format!("no {}", option.name),
-        })
+        .map(|option| words(option, option.in_effect.as_deref()))
         .collect();
     words.join(", ")
+}
+
+fn words(option: &OriginalOption, value: Option<&str>) -> String {
+    match value {
+        _ if option.secret => format!("a value of {} that is not shown", option.name),
+        Some(value) => format!("{} = {value}", option.name),
+        None => format!("no {}", option.name),
+    }
 }
 
 /// Whether the machine of a server says that nothing listens where it did. Silence says nothing.
@@ -250,157 +359,4 @@ fn nobody_listens(endpoint: &Endpoint) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    use fairtrial_protocol::load::Sql;
-
-    struct Stage {
-        directory: tempfile::TempDir,
-    }
-
-    impl Stage {
-        fn new() -> Self {
-            let stage = Self {
-                directory: tempfile::tempdir().expect("a temporary directory"),
-            };
-            stage.ask("CREATE TABLE settings (name TEXT, value TEXT)");
-            stage
-        }
-
-        fn endpoint(&self) -> Endpoint {
-            let path = self.directory.path().join("server.sqlite3");
-            Endpoint::Sqlite {
-                path: path.to_str().expect("text").to_owned(),
-                pragmas: BTreeMap::new(),
-                busy_timeout_ms: 1000,
-            }
-        }
-
-        fn ask(&self, statement: &str) -> Option<String> {
-            let parameters = Sql {
-                endpoint: self.endpoint(),
-                statements: vec![statement.to_owned()],
-                connect_timeout_ms: 0,
-            };
-            let mut answers = crate::sql(&parameters).expect("answered");
-            cell(answers.pop().expect("one answer"))
-        }
-
-        fn set(&self, name: &str, value: &str) {
-            self.ask(&format!("DELETE FROM settings WHERE name = '{name}'"));
-            self.ask(&format!(
-                "INSERT INTO settings VALUES ('{name}', '{value}')"
-            ));
-        }
-
-        fn value(&self, name: &str) -> Option<String> {
-            self.ask(&format!("SELECT value FROM settings WHERE name = '{name}'"))
-        }
-
-        fn option(name: &str, original: Option<&str>, set: Option<&str>) -> OriginalOption {
-            let read = format!("SELECT value FROM settings WHERE name = '{name}'");
-            let restore = original.map_or_else(
-                || format!("DELETE FROM settings WHERE name = '{name}'"),
-                |value| format!("UPDATE settings SET value = '{value}' WHERE name = '{name}'"),
-            );
-            OriginalOption {
-                name: name.to_owned(),
-                read: read.clone(),
-                original: original.map(str::to_owned),
-                set: set.map(str::to_owned),
-                restore,
-                effective: read,
-                in_effect: original.map(str::to_owned),
-            }
-        }
-
-        fn keep(&self, originals: &ServerOriginals) -> std::path::PathBuf {
-            let path = self.directory.path().join("originals.json");
-            fs::write(&path, serde_json::to_vec(originals).expect("JSON")).expect("written");
-            path
-        }
-    }
-
-    #[test]
-    fn what_was_set_is_restored_and_what_others_set_stays() {
-        let stage = Stage::new();
-        stage.set("ours", "2");
-        stage.set("added", "2");
-        stage.set("theirs", "3");
-        stage.set("unnoted", "2");
-        let options = vec![
-            Stage::option("ours", Some("1"), Some("2")),
-            Stage::option("added", None, Some("2")),
-            Stage::option("theirs", Some("1"), Some("2")),
-            Stage::option("unnoted", Some("1"), None),
-        ];
-        let path = stage.keep(&ServerOriginals {
-            endpoint: stage.endpoint(),
-            lasting: true,
-            options,
-            after: vec!["INSERT INTO settings VALUES ('reloaded', '1')".to_owned()],
-            restart: vec![],
-        });
-        let outcome = restore(&path).expect("restored").expect("a file");
-        assert_eq!(outcome.restored, ["ours", "added", "unnoted"]);
-        assert_eq!(outcome.foreign, ["theirs"]);
-        let values =
-            ["ours", "added", "theirs", "unnoted", "reloaded"].map(|name| stage.value(name));
-        let words = values.each_ref().map(Option::as_deref);
-        assert_eq!(words, [Some("1"), None, Some("3"), Some("1"), Some("1")]);
-        assert!(!path.exists(), "it holds a password");
-        assert_eq!(restore(&path).expect("nothing to do"), None);
-    }
-
-    #[test]
-    fn a_server_that_nobody_listens_for_keeps_the_file_only_of_what_outlasts_it() {
-        let stage = Stage::new();
-        let socket = stage.directory.path().join("gone.sock");
-        let mut originals = ServerOriginals {
-            endpoint: Endpoint::Mysql {
-                socket: Some(socket.to_str().expect("text").to_owned()),
-                host: None,
-                port: None,
-                user: "boss".to_owned(),
-                password: String::new(),
-                tls: None,
-                database: "mysql".to_owned(),
-            },
-            lasting: true,
-            options: vec![Stage::option("ours", Some("1"), Some("2"))],
-            after: vec![],
-            restart: vec![],
-        };
-        let path = stage.keep(&originals);
-        let refused = restore(&path).expect_err("nobody answers");
-        assert!(refused.to_string().contains("ours = 1"), "{refused}");
-        assert!(path.exists());
-        originals.lasting = false;
-        stage.keep(&originals);
-        assert_eq!(
-            restore(&path).expect("gone with it"),
-            Some(SqlRestored::default())
-        );
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_file_that_is_none_of_originals_is_refused_by_name() {
-        let stage = Stage::new();
-        let path = stage.directory.path().join("originals.json");
-        fs::write(&path, "{}").expect("written");
-        let refused = restore(&path).expect_err("no originals").to_string();
-        assert!(refused.contains("originals.json"), "{refused}");
-    }
-
-    #[test]
-    fn a_restart_that_fails_is_told_by_its_command_line() {
-        let failed = run(&["false".to_owned()])
-            .expect_err("it fails")
-            .to_string();
-        assert!(failed.starts_with("`false` failed"), "{failed}");
-        run(&["true".to_owned()]).expect("it does not");
-    }
-}
+mod tests;

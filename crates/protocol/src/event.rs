@@ -151,6 +151,31 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
+/// Largest resident sets are in units of this size (getrusage(2)).
+const MAXRSS_BYTES: u64 = 1024;
+
+impl From<&libc::rusage> for Usage {
+    fn from(usage: &libc::rusage) -> Self {
+        let count = |value: libc::c_long| u64::try_from(value).unwrap_or_default();
+        Self {
+            user_s: seconds(usage.ru_utime),
+            system_s: seconds(usage.ru_stime),
+            max_resident_bytes: count(usage.ru_maxrss) * MAXRSS_BYTES,
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            blocks_in: count(usage.ru_inblock),
+            blocks_out: count(usage.ru_oublock),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // microseconds of CPU fit a double for 285 years
+fn seconds(time: libc::timeval) -> f64 {
+    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
+}
+
 /// A step applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Changed {

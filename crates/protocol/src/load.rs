@@ -291,6 +291,12 @@ pub enum Progress {
         per_s: f64,
         /// Errors so far.
         errors: u64,
+        /// 95th percentile of the latencies in the intervals that ended since the last report; absent without any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        p95_ns: Option<u64>,
+        /// 99th percentile of the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        p99_ns: Option<u64>,
     },
     /// The measured window is over; users finish what they began.
     Finishing {

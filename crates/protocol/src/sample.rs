@@ -31,6 +31,10 @@ pub struct Sample {
     /// Commands whose output gives a value at each sample.
     #[serde(default)]
     pub commands: Vec<SampledCommand>,
+    /// Columns of the place and of the server, or what stands behind their last dot, whose values are said on standard
+    /// output once a second, for people who look on.
+    #[serde(default)]
+    pub shown: Vec<String>,
     /// Directory for the files; must exist.
     pub output_directory: String,
 }
@@ -55,8 +59,12 @@ pub struct SampledServer {
 pub struct SampledExporter {
     /// Part of the file's name.
     pub name: String,
-    /// `http://host:port/path`.
+    /// `http://host:port/path`, or the same by `https`.
     pub url: String,
+    /// PEM file of the authorities that may have signed the certificate of an `https` endpoint, which must name the
+    /// host. Without it none is believed.
+    #[serde(default)]
+    pub authorities: Option<String>,
     /// Width of an interval, milliseconds; at least 100. A reading has less time than that, and 5 s at most.
     pub interval_ms: u32,
     /// Names of metrics to keep, `*` for any part of one; all where there is none.

@@ -28,6 +28,8 @@ pub struct ServerOriginals {
     pub lasting: bool,
     /// What is set.
     pub options: Vec<OriginalOption>,
+    /// What the server changes along with it: restored last. Before the options are set, all that it could be.
+    pub others: Vec<OriginalOption>,
     /// Statements that bring restored options into effect.
     pub after: Vec<String>,
     /// Command line that restarts the server after them; empty for none.
@@ -52,6 +54,8 @@ pub struct OriginalOption {
     pub effective: String,
     /// What that gave before.
     pub in_effect: Option<String>,
+    /// Whether a value may hold a secret, so that no message shows it.
+    pub secret: bool,
 }
 
 /// What `sql-restore` did.

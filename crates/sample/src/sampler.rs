@@ -75,14 +75,14 @@ impl Sampler {
         }
         for (name, opened) in sources.chain(processes).chain(trees) {
             match opened {
-                Ok(opened) => sampler.follow(directory, name, opened, rows)?,
+                Ok(opened) => sampler.follow(parameters, name, opened, rows)?,
                 Err(error) => sampler
                     .warnings
                     .push(format!("{name} is not sampled: {error}")),
             }
         }
         if let Some(server) = &parameters.server {
-            sampler.server = Some(ServerSampler::start(server, directory)?);
+            sampler.server = Some(ServerSampler::start(server, directory, &parameters.shown)?);
         }
         for exporter in &parameters.exporters {
             sampler
@@ -99,18 +99,21 @@ impl Sampler {
 
     fn follow(
         &mut self,
-        directory: &Path,
+        parameters: &Sample,
         name: String,
         opened: OpenSource,
         rows: usize,
     ) -> Result<(), SampleError> {
         let (counters, missing) = opened;
         self.warnings.extend(missing);
-        let table = TelemetryTable::create(
-            &directory.join(format!("telemetry-{name}.arrows")),
-            counters.columns(),
-            rows,
-        )?;
+        let file = format!("telemetry-{name}.arrows");
+        let path = Path::new(&parameters.output_directory).join(file);
+        let columns = counters.columns();
+        let table = TelemetryTable::create(&path, columns, rows)?.showing(
+            &name,
+            columns,
+            &parameters.shown,
+        );
         let row = vec![None; counters.columns().len()];
         self.followed.push(SampledSource {
             name,

@@ -1,7 +1,7 @@
 //! One Arrow IPC stream: rows gathered in columns, written in batches.
 
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow_ipc::MetadataVersion;
 use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use serde_json::{Map, Value, json};
 
 use crate::error::SampleError;
 
@@ -18,6 +19,9 @@ const MOST_ROWS: u32 = 128;
 /// Fewest rows of a batch: a column costs some 60 bytes in each batch besides its values.
 const FEWEST_ROWS: u32 = 10;
 const MILLISECONDS_PER_SECOND: u32 = 1000;
+const SECOND_NS: i64 = 1_000_000_000;
+/// Ticks are early or late by less than this: a line shall not wait for the tick after the one that is due.
+const SLACK_NS: i64 = 5_000_000;
 
 /// Arrow's smallest alignment: with its default of 64 bytes, padding would be most of a batch this small.
 const ALIGNMENT_BYTES: usize = 8;
@@ -42,13 +46,20 @@ pub struct ReadingTime {
 
 /// One stream. What was not yet written when the process is killed is lost, at most a batch.
 pub struct TelemetryTable {
-    path: PathBuf,
-    schema: Arc<Schema>,
-    writer: StreamWriter<BufWriter<File>>,
+    file: ArrowFile,
     times_ns: Vec<i64>,
     ends_ns: Vec<i64>,
     columns: Vec<ColumnBuffer>,
     batch_rows: usize,
+    shown: Option<ShownColumns>,
+}
+
+/// Columns whose values are said once a second, for people who look on.
+struct ShownColumns {
+    source: String,
+    /// Position and name of each.
+    columns: Vec<(usize, String)>,
+    said_ns: i64,
 }
 
 struct ColumnBuffer {
@@ -65,17 +76,8 @@ impl TelemetryTable {
         let counters = columns
             .iter()
             .map(|name| Field::new(name, DataType::UInt64, true));
-        let schema = Arc::new(Schema::new(
-            times.into_iter().chain(counters).collect::<Vec<_>>(),
-        ));
-        let writer = create_stream(path, &schema).map_err(|cause| SampleError::Write {
-            path: path.to_owned(),
-            cause,
-        })?;
         Ok(Self {
-            path: path.to_owned(),
-            schema,
-            writer,
+            file: ArrowFile::create(path, times.into_iter().chain(counters).collect())?,
             times_ns: Vec::with_capacity(batch_rows),
             ends_ns: Vec::with_capacity(batch_rows),
             columns: columns
@@ -83,11 +85,38 @@ impl TelemetryTable {
                 .map(|_| ColumnBuffer::new(batch_rows))
                 .collect(),
             batch_rows,
+            shown: None,
         })
+    }
+
+    /// Says the values of those columns that are `wanted`, by their name or what stands behind its last dot.
+    #[must_use]
+    pub fn showing(mut self, source: &str, columns: &[String], wanted: &[String]) -> Self {
+        let is_wanted = |column: &String| {
+            let last = column.rsplit('.').next().unwrap_or(column);
+            wanted.iter().any(|each| each == column || each == last)
+        };
+        let columns: Vec<_> = columns
+            .iter()
+            .cloned()
+            .enumerate()
+            .filter(|(_, column)| is_wanted(column))
+            .collect();
+        if !columns.is_empty() {
+            self.shown = Some(ShownColumns {
+                source: source.to_owned(),
+                columns,
+                said_ns: i64::MIN,
+            });
+        }
+        self
     }
 
     /// Adds a row, with when reading it began and ended; writes the batch if it is full.
     pub fn append(&mut self, at: ReadingTime, row: &[Option<u64>]) -> Result<(), SampleError> {
+        if let Some(shown) = &mut self.shown {
+            shown.say(at.began_ns, row)?;
+        }
         self.times_ns.push(at.began_ns);
         self.ends_ns.push(at.ended_ns);
         for (column, value) in self.columns.iter_mut().zip(row) {
@@ -102,22 +131,6 @@ impl TelemetryTable {
 
     /// Writes the rows gathered. Nothing is synced: a sampler must not wait for the disk it watches.
     pub fn flush(&mut self) -> Result<(), SampleError> {
-        self.write().map_err(|cause| SampleError::Write {
-            path: self.path.clone(),
-            cause,
-        })
-    }
-
-    /// Writes the rows gathered and the end of the stream.
-    pub fn finish(&mut self) -> Result<(), SampleError> {
-        self.flush()?;
-        self.writer.finish().map_err(|cause| SampleError::Write {
-            path: self.path.clone(),
-            cause,
-        })
-    }
-
-    fn write(&mut self) -> Result<(), ArrowError> {
         if self.times_ns.is_empty() {
             return Ok(());
         }
@@ -131,9 +144,30 @@ impl TelemetryTable {
                 .iter_mut()
                 .map(|column| Arc::new(column.take(self.batch_rows)) as ArrayRef),
         );
-        self.writer
-            .write(&RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)?;
-        Ok(self.writer.get_mut().flush()?)
+        self.file.write(arrays)
+    }
+
+    /// Writes the rows gathered and the end of the stream.
+    pub fn finish(&mut self) -> Result<(), SampleError> {
+        self.flush()?;
+        self.file.finish()
+    }
+}
+
+impl ShownColumns {
+    /// One line, unless the last one is less than a second old.
+    fn say(&mut self, time_ns: i64, row: &[Option<u64>]) -> Result<(), SampleError> {
+        if time_ns.saturating_sub(self.said_ns) < SECOND_NS - SLACK_NS {
+            return Ok(());
+        }
+        self.said_ns = time_ns;
+        let values: Map<String, Value> = self
+            .columns
+            .iter()
+            .filter_map(|(index, name)| Some((name.clone(), json!(row.get(*index)?.as_ref()?))))
+            .collect();
+        let line = json!({"progress": "telemetry", "source": self.source, "time_ns": time_ns, "values": values});
+        writeln!(io::stdout(), "{line}").map_err(SampleError::StandardOutput)
     }
 }
 
@@ -162,11 +196,48 @@ impl ColumnBuffer {
     }
 }
 
-/// Creates a file and writes the schema of its stream.
-pub fn create_stream(
-    path: &Path,
-    schema: &Schema,
-) -> Result<StreamWriter<BufWriter<File>>, ArrowError> {
+/// A stream in a file: every batch has reached the kernel once it is written.
+pub struct ArrowFile {
+    path: PathBuf,
+    schema: Arc<Schema>,
+    writer: StreamWriter<BufWriter<File>>,
+}
+
+impl ArrowFile {
+    /// Creates the file and writes its schema.
+    pub fn create(path: &Path, fields: Vec<Field>) -> Result<Self, SampleError> {
+        let schema = Arc::new(Schema::new(fields));
+        let writer = stream(path, &schema).map_err(|cause| failed(path, cause))?;
+        Ok(Self {
+            path: path.to_owned(),
+            schema,
+            writer,
+        })
+    }
+
+    /// Adds one batch, a column for each field.
+    pub fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), SampleError> {
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+            .and_then(|batch| self.writer.write(&batch))
+            .and_then(|()| Ok(self.writer.get_mut().flush()?))
+            .map_err(|cause| failed(&self.path, cause))
+    }
+
+    /// Writes the end of the stream.
+    pub fn finish(&mut self) -> Result<(), SampleError> {
+        let finished = self.writer.finish();
+        finished.map_err(|cause| failed(&self.path, cause))
+    }
+}
+
+fn failed(path: &Path, cause: ArrowError) -> SampleError {
+    SampleError::Write {
+        path: path.to_owned(),
+        cause,
+    }
+}
+
+fn stream(path: &Path, schema: &Schema) -> Result<StreamWriter<BufWriter<File>>, ArrowError> {
     let options = IpcWriteOptions::try_new(ALIGNMENT_BYTES, false, MetadataVersion::V5)?;
     let file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
     let mut writer = StreamWriter::try_new_with_options(file, schema, options)?;

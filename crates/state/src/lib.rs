@@ -11,5 +11,6 @@ mod settle;
 pub use directory::{machine_directory, state_directory};
 pub use error::StateError;
 pub use facts::{facts, facts_below};
+pub use owner::{Account, account, accounts};
 pub use restore::restore;
 pub use settle::{settle, settle_below};

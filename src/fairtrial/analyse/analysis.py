@@ -32,6 +32,7 @@ from fairtrial.analyse.noise.floors import floors
 from fairtrial.analyse.selection import ContrastCell, Selection, select
 from fairtrial.analyse.tidy import Course, Request, Table
 from fairtrial.record.models import PlaceOpened, Plan, TrialRecord
+from fairtrial.study.service_counters import ERROR_SUFFIX
 
 FAMILIES: Final[tuple[Role, Role]] = ("primary", "secondary")  # roles whose p values are adjusted together
 Expected = Mapping[str, tuple[ExpectationResult, ...]]
@@ -62,6 +63,7 @@ def analyse(
     """
     diagnostic = sum(trial.trial.diagnostic for trial in trials)
     trials = [trial for trial in trials if not trial.trial.diagnostic]  # probes change what they look at
+    plan = _as_read(plan, trials)
     selection = select(plan, trials, contrast=contrast)
     roles = _roles(plan)
     expected = expectations(plan, trials)
@@ -107,6 +109,18 @@ def analyse(
         return analysis
     compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
     return analysis.model_copy(update={"floors": floors(plan, selection, compared, places=places)})
+
+
+def _as_read(plan: Plan, trials: Sequence[TrialRecord]) -> Plan:
+    """The plan, in which growth that depends on when counters were read is no count."""
+    timed = {name for name in plan.metrics.own if any(trial.scalars.get(f"{name}{ERROR_SUFFIX}") for trial in trials)}
+    if not timed:
+        return plan
+    definitions = {
+        name: each.model_copy(update={"kind": "wall_clock"}) if name in timed else each
+        for name, each in plan.metrics.definitions.items()
+    }
+    return plan.model_copy(update={"metrics": plan.metrics.model_copy(update={"definitions": definitions})})
 
 
 def analyse_table(table: Table, request: Request, course: Course) -> Analysis:

@@ -74,7 +74,9 @@ def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -
     used = [trial for trial in _as_run(trials) if (trial.trial.cell, trial.trial.block) not in lost]
     if chosen != plan.arm:
         # Its levels meet in the rounds as planned: a replacement ran in a later round than the block of its number.
-        used = [trial for trial in used if trial.trial.block <= plan.design.blocks]
+        planned = {trial.block for extension in plan.extensions for trial in extension.trials}
+        planned.update(range(1, 1 + plan.design.blocks - sum(extension.blocks for extension in plan.extensions)))
+        used = [trial for trial in used if trial.trial.block in planned]
     _refuse_twins(used)
     return Selection(
         contrast=chosen,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
-
 
 def main() -> NoReturn:
     """Runs the command line and exits.
@@ -14,7 +12,7 @@ def main() -> NoReturn:
     Exit codes: 0 fine, 1 a finding, 2 the user's input, 3 the environment, 4 our bug, 130 Ctrl-C.
     """
     from fairtrial.cli.app import app
-    from fairtrial.errors import FairtrialError
+    from fairtrial.errors import INTERRUPTED, FairtrialError
 
     try:
         app(standalone_mode=True)

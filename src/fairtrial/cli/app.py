@@ -49,6 +49,7 @@ def run(
     resume: options.Resume = False,
     aa: options.AgainstItself = False,
     plain: options.Plain = False,
+    page: options.WithPage = False,
 ) -> None:
     """Run a study and report its verdicts."""
     from fairtrial.cli.running import run as command
@@ -61,6 +62,7 @@ def run(
         resume=resume,
         against_itself=aa,
         drawn=not plain,
+        page=page,
     )
 
 
@@ -108,11 +110,22 @@ def serve(
     host_names: options.HostNames = None,
     *,
     no_browser: options.NoBrowser = False,
+    control: options.MayControl = False,
+    studies: options.StudiesFolder = None,
 ) -> None:
     """Show runs in a browser, live while they go on. Listens on loopback until it is interrupted."""
     from fairtrial.cli.running import serve as command
 
-    command.serve(runs, port=port, names=host_names or [], browser=not no_browser)
+    permissions = command.Permissions(control=control, studies=studies)
+    command.serve(runs, port=port, names=host_names or [], browser=not no_browser, permissions=permissions)
+
+
+@app.command()
+def watch(directory: options.RunDirectory) -> None:
+    """Show a run in the terminal while it goes on. Ends with the exit code of the run."""
+    from fairtrial.cli.running import watch as command
+
+    command.watch(directory)
 
 
 @app.command()

@@ -6,20 +6,21 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from importlib import resources
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fairtrial.cli import places
+from fairtrial.errors import PlaceError
+from fairtrial.studies import ready
+from fairtrial.study.resolved import Section
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from fairtrial.doctor import PlaceObservation
     from fairtrial.record.models import Finding, Plan
-    from fairtrial.run.feasibility.study import StudyFeasibility
-    from fairtrial.study.resolved import Section
+    from fairtrial.run.feasibility.study import Lack, StudyFeasibility
     from fairtrial.wire.open_place import OpenPlace
 
 FINDING: Final = 1
@@ -31,50 +32,69 @@ WORDS: Final = {True: ("yes", "green"), False: ("no", "yellow"), None: ("elsewhe
 
 @dataclass(frozen=True)
 class PlaceFitness:
-    """One place, looked at."""
+    """One place, looked at.
+
+    Attributes:
+        lack: what keeps it from being opened; nothing else is then known of it.
+    """
 
     place: Section
-    findings: Sequence[Finding]
-    studies: Sequence[StudyFeasibility]
+    findings: Sequence[Finding] = ()
+    studies: Sequence[StudyFeasibility] = ()
+    lack: Lack | None = None
 
     @property
     def unfit(self) -> bool:
         """Whether measuring there makes wrong figures."""
-        return any(finding.grade == "unfit" for finding in self.findings)
+        return self.lack is not None or any(finding.grade == "unfit" for finding in self.findings)
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
         return {
             "place": self.place.root,
             "fit": not self.unfit,
+            **({} if self.lack is None else {"lack": asdict(self.lack)}),
             "findings": [finding.model_dump(mode="json") for finding in self.findings],
             "studies": [study.as_json() for study in self.studies],
         }
 
 
 def doctor(word: str, *, as_json: bool) -> None:
-    """Looks at every place that `word` names and prints what it found; exits with 1 if one is unfit.
+    """Looks at every place that `word` names and prints what it found.
+
+    Exits with 3 if a study's place cannot be opened, else with 1 if a place is unfit.
 
     Raises:
         InputError: `word` names no place.
-        PlaceError: it cannot be reached.
+        PlaceError: it cannot be reached; those of a study are gone through to the last.
     """
-    own = places.planned(Path(word)) if places.is_study(word) else None
-    sections = places.of_plan(own) if own is not None else [places.place(word)]
-    plans = [*([own] if own is not None else []), *(places.planned(file) for file in bundled())]
-    results = [examined(place, plans) for place in sections]
+    others = [ready.planned(file) for file in ready.bundled()]
+    results = [*_of_study(Path(word), others)] if places.is_study(word) else [examined(places.place(word), others)]
     if as_json:
         print(json.dumps({"places": [each.as_json() for each in results]}, indent=1, ensure_ascii=False))
     else:
         _print(results)
     if any(each.unfit for each in results):
-        sys.exit(FINDING)
+        sys.exit(FINDING if all(each.lack is None for each in results) else PlaceError.exit_code)
 
 
-def bundled() -> list[Path]:
-    """The studies that come with fairtrial."""
-    folder = Path(str(resources.files("fairtrial.studies")))
-    return sorted(folder.glob("*.yaml"))
+def _of_study(file: Path, others: Sequence[Plan]) -> Iterator[PlaceFitness]:
+    """Every place of a study, and the machines of those that cannot be opened, which tell what every arm lacks."""
+    from fairtrial.places import FreshPlace, place_of
+    from fairtrial.run.feasibility.study import Lack
+
+    plan = ready.planned(file)
+    sections = places.of_plan(plan)
+    for section in sections:  # grows
+        try:
+            yield examined(section, [plan, *others])
+        except PlaceError as error:
+            yield PlaceFitness(place=section, lack=Lack.of(error))
+            place = place_of(section)
+            carrier = place.carrier() if isinstance(place, FreshPlace) else None
+            machine = None if carrier is None else Section({carrier.name: carrier.parameters.model_dump(mode="json")})
+            if machine is not None and machine not in sections:
+                sections.append(machine)
 
 
 def examined(place: Section, plans: Sequence[Plan]) -> PlaceFitness:
@@ -163,6 +183,10 @@ def render(fitness: PlaceFitness) -> RenderableType:
 
     from fairtrial.places import place_of
 
+    title = f"place {place_of(fitness.place).title}"
+    if fitness.lack is not None:
+        said = Text.assemble(f"{fitness.lack.what}\n", (f"– {fitness.lack.fix}", "dim"))
+        return Group(Text(f"{title}: cannot be opened", style="bold"), Text(), said, Text())
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in ("grade", "finding", "value"):
         table.add_column(column, no_wrap=True)
@@ -176,7 +200,7 @@ def render(fitness: PlaceFitness) -> RenderableType:
         word, style = WORDS[study.can_run]
         studies.add_row(Text(word, style=style), Text(study.study), Text(study.question))
     return Group(
-        Text(f"place {place_of(fitness.place).title}: {_verdict(fitness)}", style="bold"),
+        Text(f"{title}: {_verdict(fitness)}", style="bold"),
         Text(),
         table,
         Text(),

@@ -40,6 +40,10 @@ Plain = Annotated[
     typer.Option("--plain", help="Skip the report's page and figures to save seconds; `fairtrial report` adds them."),
 ]
 
+WithPage = Annotated[
+    bool, typer.Option("--page", help="Show the run in a browser while it goes on; prints the page's address.")
+]
+
 # Of `serve`.
 
 Runs = Annotated[
@@ -53,6 +57,18 @@ HostNames = Annotated[
     typer.Option("--host-name", metavar="NAME", help="Further host name that the page answers to; repeatable."),
 ]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open a browser.")]
+MayControl = Annotated[
+    bool, typer.Option("--control", help="Allow the page to pause, resume, stop and extend runs, and to start studies.")
+]
+StudiesFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--studies",
+        metavar="DIR",
+        help="Folder of studies (*.yaml) that the page may start; needs --control (default: none).",
+        show_default=False,
+    ),
+]
 
 # Of `power`, `report` and `doctor`.
 
@@ -128,7 +144,9 @@ BaselineLevel = Annotated[
 Directions = Annotated[
     list[str] | None,
     typer.Option(
-        "--better", metavar="higher|lower", help="Better direction; give one for all metrics, or one per --value."
+        "--better",
+        metavar="[NAME=]higher|lower",
+        help="Better direction, of the metric NAME; without a name, give one for all metrics, or one per --value.",
     ),
 ]
 NamePattern = Annotated[

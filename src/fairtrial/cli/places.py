@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -16,20 +15,6 @@ if TYPE_CHECKING:
 ARGUMENT: Final = "PLACE"
 HINT: Final = "give `local`, `ssh://user@host`, a mapping as in a study ('{vm: {kernel: debian-6.1}}'), or a study file"
 STUDIES: Final = (".yaml", ".yml")
-
-
-def planned(file: Path, *, size: str | None = None) -> Plan:
-    """A study's plan, at a size that it names; without one as it stands.
-
-    Raises:
-        InputError: the study is wrong.
-    """
-    from fairtrial import plan as planning
-    from fairtrial import study as language
-    from fairtrial.catalogue import catalogue
-
-    known = catalogue()
-    return planning.make(language.load(file, catalogue=known, size=size), catalogue=known)
 
 
 def of_plan(plan: Plan) -> list[Section]:

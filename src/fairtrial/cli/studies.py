@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -25,79 +23,37 @@ SIZES = """\
 def listing() -> None:
     """Prints every ready study with the sizes that this machine can run, and every publication with its title."""
     from fairtrial import audit as publications
-    from fairtrial.cli.doctor import bundled
+    from fairtrial.cli import doctor
     from fairtrial.errors import PlaceError
     from fairtrial.report.text import columns
+    from fairtrial.studies import ready
+    from fairtrial.study.resolved import Section
 
+    local = Section({doctor.LOCAL: {}})
     try:
-        studies = list(_ready())
+        with doctor.looked_at(local, boots=False) as (place, observed):
+            studies = list(ready.ready(place, observed, at=local))
     except PlaceError as error:  # names are worth having without it
-        studies = [_StudyRow(file.stem, _question(file), "unknown", "") for file in bundled()]
+        studies = []
         typer.echo(f"cannot determine what this machine can run: {error}", err=True)
-    width = max(len(each.here) for each in studies)
+    here = {each.study.name: ", ".join(each.here) or "none" for each in studies}
+    width = max(map(len, [*here.values(), "unknown"]))
     typer.echo("ready studies: fairtrial run studies/NAME.yaml --size SIZE")
     typer.echo(SIZES)
     typer.echo(f"  {'study':22}  {'runs here':{width}}  question")
-    for each in studies:
-        typer.echo(f"  {each.name:22}  {each.here:{width}}  {each.question}")
+    for study in [each.study for each in studies] or map(ready.described, ready.bundled()):
+        typer.echo(f"  {study.name:22}  {here.get(study.name, 'unknown'):{width}}  {study.question}")
     lacks = [each for each in studies if each.lacks]
     if lacks:
         typer.echo("\nwhat the others lack; `fairtrial doctor STUDY` says how to fix it")
     for each in lacks:
-        for line in columns.prose(f"{each.name}: {each.lacks}", indent="  "):
+        said = "; ".join(f"{size}: {lack.what}" for size, lack in each.lacks.items())
+        for line in columns.prose(f"{each.study.name}: {said}", indent="  "):
             typer.echo(line)
     typer.echo("\npublished data: fairtrial studies published NAME")
     for name in publications.names():
         description = publications.load(name).description
         typer.echo(f"  {name:22}  {description.title}")
-
-
-@dataclass(frozen=True)
-class _StudyRow:
-    """A study that comes along.
-
-    Attributes:
-        here: its sizes that this machine can run.
-        lacks: what is in the way of the others.
-    """
-
-    name: str
-    question: str
-    here: str
-    lacks: str
-
-
-def _written(file: Path) -> dict[str, Any]:
-    from ruamel.yaml import YAML
-
-    document: dict[str, Any] = YAML(typ="safe", pure=True).load(file)
-    return document
-
-
-def _question(file: Path) -> str:
-    return str(_written(file).get("question", ""))
-
-
-def _ready() -> Iterator[_StudyRow]:
-    from fairtrial.cli import doctor, places
-    from fairtrial.run.feasibility.study import Lack, feasibility
-    from fairtrial.study.resolved import Section
-
-    local = Section({doctor.LOCAL: {}})
-    servers: dict[str, list[Lack]] = {}
-    with doctor.looked_at(local, boots=False) as (place, observed):
-        for file in doctor.bundled():
-            sizes = _written(file).get("sizes", {})
-            plans = {size: places.planned(file, size=size) for size in sizes} or {"as written": places.planned(file)}
-            by_size = {
-                size: feasibility(plan, place, observed, at=local, servers=servers) for size, plan in plans.items()
-            }
-            yield _StudyRow(
-                name=file.stem,
-                question=_question(file),
-                here=", ".join(size for size, each in by_size.items() if each.can_run) or "none",
-                lacks="; ".join(f"{size}: {each.lacks[0].what}" for size, each in by_size.items() if each.lacks),
-            )
 
 
 def published(name: str) -> None:

@@ -19,11 +19,11 @@ from pydantic import BaseModel, Field, Json, ValidationError
 
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import reader
+from fairtrial.record.events import Event
 from fairtrial.record.models import (
     BlockVoided,
     Cell,
     Design,
-    Event,
     PlannedMetrics,
     PlannedTrial,
     RunFinished,

@@ -59,14 +59,15 @@ def _overview(series: Sequence[SeriesResult]) -> Iterator[str]:
             numbers.percent(float(f"{each.noise:.2g}")) if each.noise is not None and each.relative else numbers.ABSENT,
             numbers.p_value(each.p),
             numbers.p_value(each.p_adjusted),
-            _state(each),
+            state(each),
         ]
         for each in series
     ]
     yield from columns.table(["series", "metric", "runs", "newest", "noise", "p", "BH p", "state"], rows, left=2)
 
 
-def _state(of: SeriesResult) -> str:
+def state(of: SeriesResult) -> str:
+    """What happened, in a few words: `2 changes, alarm`, `steady`."""
     standing = [each for each in of.changes if not each.went_away]
     parts = [counted(len(of.changes), "change")] if of.changes else []
     if standing and all(each.known for each in standing):

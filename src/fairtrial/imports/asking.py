@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -45,7 +45,8 @@ class Question:
             every row is a trial.
         time: the column to sort by; None: rows are in time order.
         baseline: a level of `arm`; None: the first row's.
-        better: of values, in order; one stands for all; empty: what the format defines, else higher.
+        better: of values, in order; one stands for all; empty: what the format defines, higher for tables.
+        better_of: of single values, before all else.
         numerals: how cells of text write numbers.
     """
 
@@ -57,6 +58,7 @@ class Question:
     time: str | None = None
     baseline: str | None = None
     better: tuple[Better, ...] = ()
+    better_of: Mapping[str, Better] = field(default_factory=dict)
     margin: float = 0.02
     confidence: float = 0.95
     numerals: Numerals = PLAIN
@@ -74,7 +76,7 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
     rows = rows.with_values(values)
     question = replace(question, by=question.by or _conditions(rows, question, values=values, arm=arm))
     every = _frame(rows, question, values=values, arm=arm)
-    definitions = _definitions(rows, every.select(values), question.better)
+    definitions = _definitions(rows, every.select(values), question)
     frame = every if question.cluster is None else clustering.averaged(every, values=values, by=question.by)
     levels = _levels(rows, frame, arm=arm, baseline=question.baseline)
     if question.block is not None:
@@ -128,7 +130,12 @@ def _conditions(rows: Rows, question: Question, *, values: Sequence[str], arm: s
     """What tells apart the benchmarks of the files, if nobody names conditions."""
     named = {arm, question.block, question.cluster, question.time, *values}
     several = [name for name in rows.conditions if name in rows.frame.columns and rows.frame[name].n_unique() > 1]
-    return tuple(name for name in several if name not in named)
+    found = [name for name in several if name not in named]
+    for name in rows.apart:
+        levels = rows.frame.select(pl.col(name).n_unique().over(arm, *found).max()).item()
+        if name not in named and levels > 1:
+            found.append(name)
+    return tuple(found)
 
 
 def _doubts(rows: Rows, every: pl.DataFrame, question: Question, *, table: Table) -> tuple[Doubt, ...]:
@@ -200,17 +207,34 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
         raise InputError(problems, hint="name columns of the header with --value, --arm, --by, --block and --cluster")
 
 
-def _definitions(rows: Rows, values: pl.DataFrame, better: Sequence[Better]) -> dict[str, MetricDefinition]:
-    if len(better) not in (0, 1, values.width):
-        expected = "1 direction" if values.width == 1 else f"1 or {values.width} directions"
-        problem = Problem(f"expected {expected}, found {len(better)}", "--better")
-        raise InputError([problem], hint="give --better once for all, or once for each --value")
-    directions = list(better) * values.width if len(better) == 1 else list(better)
+def _definitions(rows: Rows, values: pl.DataFrame, question: Question) -> dict[str, MetricDefinition]:
+    better = _better(rows, values.columns, question)
     definitions = {}
-    for index, column in enumerate(values):
+    for column in values:
         known = rows.definitions.get(column.name) or _definition(rows, column)
-        definitions[column.name] = known.model_copy(update={"better": directions[index]}) if directions else known
+        way = better.get(column.name, known.better)
+        definitions[column.name] = known.model_copy(update={"better": way})
     return definitions
+
+
+def _better(rows: Rows, values: Sequence[str], question: Question) -> dict[str, Better]:
+    """Directions that the user gives: of a name, else of all values in their order."""
+    in_order = question.better
+    if len(in_order) not in (0, 1, len(values)):
+        expected = "1 direction" if len(values) == 1 else f"1 or {len(values)} directions"
+        problem = Problem(f"expected {expected}, found {len(in_order)}", "--better")
+        raise InputError([problem], hint="give --better once for all, or once for each --value")
+    if unknown := [name for name in question.better_of if name not in values]:
+        message = f"`{unknown[0]}` is not judged; expected one of {listed(values)}"
+        problem = Problem(message, "--better", suggestion=did_you_mean(unknown[0], values))
+        raise InputError([problem], hint="name a column of --value")
+    better = dict(zip(values, in_order * len(values) if len(in_order) == 1 else in_order, strict=False))
+    better |= question.better_of
+    if guessed := [name for name in values if name in rows.undirected and name not in better]:
+        message = "the format does not say whether higher or lower is better"
+        problems = [Problem(message, rows.name, field=name) for name in guessed]
+        raise InputError(problems, hint=f"give --better {guessed[0]}=lower or --better {guessed[0]}=higher")
+    return better
 
 
 def _definition(rows: Rows, column: pl.Series) -> MetricDefinition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -40,10 +41,17 @@ def gather(sources: Sequence[ImportSource], *, format_name: str = "") -> Rows:
         frame=frame,
         parts=parts,
         definitions=definitions,
+        undirected=frozenset().union(*(part.undirected for part in parts)),
         value=_value(reader, frame, definitions),
         arm=LABEL if any(source.label for source in sources) else _arm(reader, frame),
         conditions=reader.conditions,
-        doubts=(*([reader.lost] if reader.lost else []), *_guessed(sources)),
+        apart=tuple(name for pattern in reader.apart for name in fnmatch.filter(frame.columns, pattern)),
+        doubts=(
+            *([reader.lost] if reader.lost else []),
+            *(doubt for part in parts for doubt in part.doubts),
+            *_failures(reader, frame),
+            *_guessed(sources),
+        ),
         shared=reader.shared,
     )
 
@@ -94,6 +102,18 @@ def _arm(reader: Reader, frame: pl.DataFrame) -> str:
     if reader.arm in reader.conditions and frame.select(pl.col(FILE).n_unique().over(reader.arm).max()).item() > 1:
         return ""
     return reader.arm
+
+
+def _failures(reader: Reader, frame: pl.DataFrame) -> Iterator[Doubt]:
+    """Says that a run's figures are not those of a run in which everything succeeded."""
+    for name in reader.failures:
+        failed = frame.filter(pl.col(name) > 0)[name] if name in frame.columns else pl.Series()
+        if len(failed):
+            yield Doubt(
+                code="partly_failed",
+                message=f"{name} is above 0 in {len(failed)} of {frame.height} rows, up to {max(failed):,g}",
+                advice=f"what fails may take less time than what succeeds: judge `--value {name}` as well",
+            )
 
 
 def _guessed(sources: Sequence[ImportSource]) -> Iterator[Doubt]:

@@ -67,6 +67,8 @@ class Reader:
         values: what is judged if the user names nothing: the first that all rows have; empty: any such metric.
         arm: the column to compare where no label is given; a condition only if no two files share a level of it.
         conditions: columns that tell apart what cannot be compared, such as benchmarks.
+        apart: patterns of columns that are conditions only if an arm has several of their levels.
+        failures: metrics that count what failed within a run that ended; above 0 they are said.
         shared: said where several rows of a file are trials of one arm.
         lost: said always.
         nested: where files of it lie in a directory that holds none itself.
@@ -79,6 +81,8 @@ class Reader:
     values: tuple[str, ...] = ()
     arm: str = ""
     conditions: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     shared: Doubt | None = None
     lost: Doubt | None = None
     nested: str = ""
@@ -128,12 +132,20 @@ def document(source: ImportSource, model: TypeAdapter[M], *, expected: str) -> M
 
 
 def file_table(
-    source: ImportSource, rows: Sequence[Mapping[str, Figure]], define: Callable[[str], MetricDefinition]
+    source: ImportSource,
+    rows: Sequence[Mapping[str, Figure]],
+    define: Callable[[str], MetricDefinition],
+    *,
+    better: Callable[[str], Better | None] | None = None,
 ) -> FileTable:
-    """Rows of an output, of which there is at least one; every column of floats is a metric."""
+    """Rows of an output, of which there is at least one; every column of floats is a metric.
+
+    Where `better` of a metric is None, its definition's direction is nothing to go by.
+    """
     frame = pl.DataFrame(rows, infer_schema_length=None)
     definitions = {name: define(name) for name, dtype in frame.schema.items() if dtype.is_float()}
-    return FileTable(name=source.name, frame=frame, definitions=definitions)
+    undirected = frozenset(name for name in definitions if better is not None and better(name) is None)
+    return FileTable(name=source.name, frame=frame, definitions=definitions, undirected=undirected)
 
 
 def metric(name: str, unit: str, better: Better, *, source: str, kind: MetricKind = "wall_clock") -> MetricDefinition:

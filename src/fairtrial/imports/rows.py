@@ -24,6 +24,8 @@ class FileTable:
 
     Attributes:
         definitions: of columns that the file's format defines as metrics.
+        undirected: metrics of which the format does not say which direction is good; their definition's is none.
+        doubts: about what the file left out.
     """
 
     name: str
@@ -31,6 +33,8 @@ class FileTable:
     text: str = ""
     separator: str = ""
     definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
+    undirected: frozenset[str] = frozenset()
+    doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,10 @@ class Rows:
         frame: a column per name; cells of text files are text still.
         parts: where they came from, in order.
         definitions: of metrics that the files' format defines; empty for tables.
+        undirected: metrics that cannot be judged unless the user says which direction is good.
         value, arm: the columns to take if the user names none; empty: they must be named.
         conditions: columns to take as conditions if the user names none, those with several levels.
+        apart: columns to take as conditions as well, those with several levels in an arm.
         doubts: about the files, whatever is asked of them.
         shared: the doubt if rows of one file are trials of one arm.
     """
@@ -50,16 +56,18 @@ class Rows:
     frame: pl.DataFrame
     parts: Sequence[FileTable]
     definitions: Mapping[str, MetricDefinition] = field(default_factory=dict)
+    undirected: frozenset[str] = frozenset()
     value: str = ""
     arm: str = ""
     conditions: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     shared: Doubt | None = None
 
     def with_values(self, values: Sequence[str]) -> Rows:
         """Without the benchmarks that no file has any of these values of: there they are not missing."""
         known = [pl.col(name).is_not_null() for name in values]
-        conditions = [name for name in self.conditions if name in self.frame.columns]
+        conditions = [name for name in (*self.conditions, *self.apart) if name in self.frame.columns]
         if not conditions:
             return self
         there = self.frame.select(pl.any_horizontal(known).any().over(conditions)).to_series()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from fairtrial.live import words
 from fairtrial.live.course import Course
+from fairtrial.metrics.telemetry import measures
 from fairtrial.protocol.generated import (
     FinishingProgress,
     LoadingProgress,
@@ -16,11 +18,13 @@ from fairtrial.protocol.generated import (
     RampUpProgress,
     RateProgress,
 )
-from fairtrial.protocol.progress import ProgressLine
+from fairtrial.protocol.progress import ProgressLine, TelemetryProgress
 from fairtrial.record.live import FeedLine
 from fairtrial.study.catalogue import MetricDefinition
 
 THROUGHPUT: Final = "throughput"
+NANOSECONDS_PER_SECOND: Final = 1e9
+NANOSECONDS_PER_MILLISECOND: Final = 1e6
 
 
 @dataclass(frozen=True)
@@ -53,20 +57,58 @@ class Activity:
     errors: int = 0
     charts: dict[str, Chart] = field(default_factory=dict)
     marks: dict[str, float] = field(default_factory=dict)
+    _samples: dict[str, TelemetryProgress] = field(default_factory=dict)
+    _rows: dict[int, dict[str, float]] = field(default_factory=dict)  # by second, as sources come in
 
-    def hear(self, line: FeedLine) -> None:
-        """Takes a line of the feed in."""
-        if self.began_s is None:
-            self.began_s = line.at_s
-        self._take(line.said, second=line.at_s - self.began_s)
+    def hear(self, lines: Iterable[FeedLine]) -> None:
+        """Takes lines of the feed in."""
+        for line in lines:
+            if self.began_s is None:
+                self.began_s = line.at_s
+            second = max(0.0, line.at_s - self.began_s)
+            if isinstance(line.said, TelemetryProgress):
+                self._sampled(line.said, second=second)
+            else:
+                self._take(line.said, second=second)
+        self._measure()
+
+    def _sampled(self, said: TelemetryProgress, *, second: float) -> None:
+        before = self._samples.get(said.source)
+        self._samples[said.source] = said
+        if before is not None and said.time_ns > before.time_ns:
+            elapsed_s = (said.time_ns - before.time_ns) / NANOSECONDS_PER_SECOND
+            row = measures.row_of(said.source, before.values, said.values, elapsed_s=elapsed_s)
+            self._rows.setdefault(int(second), {}).update(row)
+
+    def _measure(self) -> None:
+        """All seconds that are over at once: a frame costs the same for one row as for a thousand."""
+        last = max(self._rows, default=0)
+        rows = {second: row for second, row in self._rows.items() if second < last}
+        if not rows:
+            return
+        frame = measures.of_rows(list(rows.values()))
+        titles = {each.name: each.title for each in measures.MEASURES}
+        for name in frame.columns:
+            for second, value in zip(rows, frame[name], strict=True):
+                if value is not None and (value or name in self.charts):  # zero throughout says nothing
+                    self._add(name, titles[name], second=second, value=value)
+        self._rows = {second: row for second, row in self._rows.items() if second >= last}
+
+    def _add(self, name: str, title: str, *, second: float, value: float) -> None:
+        self.charts.setdefault(name, Chart(title=title)).course.add(second, value)
 
     def _take(self, said: ProgressLine, *, second: float) -> None:
         match said:
             case RateProgress():
                 self.rate, self.errors = words.rate(said.per_s, self.throughput), said.errors
                 unit = "per second" if self.throughput is None else self.throughput.unit
-                chart = self.charts.setdefault(THROUGHPUT, Chart(title=f"throughput, {unit}"))
-                chart.course.add(second, said.per_s * words.unit_s(self.throughput))
+                per_unit = said.per_s * words.unit_s(self.throughput)
+                self._add(THROUGHPUT, f"throughput, {unit}", second=second, value=per_unit)
+                for name, value_ns in (("p95", said.p95_ns), ("p99", said.p99_ns)):
+                    if value_ns is not None:
+                        self._add(
+                            name, f"{name} latency, ms", second=second, value=value_ns / NANOSECONDS_PER_MILLISECOND
+                        )
             case LoadingProgress():
                 self.doing = words.loading(said)
             case ProbingProgress():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,11 +15,12 @@ from fairtrial.live.activity import Activity
 from fairtrial.live.looks import CellLooks, cell_looks
 from fairtrial.live.slots import Slot, Slots
 from fairtrial.record import live, read
+from fairtrial.record.events import JournalLine
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import JournalReader, controller
 from fairtrial.record.live import FeedReader, Live
-from fairtrial.record.models import JournalLine, PlaceOpened, Plan, RunFinished, RunInterrupted, TrialRecord
-from fairtrial.record.reader import Record, trial_file, trial_from_directory
+from fairtrial.record.models import PlaceOpened, Plan, RunFinished, RunInterrupted, TrialRecord
+from fairtrial.record.reader import Record, extended, trial_file, trial_from_directory
 from fairtrial.study.catalogue import MetricDefinition
 
 if TYPE_CHECKING:
@@ -32,13 +34,13 @@ class FollowedRun:
     """One run.
 
     Attributes:
-        record: as it was when it was first read; its plan never changes.
+        plan: with what the run was extended by.
         journal: every line so far.
         trials: committed ones by id, in the order they ran.
         activity: of the trial that runs.
         live: what the run says of itself; None unless it goes on.
         process: of its controller; None unless it goes on.
-        interruption: why the last process of an unfinished run stopped; empty if it does not say.
+        interruption: how the last process of an unfinished run stopped; None if it did not say.
     """
 
     directory: Path
@@ -48,7 +50,7 @@ class FollowedRun:
     activity: Activity | None = None
     live: Live | None = None
     process: int | None = None
-    interruption: str = ""
+    interruption: RunInterrupted | None = None
 
     def __post_init__(self) -> None:
         self.plan = _plan(self.directory)
@@ -72,15 +74,16 @@ class FollowedRun:
                 path = trial_file(self.directory, line.entry.trial)
                 self.trials[line.entry.trial] = trial_from_directory(path.parent)
             if line.entry.event.startswith("run_"):
-                self.interruption = line.entry.reason if isinstance(line.entry, RunInterrupted) else ""
+                self.interruption = line.entry if isinstance(line.entry, RunInterrupted) else None
+        self.plan = extended(self.plan, (line.entry for line in new))
         self._listen()
         return bool(new)
 
     def _listen(self) -> None:
-        for line in self._feed.lines():
-            if self.activity is None or self.activity.trial != line.trial:
-                self.activity = Activity(line.trial, self._throughput(line.trial))
-            self.activity.hear(line)
+        for trial, lines in itertools.groupby(self._feed.lines(), lambda line: line.trial):
+            if self.activity is None or self.activity.trial != trial:
+                self.activity = Activity(trial, self._throughput(trial))
+            self.activity.hear(lines)
         running = self.slots.running
         if self.activity is not None and self.activity.trial != running:
             self.activity = None
@@ -99,9 +102,14 @@ class FollowedRun:
         return "interrupted" if self.journal else "not started"
 
     @property
+    def paused(self) -> bool:
+        """Whether it waits between trials."""
+        return self.live is not None and self.live.paused
+
+    @property
     def left_s(self) -> float | None:
         """Seconds that the rest is expected to take; None unless the run goes on."""
-        if self.live is None or (trial := self.live.trial) is None:
+        if self.live is None or self.paused or (trial := self.live.trial) is None:
             return None
         spent = (datetime.now(UTC) - datetime.fromisoformat(trial.began)).total_seconds()
         return max(0.0, trial.left_s - spent)

@@ -9,12 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.sequential import anytime
 from fairtrial.record.models import Plan, TrialRecord
+
+LOOK_NOTE: Final = {
+    False: "Interval: as if the run had been planned to end after this block. A look, not a verdict: "
+    "whoever stops when one pleases is wrong more often than it says.",
+    True: "Interval: holds at every look together, whenever the run stops.",
+}
 
 
 @dataclass(frozen=True)

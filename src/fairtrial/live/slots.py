@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fairtrial.record.events import Event
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
-    Event,
+    Extended,
     LookTaken,
     Plan,
     PlannedTrial,
@@ -26,10 +27,12 @@ class Slot:
 
     Attributes:
         fate: `void` is a valid trial, or one not run, of a block that lost another; `stopped` will not be run.
+        number: in the order in which trials were planned; its address on the page.
         reason: why it is invalid, void or stopped; empty otherwise.
     """
 
     trial: PlannedTrial
+    number: int
     fate: Fate
     reason: str = ""
 
@@ -67,7 +70,7 @@ class Slots:
                 self.running = ""
             case BlockVoided():
                 self.voided[event.cell, event.block] = event.reason
-            case BlockAdded():
+            case BlockAdded() | Extended():
                 self._plan(event.trials)
             case LookTaken():
                 self.looks.append(event)
@@ -79,19 +82,26 @@ class Slots:
         """Every planned trial, those with probes last."""
         stopped = {cell.cell: cell.reason for look in self.looks for cell in look.cells if cell.decision == "stop"}
         ended = any(look.decision == "stop" for look in self.looks)
-        return [self._slot(trial, stopped=stopped, ended=ended) for trial in self.planned.values()]
+        return [
+            Slot(trial, number, *self._fate(trial, stopped=stopped, ended=ended))
+            for number, trial in enumerate(self.planned.values())
+        ]
 
-    def _slot(self, trial: PlannedTrial, *, stopped: Mapping[str, str], ended: bool) -> Slot:
+    def number(self, trial: str) -> int:
+        """Of a planned trial."""
+        return list(self.planned).index(trial)
+
+    def _fate(self, trial: PlannedTrial, *, stopped: Mapping[str, str], ended: bool) -> tuple[Fate, str]:
         done = self.finished.get(trial.id)
         lost = None if trial.diagnostic else self.voided.get((trial.cell, trial.block))
         if done is not None and not done.valid:
-            return Slot(trial, "invalid", done.invalid_reason)
+            return "invalid", done.invalid_reason
         if lost is not None:
-            return Slot(trial, "void", lost)
+            return "void", lost
         if done is not None:
-            return Slot(trial, "valid")
+            return "valid", ""
         if trial.id == self.running:
-            return Slot(trial, "running")
+            return "running", ""
         if not trial.diagnostic and (trial.cell in stopped or ended):
-            return Slot(trial, "stopped", stopped.get(trial.cell, ""))
-        return Slot(trial, "stopped" if self.over else "planned")
+            return "stopped", stopped.get(trial.cell, "")
+        return ("stopped" if self.over else "planned"), ""

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from fairtrial.protocol.generated import LoadingProgress, ProbedProgress, ProbingProgress
-from fairtrial.record.models import PlannedTrial, TrialRecord
+from fairtrial.record.events import JournalLine, Steered
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    Extended,
+    LookTaken,
+    PlannedTrial,
+    RunInterrupted,
+    TrialFinished,
+    TrialRecord,
+)
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.words import duration
+from fairtrial.words import STOP_REASONS, counted, duration
 from fairtrial.workloads import workload_of
 
 MINUTE_S = 60
@@ -45,6 +55,41 @@ def outcome(trial: TrialRecord) -> str:
     if "elapsed_s" in trial.scalars:
         return f"{trial.scalars['elapsed_s']:.3g} s"
     return "done"
+
+
+def journalled(line: JournalLine) -> str:
+    """One journal line in words; empty for what the plan shows as well."""
+    match line.entry:
+        case TrialFinished(valid=False):
+            return f"{line.entry.trial} is invalid: {line.entry.invalid_reason}"
+        case RunInterrupted():
+            return f"run interrupted: {line.entry.reason}"
+        case BlockVoided():
+            return f"block {line.entry.block} of {line.entry.cell} is void: {line.entry.reason}"
+        case BlockAdded() | Extended() | Steered():
+            return _changed(line.entry)
+        case LookTaken():
+            return "; ".join([f"look after round {line.entry.round}: {line.entry.decision}", *_stops(line.entry)])
+        case _:
+            name = line.entry.event
+            return "" if name.startswith(("trial_", "place_", "page_")) else name.replace("_", " ")
+
+
+def _changed(event: BlockAdded | Extended | Steered) -> str:
+    if isinstance(event, BlockAdded):
+        return f"block {event.block} of {event.cell} replaces block {event.replaces}"
+    if isinstance(event, Extended):
+        return f"up to {counted(event.blocks, 'block')} more in every open cell"
+    by = f" by {counted(event.blocks, 'block')}" if event.act == "extend" else ""
+    return f"asked to {event.act.replace('_', ' ')}{by}" + ("" if event.obeyed else f", refused: {event.reason}")
+
+
+def _stops(look: LookTaken) -> list[str]:
+    return [
+        f"{each.cell} stops after {counted(each.blocks, 'block')}: {STOP_REASONS[each.reason]}"
+        for each in look.cells
+        if each.decision == "stop"
+    ]
 
 
 def stage(trial: PlannedTrial) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from fairtrial.metrics import telemetry
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.service_counters import ERROR_SUFFIX
 
 COUNTS: Final = (
     "refaults",
@@ -52,9 +53,14 @@ def joined(common: Mapping[str, float], own: Mapping[str, float]) -> dict[str, f
     scalars, done = {**common, **own}, own.get("transactions")
     if not done:
         return scalars
-    scalars |= {name_of(name): common[name] / done for name in COUNTS if name in common}
-    if "server_cpu_s" in common:
-        scalars[PROCESSOR_TIME] = common["server_cpu_s"] * MILLISECONDS_PER_SECOND / done
+    each_of = {name: (name_of(name), 1.0) for name in COUNTS}
+    each_of["server_cpu_s"] = (PROCESSOR_TIME, MILLISECONDS_PER_SECOND)
+    scalars |= {
+        f"{target}{suffix}": common[f"{name}{suffix}"] * scale / done
+        for suffix in ("", ERROR_SUFFIX)
+        for name, (target, scale) in each_of.items()
+        if f"{name}{suffix}" in common
+    }
     if "retries" in own:
         scalars[RETRIES] = own["retries"] / done
     return scalars

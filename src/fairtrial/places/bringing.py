@@ -13,11 +13,15 @@ from fairtrial.places.local import STATE_VARIABLE
 from fairtrial.wire import Limits, find_agent
 
 PUSH_S: Final = 600.0  # 10 MB over a slow line
-NEEDS: Final = "the agent needs a shell, coreutils, and room in ~/.cache or in a state_directory that is named"
+NEEDS: Final = "the agent needs a shell, coreutils, findutils, and room in ~/.cache or in a named state_directory"
 HOME_CACHE: Final = "${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
 
 LOOK: Final = """
 set -eu
+rm -f --one-file-system 2>/dev/null && find / -maxdepth 0 -printf '' 2>/dev/null || {
+    echo "rm and find lack options that coreutils' and findutils' have" >&2
+    exit 1
+}
 agent="CACHE/HASH/fairtrial-agent"
 whole() { [ -x "$agent" ] && echo "HASH  $agent" | sha256sum -c >/dev/null 2>&1; }
 if whole; then echo "ready $agent"; else echo missing; fi

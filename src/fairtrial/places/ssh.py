@@ -15,7 +15,7 @@ from types import MappingProxyType
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import bringing
+from fairtrial.places import bringing, running
 from fairtrial.places.place import ReachedPlace
 from fairtrial.study.tree.paths import OwnPath
 from fairtrial.wire import Limits, PipeTransport
@@ -114,9 +114,7 @@ def _run(ssh: list[str], script: str, data: bytes, *, limit_s: float) -> str:
     """Runs a script there and returns what it prints."""
     argv, host = [*ssh, _in_sh(script)], ssh[-1]
     try:
-        finished = subprocess.run(
-            argv, input=data, capture_output=True, timeout=limit_s, start_new_session=True, check=False
-        )
+        finished = running.finished(argv, data, limit_s=limit_s)
     except FileNotFoundError as error:
         raise PlaceError("no ssh on this machine", hint="install an OpenSSH client") from error
     except subprocess.TimeoutExpired as error:

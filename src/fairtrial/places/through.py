@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import bringing
+from fairtrial.places import bringing, running
 from fairtrial.places.place import ReachedPlace
 from fairtrial.study.tree.quantities import CommandLine
 from fairtrial.wire import Limits, PipeTransport
@@ -98,9 +98,7 @@ class Through(ReachedPlace[ThroughParameters]):
         command = self.parameters.command
         by_hand = f"try `{command} true` by hand; {bringing.NEEDS}"
         try:
-            finished = subprocess.run(
-                argv, input=data, capture_output=True, timeout=limit_s, start_new_session=True, check=False
-            )
+            finished = running.finished(argv, data, limit_s=limit_s)
         except OSError as error:
             raise PlaceError(f"`{command}` cannot be run: {error}", hint="is its program on this PATH?") from error
         except subprocess.TimeoutExpired as error:

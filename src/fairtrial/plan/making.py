@@ -1,10 +1,11 @@
 """From a study to a plan: every trial resolved, named, seeded and ordered. Pure.
 
-Owns the composition of a plan and of replacements for voided blocks.
+Owns the composition of a plan, of replacements for voided blocks and of further rounds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
 
@@ -86,6 +87,27 @@ def replacement(plan: Plan, *, cell: str, block: int, round_: int, position: int
     return [
         ordering.planned(ordering.Slot(cell, arm, block, round_), seed=plan.design.seed, position=position + index)
         for index, arm in enumerate(ordered)
+    ]
+
+
+def extension(plan: Plan, *, cells: Sequence[str], blocks: range, round_: int, position: int) -> list[PlannedTrial]:
+    """The trials of further rounds, in order.
+
+    Args:
+        plan: the plan the run began with.
+        cells: those that get more blocks.
+        blocks: their numbers, the same in every cell, after all blocks so far.
+        round_: of the first of them; the others follow.
+        position: of its first trial in the whole run.
+    """
+    arms = plan.factors[plan.arm]
+    slots = (
+        slot
+        for number, block in enumerate(blocks)
+        for slot in ordering.in_round(plan.design, cells=cells, arms=arms, block=block, round_=round_ + number)
+    )
+    return [
+        ordering.planned(slot, seed=plan.design.seed, position=position + index) for index, slot in enumerate(slots)
     ]
 
 

@@ -35,10 +35,15 @@ def slots(design: Design, *, cells: Sequence[str], arms: Sequence[str]) -> Itera
                 yield from (Slot(cell, arm, block, block) for cell in cells)
         return
     for block in range(1, design.blocks + 1):
-        ordered = shuffled(cells, "cells", design.seed, block) if design.order == "randomised_blocks" else cells
-        for cell in ordered:
-            for arm in arms_in_block(design, cell=cell, block=block, arms=arms):
-                yield Slot(cell, arm, block, block)
+        yield from in_round(design, cells=cells, arms=arms, block=block, round_=block)
+
+
+def in_round(design: Design, *, cells: Sequence[str], arms: Sequence[str], block: int, round_: int) -> Iterator[Slot]:
+    """One round of one block per cell, in the order they run; not of order `sequential`, which has no rounds."""
+    ordered = shuffled(cells, "cells", design.seed, block) if design.order == "randomised_blocks" else cells
+    for cell in ordered:
+        for arm in arms_in_block(design, cell=cell, block=block, arms=arms):
+            yield Slot(cell, arm, block, round_)
 
 
 def arms_in_block(design: Design, *, cell: str, block: int, arms: Sequence[str]) -> list[str]:

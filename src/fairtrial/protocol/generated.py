@@ -715,6 +715,8 @@ class OriginalOption(BaseModel):
     """Query of one cell: the value as it stands where it is set. No row means that it is not set there."""
     restore: str
     """Statement that restores the original."""
+    secret: bool
+    """Whether a value may hold a secret, so that no message shows it."""
     set: str | None = None
     """What it gave once the option was set; absent before. Any other value is somebody else's, and stays."""
 
@@ -894,6 +896,10 @@ class RateProgress(BaseModel):
     )
     errors: Annotated[int, Field(ge=0)]
     """Errors so far."""
+    p95_ns: Annotated[int | None, Field(ge=0)] = None
+    """95th percentile of the latencies in the intervals that ended since the last report; absent without any."""
+    p99_ns: Annotated[int | None, Field(ge=0)] = None
+    """99th percentile of the same."""
     per_s: float
     """Transactions per second, all types."""
     progress: Literal["rate"] = "rate"
@@ -1052,6 +1058,11 @@ class SampledExporter(BaseModel):
         extra="forbid",
         frozen=True,
     )
+    authorities: str | None = None
+    """
+    PEM file of the authorities that may have signed the certificate of an `https` endpoint, which must name the
+    host. Without it none is believed.
+    """
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of an interval, milliseconds; at least 100. A reading has less time than that, and 5 s at most."""
     matching: list[str] = []
@@ -1059,7 +1070,7 @@ class SampledExporter(BaseModel):
     name: str
     """Part of the file's name."""
     url: str
-    """`http://host:port/path`."""
+    """`http://host:port/path`, or the same by `https`."""
 
 
 class ScriptStatement(BaseModel):
@@ -2238,6 +2249,8 @@ class ServerOriginals(BaseModel):
     """
     options: list[OriginalOption]
     """What is set."""
+    others: list[OriginalOption]
+    """What the server changes along with it: restored last. Before the options are set, all that it could be."""
     restart: list[str]
     """Command line that restarts the server after them; empty for none."""
 
@@ -2408,6 +2421,11 @@ class Sample(BaseModel):
     """Processes to follow: name → process id; each gives `telemetry-process-<name>.arrows`."""
     server: SampledServer | None = None
     """A server whose own counters are sampled too."""
+    shown: list[str] = []
+    """
+    Columns of the place and of the server, or what stands behind their last dot, whose values are said on standard
+    output once a second, for people who look on.
+    """
     sources: list[Literal["cpu", "memory", "vmstat", "disks", "pressure"]]
     """What to sample."""
 

@@ -25,6 +25,17 @@ class HashingProgress(BaseModel):
     progress: Literal["hashing"] = "hashing"
 
 
+class TelemetryProgress(BaseModel):
+    """What the sampler read of one source: a few of its raw counters and gauges. `time_ns`: monotonic, the place's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    progress: Literal["telemetry"] = "telemetry"
+    source: str
+    time_ns: int
+    values: dict[str, int]
+
+
 ProgressLine = (
     FinishingProgress
     | HashingProgress
@@ -34,5 +45,6 @@ ProgressLine = (
     | ProbingProgress
     | RampUpProgress
     | RateProgress
+    | TelemetryProgress
 )
 PROGRESS: Final[TypeAdapter[ProgressLine]] = TypeAdapter(Annotated[ProgressLine, Field(discriminator="progress")])

@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError, RecordError
+from fairtrial.record.events import Event, JournalLine
 from fairtrial.record.files import full_disk_explained, sync_directory
-from fairtrial.record.models import Event, JournalLine
 
 NAME = "journal.jsonl"
 

@@ -7,14 +7,14 @@ disk below it, so that looking costs the measured window no I/O; it begins anew 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from pydantic import Field, ValidationError
 
@@ -27,7 +27,6 @@ MOST_NOTES: Final = 100
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of the user's own below it, closed to others
 DIGITS: Final = 24  # of a record's path as a hash: no two runs of one user share a feed
 PRIVATE: Final = 0o700
-KEPT_S: Final = 86_400
 
 
 class Note(RecordModel):
@@ -54,13 +53,15 @@ class Live(RecordModel):
 
     Attributes:
         process: the controller's.
-        trial: the one that runs; null before the first.
+        trial: the one that runs, or ran last; null before the first.
+        paused: it waits between two trials until somebody lets it go on.
         notes: the newest, oldest first.
         logs: of the running trial: a directory that this machine can read, if there is one.
     """
 
     process: int
     trial: LiveTrial | None = None
+    paused: bool = False
     notes: tuple[Note, ...] = ()
     logs: str | None = None
 
@@ -109,18 +110,20 @@ def _private(directory: Path) -> Path | None:
 
 
 def _forget(home: Path) -> None:
-    """Takes away what controllers that were killed left: nobody has written to it for a day."""
-    with contextlib.suppress(OSError):
-        for path in home.glob("*.jsonl"):
-            if time.time() - path.stat().st_mtime > KEPT_S:
-                path.unlink()
+    """Takes away what controllers that were killed left: nobody holds the lock of their feeds any more."""
+    for path in home.glob("*.jsonl"):
+        feed = path.with_name(f"{path.name.partition('.')[0]}.jsonl")  # beside which requests to the run may lie
+        with contextlib.suppress(OSError), feed.open("rb") if feed.exists() else path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 class Feed:
-    """The feed of a run, being written: one line for everything that the load says."""
+    """The feed of a run, being written: one line for everything that the load says. Locked for as long as it lives."""
 
     def __init__(self, directory: Path) -> None:
         self._path = feed_path(directory)
+        self._file: BinaryIO | None = None
         if self._path is not None:
             _forget(self._path.parent)
 
@@ -129,20 +132,24 @@ class Feed:
         self.end()
         if self._path is not None:
             with contextlib.suppress(OSError):
-                self._path.touch(mode=0o600)
+                self._file = open(  # noqa: SIM115 - `end` closes it
+                    self._path, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, mode=0o600)
+                )
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def say(self, trial: str, line: ProgressLine, *, at_s: float) -> None:
         """Adds a line."""
-        if self._path is not None:
+        if self._file is not None:
             text = json.dumps({"trial": trial, "at_s": at_s, "said": line.model_dump(mode="json")})
-            with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
-                file.write(text + "\n")
+            with contextlib.suppress(OSError):
+                self._file.write(f"{text}\n".encode())
 
     def end(self) -> None:
         """Takes it away."""
-        if self._path is not None:
-            with contextlib.suppress(OSError):
-                self._path.unlink(missing_ok=True)
+        if self._file is not None and self._path is not None:
+            self._file.close()
+            self._file = None
+            self._path.unlink(missing_ok=True)
 
 
 class FeedReader:
@@ -159,7 +166,7 @@ class FeedReader:
         try:
             with self._path.open("rb") as file:
                 inode = os.fstat(file.fileno()).st_ino
-                if inode != self._inode:
+                if inode != self._inode or os.fstat(file.fileno()).st_size < self._offset:
                     self._inode, self._offset = inode, 0
                 file.seek(self._offset)
                 data = file.read()

@@ -1,6 +1,6 @@
 """The record's JSON files as models: the only contract between running and analysing.
 
-Owns plan.json, places.json, trial.json and the lines of journal.jsonl. It must not know how any of them came about.
+Owns plan.json, places.json, trial.json and most entries of journal.jsonl. It must not know how any of them came about.
 All times named `time_ns`, `start_ns` or `end_ns` are CLOCK_MONOTONIC of the place.
 """
 
@@ -146,6 +146,18 @@ class Difference(RecordModel):
     values: dict[str, JsonValue]
 
 
+class Extended(RecordModel):
+    """The largest number of blocks grew by `blocks`: a round for each, of the cells that a stopping rule had left open.
+
+    Looks after rounds up to `round` did not know of them.
+    """
+
+    event: Literal["extended"] = "extended"
+    round: int
+    blocks: int
+    trials: list[PlannedTrial]
+
+
 class Plan(RecordModel):
     """plan.json: the study, fully resolved. Analysis reads this and never study.yaml.
 
@@ -190,6 +202,7 @@ class Plan(RecordModel):
     disk_bytes: int
     against_itself: bool = False
     warnings: list[str] = []
+    extensions: list[Extended] = Field(default=[], exclude=True)  # of the journal, where a record was read
 
 
 class Clock(RecordModel):
@@ -456,35 +469,17 @@ class LookTaken(RecordModel):
 
 
 class RunInterrupted(RecordModel):
-    """The run stopped before its end, in order (Ctrl-C, a place that failed, the limit of voided blocks)."""
+    """The run stopped before its end, in order (Ctrl-C, a place that failed, the limit of voided blocks).
+
+    `exit_code` is what `fairtrial` then ends with; 0 in records of versions that did not say.
+    """
 
     event: Literal["run_interrupted"] = "run_interrupted"
     reason: str
+    exit_code: int = 0
 
 
 class RunFinished(RecordModel):
     """The run reached its planned end."""
 
     event: Literal["run_finished"] = "run_finished"
-
-
-Event = (
-    RunStarted
-    | RunResumed
-    | PlaceOpened
-    | TrialStarted
-    | TrialFinished
-    | BlockVoided
-    | BlockAdded
-    | LookTaken
-    | RunInterrupted
-    | RunFinished
-)
-
-
-class JournalLine(RecordModel):
-    """One line of journal.jsonl. `sequence` counts from 0 without gaps."""
-
-    sequence: int
-    time: str
-    entry: Annotated[Event, Field(discriminator="event")]

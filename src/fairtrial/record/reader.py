@@ -15,17 +15,17 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fairtrial.errors import RecordError
 from fairtrial.record import journal
+from fairtrial.record.events import Event, JournalLine
 from fairtrial.record.files import relative_files, sha256
 from fairtrial.record.models import (
     FORMAT_VERSION,
     BlockAdded,
     BlockVoided,
-    Event,
+    Extended,
     FileName,
     Finding,
     FormatVersion,
     Grade,
-    JournalLine,
     PlaceOpened,
     Plan,
     PlannedTrial,
@@ -51,7 +51,7 @@ class Record:
 
     Attributes:
         directory: the run's directory.
-        plan: plan.json.
+        plan: plan.json, with what the run was extended by.
         journal: every whole line of journal.jsonl.
     """
 
@@ -148,11 +148,26 @@ def read(directory: Path) -> Record:
             f"{directory} is not a record: it has no plan.json",
             hint="give the directory of a run, as `fairtrial run` printed it",
         )
-    return Record(
-        directory=directory,
-        plan=_load(Plan, plan_path),
-        journal=tuple(journal.lines(directory / journal.NAME)),
-    )
+    lines = tuple(journal.lines(directory / journal.NAME))
+    plan = extended(_load(Plan, plan_path), (line.entry for line in lines))
+    return Record(directory=directory, plan=plan, journal=lines)
+
+
+def extended(plan: Plan, events: Iterable[Event]) -> Plan:
+    """A plan with the blocks that were asked for while it ran; those it already has are not added twice."""
+    for event in events:
+        if isinstance(event, Extended) and event not in plan.extensions:
+            each_s = plan.duration_s / max(1, len(plan.trials))
+            design = plan.design
+            plan = plan.model_copy(
+                update={
+                    "design": design.model_copy(update={"blocks": design.blocks + event.blocks}),
+                    "trials": [*plan.trials, *event.trials],
+                    "duration_s": plan.duration_s + each_s * len(event.trials),
+                    "extensions": [*plan.extensions, event],
+                }
+            )
+    return plan
 
 
 def refuse_links(directory: Path) -> None:

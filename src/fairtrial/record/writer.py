@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
+from fairtrial.record.events import Event
 from fairtrial.record.files import full_disk_explained, hashes, sha256, sync_directory, sync_tree, write_synced
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import Journal
 from fairtrial.record.models import (
-    Event,
     PlaceOpened,
     Plan,
     RunResumed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairtrial.analyse import analyse
+from fairtrial.analyse.doubts import page as page_doubts
 from fairtrial.analyse.doubts import rules as rule_doubts
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.why.models import CellWhy
@@ -26,6 +27,7 @@ def analysed(record: Record, *, contrast: str | None = None, trials: Sequence[Tr
     used = record.trials if trials is None else tuple(trials)
     every = (*used, *record.diagnostics)
     analysis = analyse(record.plan, every, contrast=contrast, finished=record.measured, places=record.places)
+    analysis = analysis.model_copy(update={"doubts": (*analysis.doubts, *page_doubts.about(record.events))})
     if record.plan.against_itself:
         return analysis
     paths = [difference.path for difference in contrasted(record.plan, analysis.contrast)]

@@ -5,10 +5,11 @@ Owns the order in which that happens. It must not know how a server says it (`sy
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
@@ -35,6 +36,7 @@ AGAIN_S: Final = 0.2
 RESTORE_S: Final = 24 * 3600.0
 TEMPLATE: Final = "fairtrial_"  # and the key of the data in it
 COMMAND: Final = "command"  # the workload whose program sees to its connections itself
+HAMMERDB: Final = "hammerdb"
 
 
 def of(trial: ResolvedTrial) -> ExistingServer | None:
@@ -46,7 +48,8 @@ def refuse(trial: ResolvedTrial) -> None:
     """Refuses what cannot be done with a server that is there already, before anything is opened.
 
     Raises:
-        InputError: the place begins anew with every trial, or settings or encryption would not reach the server.
+        InputError: the place begins anew with every trial, settings or encryption would not reach the server, or the
+            workload's program cannot be used with it.
     """
     system, workload = parts_of(trial).system, parts_of(trial).workload
     there = system.there()
@@ -67,8 +70,23 @@ def refuse(trial: ResolvedTrial) -> None:
     server = system.existing()
     if server is not None and server.tls is not None and not workload.is_native and workload.name != COMMAND:
         _refuse(system.name, f"the workload `{workload.name}` is not told how to encrypt", "use tpcc, oltp or script")
+    if server is not None and workload.name == HAMMERDB:
+        _refuse_hammerdb(system.name, server, workload.parameters.options)
     if elsewhere.of(trial) is not None and not there.is_remote:
         _refuse(system.name, "the load runs at another place, which this address does not lead from", "name the host")
+
+
+def _refuse_hammerdb(system: str, server: ExistingServer, options: Mapping[str, str]) -> None:
+    """Its build makes different rows each time, and some of what it does reaches beyond its database."""
+    if system == "postgres":
+        problem = "HammerDB's build sets the password of its user on the server (`ALTER USER`)"
+        _refuse(system, problem, "use tpcc, pgbench or a private server")
+    if options.get("purge", "false") != "false":
+        problem = "HammerDB's option `purge` sets options of the server, which stay if HammerDB is killed"
+        _refuse(system, problem, "leave it out")
+    if server.restores == "reload":
+        problem = "HammerDB's build makes different rows each time, so trials would not start from the same data"
+        _refuse(system, problem, "set `restore: none`, or a command")
 
 
 def _refuse(system: str, message: str, suggestion: str) -> NoReturn:
@@ -98,6 +116,10 @@ def require_unstarted(server: ServerAddress, effect: Effect) -> None:
             )
 
 
+def _is_held(session: Process | None) -> bool:
+    return session is not None and session.exited is None
+
+
 @dataclass
 class ExistingServers:
     """Those that a run has locked at one open place.
@@ -110,6 +132,7 @@ class ExistingServers:
     place: OpenPlace
     holder: str
     _sessions: dict[str, Process] = field(default_factory=dict)
+    _by_server: dict[str, Process] = field(default_factory=dict)
 
     def require(self, trials: Iterable[ResolvedTrial]) -> None:
         """Everything that every arm needs, and the servers' locks, before anything is changed.
@@ -126,10 +149,12 @@ class ExistingServers:
             require_unstarted(there, settings.effects(trial.settings, self.place.facts, elsewhere.context(trial)))
             system.identity(self.place)
             if server is None:
+                system.hold(self.place, self._sessions, holder=self.holder)
                 continue
-            server.require_settable(self.place)
             server.require_own(self.place)
             self.hold(server)
+            server.require_settable(self.place)
+            server.setter(self.place).require_restorable(self.place)
 
     def hold(self, server: ExistingServer) -> None:
         """Takes a server's advisory lock, unless its session still has it: a server that restarts ends it.
@@ -137,9 +162,12 @@ class ExistingServers:
         Raises:
             PlaceError: another study has it, with who; or the server does not answer.
         """
-        session = self._sessions.get(server.address)
-        if session is None or session.exited is not None:
-            self._sessions[server.address] = self._taken(server)
+        if _is_held(self._sessions.get(server.address)):
+            return
+        name = server.identify(self.place)
+        if not _is_held(self._by_server.get(name)):
+            self._by_server[name] = self._taken(server)
+        self._sessions[server.address] = self._by_server[name]
 
     def started(self, server: ExistingServer) -> None:
         """Takes the lock again where a trial has restarted the server, which has ended the lock's session.
@@ -203,25 +231,31 @@ class ExistingServers:
         """Brings the database into the state that a trial starts from."""
         self.hold(server)
         database, restore = server.at.database, getattr(server.at, "restore", None)
-        if isinstance(restore, RestoreCommand):
-            hint = f"fix system.{server.kind}.at.restore"
-            self.place.require(shlex.split(restore.command), hint=hint, timeout_s=RESTORE_S)
-            return TrialData()
         mark = server.mark(self.place, database)
-        match server.restores:
-            case "template" if key is not None:
-                server.recreate(self.place, database, template=f"{TEMPLATE}{key}")
-                mark = server.mark(self.place, database)
-            case "template" | "reload" if mark is None or mark.made:
-                mark = self._made(server, database)
-            case _ if mark is None:
-                mark = self._made(server, database)
+        if isinstance(restore, RestoreCommand):
+            self._restored_by(restore, server, mark or self._made(server, database))
+            return TrialData()
+        if server.restores == "template" and key is not None:
+            server.recreate(self.place, database, template=f"{TEMPLATE}{key}")
+            mark = server.mark(self.place, database)
+            if mark is not None:
+                server.note(self.place, database, mark)
+        elif mark is None or (mark.made and server.restores != "none"):
+            mark = self._made(server, database)
         if server.restores == "reload" and key is not None:
             data = DataMark(made=mark is None or mark.made, key=key)
             mark = self._load(parts, server, data, database=database, on_progress=on_progress)
         server.settle(self.place)
         content = mark.content_sha256 if mark is not None else ""
         return TrialData(key=key, content_sha256=content or None)
+
+    def _restored_by(self, restore: RestoreCommand, server: ExistingServer, mark: DataMark) -> None:
+        hint, unknown = f"fix system.{server.kind}.at.restore", DataMark(made=mark.made)
+        if mark.key:
+            server.note(self.place, server.at.database, unknown)
+        self.place.require(shlex.split(restore.command), hint=hint, timeout_s=RESTORE_S)
+        if mark.made:
+            server.note(self.place, server.at.database, unknown)  # the command may have made the database anew
 
     def _made(self, server: ExistingServer, database: str) -> DataMark:
         mark = DataMark(made=True)
@@ -232,8 +266,16 @@ class ExistingServers:
     def _load(
         self, parts: Parts, server: ExistingServer, data: DataMark, *, database: str, on_progress: OnProgress
     ) -> DataMark:
-        server.note(self.place, database, DataMark(made=data.made))  # what was whole is not while it is loaded
-        loaded = parts.workload.load(self.place, server.endpoint(database), on_progress=on_progress)
+        partial = DataMark(made=data.made)
+        server.note(self.place, database, partial)  # what was whole is not while it is loaded
+        try:
+            loaded = parts.workload.load(self.place, server.endpoint(database), on_progress=on_progress)
+        except StreamLostError:
+            raise
+        except BaseException:
+            with contextlib.suppress(PlaceError):  # what went wrong first is the news
+                server.note(self.place, database, partial)  # the program may have made the database anew
+            raise
         mark = replace(data, content_sha256=loaded.content_sha256)
         server.note(self.place, database, mark)
         server.settle(self.place)

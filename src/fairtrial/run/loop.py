@@ -12,15 +12,15 @@ from pydantic import JsonValue
 
 from fairtrial import doctor
 from fairtrial import plan as planning
-from fairtrial.errors import FairtrialError, InputError, PlaceError, StreamLostError
+from fairtrial.errors import INTERRUPTED, FairtrialError, InputError, PlaceError, StreamLostError
 from fairtrial.places import KEPT, PASSING, Disk, is_fresh
 from fairtrial.record import Record, Writer
+from fairtrial.record.events import Event, PageServed
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
     CellLook,
     Clock,
-    Event,
     Finding,
     LookTaken,
     PlaceOpened,
@@ -40,9 +40,10 @@ from fairtrial.run.opening import holder, opened
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
+from fairtrial.run.steering import Mailbox, Steering
 from fairtrial.run.trial.outcome import levels_of
 from fairtrial.run.trial.runner import STREAM_LOST, TrialRunner
-from fairtrial.study import Study, located
+from fairtrial.study import Study, located, located_lack
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import system_of
 from fairtrial.wire.open_place import OpenPlace
@@ -79,14 +80,17 @@ class Run:
         prepared: places that boot for every trial and hold what their trials start from.
         keys: of the data that trials start from.
         known: what earlier runs found out at a place, by place.
+        page: what the page beside the run has cost so far; None if there is none.
     """
 
     writer: Writer
     progress: Progress
     stopping: StoppingRule | None = None
     study: Callable[[], Study] | None = None
+    page: Callable[[], PageServed | None] | None = None
     schedule: Schedule = field(init=False)
     pace: Pace = field(init=False)
+    steering: Steering = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
     fit: set[Section] = field(default_factory=set)
@@ -102,6 +106,9 @@ class Run:
         plan, record = self.writer.plan, self.writer.record()
         self.schedule = Schedule(plan=plan, replacement=partial(planning.replacement, plan))
         self.schedule.replay(record.events)
+        self.steering = Steering(
+            Mailbox(self.writer.directory), schedule=self.schedule, append=self._append, progress=self.progress
+        )
         self.pace = Pace(expected_s=plan.duration_s / max(len(plan.trials), 1))
         for trial in record.committed:
             self.pace.note(trial)
@@ -122,20 +129,31 @@ class Run:
             self._require_reach()
             while (trial := self._next()) is not None:
                 self._at_place_again(trial)
+            self._note_page()
         except KeyboardInterrupt:
-            self.writer.append(RunInterrupted(reason="stopped by the user"))
+            self._note_page()
+            self.steering.interrupted()
+            self.writer.append(RunInterrupted(reason="stopped by the user", exit_code=INTERRUPTED))
             raise
         except FairtrialError as error:
             with contextlib.suppress(FairtrialError):  # the first error is the one to show
-                self.writer.append(RunInterrupted(reason=str(error)))
+                self._note_page()
+                self.writer.append(RunInterrupted(reason=str(error), exit_code=error.exit_code))
             raise
+        finally:
+            self.steering.mailbox.clear()
         self.writer.append(RunFinished())
+
+    def _note_page(self) -> None:
+        if self.page is not None and (served := self.page()) is not None:
+            self._append(served)
 
     def _fetch(self) -> None:
         """Servers and images that this machine does not have yet, before anything starts: they are large."""
         for trial in self.schedule.owed():
             if is_fresh(place := self._resolved(trial).place):
-                carriers.fresh(place).fetched()
+                with self._mistakes_located(trial):
+                    carriers.fresh(place).fetched()
             system = system_of(self._resolved(trial).system)
             if (source := system.awaited()) is not None:
                 self.progress.note(f"fetching {system.name}: {source}")
@@ -144,7 +162,8 @@ class Run:
     def _at_place_again(self, trial: PlannedTrial) -> None:
         """Opens the place; a stream lost between trials costs none of them, but not for ever."""
         try:
-            self._at_place(trial)
+            with self._mistakes_located(trial):
+                self._at_place(trial)
         except StreamLostError as error:
             self.lost_in_a_row += 1
             if self.lost_in_a_row >= STREAMS_LOST_IN_A_ROW:
@@ -248,16 +267,23 @@ class Run:
 
     @contextlib.contextmanager
     def _mistakes_located(self, trial: PlannedTrial) -> Iterator[None]:
-        """What a system refuses of the user's own words is named by file, line and column."""
+        """What a system refuses of the user's own words, or a place lacks, is named by file, line and column."""
         try:
             yield
         except InputError as error:
             if self.study is None:
                 raise
-            cell = next(cell for cell in self.writer.plan.cells if cell.name == trial.cell)
-            plan = self.writer.plan
-            written = plan.factors[plan.arm][0] if plan.against_itself else trial.arm  # both labels are the baseline
-            raise located(error, self.study(), levels_of(cell.levels, arm=(plan.arm, written))) from error
+            raise located(error, self.study(), self._written_levels(trial)) from error
+        except PlaceError as error:
+            if self.study is None or not error.field:
+                raise
+            raise located_lack(error, self.study(), self._written_levels(trial)) from error
+
+    def _written_levels(self, trial: PlannedTrial) -> dict[str, str]:
+        """As the study has them: both labels of an A/A run are its baseline."""
+        plan = self.writer.plan
+        cell = next(cell for cell in plan.cells if cell.name == trial.cell)
+        return levels_of(cell.levels, arm=(plan.arm, plan.factors[plan.arm][0] if plan.against_itself else trial.arm))
 
     def _accept(self, record: TrialRecord) -> None:
         self._same_content(record)
@@ -272,7 +298,8 @@ class Run:
         if self.content.setdefault(cell, content) != content:
             raise PlaceError(
                 f"in cell {cell}, arm {record.trial.arm} starts from other data than the arms before it",
-                hint="arms may not change what the data are made of (scale, seed)",
+                hint="arms may not change what the data are made of (scale, seed); a loader without a seed makes "
+                "different data each time that `restore: reload` runs it: use `restore: none`, or a command",
             )
 
     def _same_subject(self, record: TrialRecord) -> None:
@@ -312,7 +339,8 @@ class Run:
                 )
 
     def _next(self) -> PlannedTrial | None:
-        """The next trial, after asking the stopping rule about a round that it has not seen."""
+        """The next trial, after doing what was asked and asking the stopping rule about a round it has not seen."""
+        self.steering.between_trials()
         self._look()
         return self.schedule.next_trial()
 

@@ -67,7 +67,10 @@ def _server_user(place: OpenPlace) -> str:
     for user in SERVER_USERS:
         if place.execute(["id", "-u", user]).code == 0:
             return user
+    container = place.agent.container
+    where = "the place" if container is None else f"/etc/passwd of the image {container.image}"
     raise PlaceError(
-        f"the place has none of the users {', '.join(SERVER_USERS)} to run servers as, and they refuse to be root",
-        hint="create one there, or reach the place as a user that is not root",
+        f"{where} has none of the users {', '.join(SERVER_USERS)} to run servers as, and they refuse to be root",
+        hint="create one there" + (", or reach the place as a user that is not root" if container is None else ""),
+        field="" if container is None else "place.container.image",
     )

@@ -34,6 +34,9 @@ class Progress(Protocol):
     def trial_finished(self, trial: TrialRecord) -> None:
         """A trial was committed."""
 
+    def paused(self, *, waits: bool) -> None:
+        """The run begins or ends to wait between two trials."""
+
     def note(self, text: str) -> None:
         """Something worth a line: a voided block, a place cleaned up."""
 
@@ -79,6 +82,11 @@ class LiveProgress:
         """See `Progress`."""
         self._write(logs=None)
         self._inner.trial_finished(trial)
+
+    def paused(self, *, waits: bool) -> None:
+        """See `Progress`."""
+        self._write(paused=waits)
+        self._inner.paused(waits=waits)
 
     def note(self, text: str) -> None:
         """See `Progress`."""

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairtrial.record.models import BlockAdded, BlockVoided, Event, LookTaken, Plan, PlannedTrial, TrialFinished
+from fairtrial.record.events import Event
+from fairtrial.record.models import BlockAdded, BlockVoided, Extended, LookTaken, Plan, PlannedTrial, TrialFinished
 
 
 class MakeReplacement(Protocol):
@@ -32,6 +33,7 @@ class Schedule:
         voided: (cell, block) of blocks that lost a trial.
         replaced: (cell, block) of those that another block replaces.
         decided: cells that a stopping rule gives no more blocks.
+        blocks: the largest number of a cell, with what the run was extended by.
         looked_at: the last round after which a stopping rule was asked; 0 for none.
         stopped: whether it decided that the run ends.
     """
@@ -43,11 +45,13 @@ class Schedule:
     voided: set[tuple[str, int]] = field(default_factory=set)
     replaced: set[tuple[str, int]] = field(default_factory=set)
     decided: set[str] = field(default_factory=set)
+    blocks: int = field(init=False)
     looked_at: int = 0
     stopped: bool = False
 
     def __post_init__(self) -> None:
         self.queue = list(self.plan.trials)
+        self.blocks = self.plan.design.blocks
 
     def replay(self, events: Iterable[Event]) -> None:
         """Brings the schedule to where the journal ends."""
@@ -64,6 +68,10 @@ class Schedule:
             case BlockAdded():
                 self.replaced.add((event.cell, event.replaces))
                 self._insert(event.trials)
+            case Extended():
+                if event not in self.plan.extensions:  # a plan that was read has them already
+                    self.queue += event.trials
+                    self.blocks += event.blocks
             case LookTaken():
                 self.looked_at, self.stopped = event.round, event.decision == "stop"
                 self.decided |= {look.cell for look in event.cells if look.decision == "stop"}

@@ -28,7 +28,16 @@ class Dot:
     y: float
     arm: int
     title: str
-    position: int
+    number: int
+    used: bool
+
+
+@dataclass(frozen=True)
+class ShownTrial:
+    """A trial, its number, and whether estimates use it."""
+
+    trial: TrialRecord
+    number: int
     used: bool
 
 
@@ -98,14 +107,15 @@ def _x(position: float, count: int) -> float:
 
 
 def trials(
-    label: str, shown: Sequence[tuple[TrialRecord, bool]], *, metric: str, arms: Sequence[str], scale: numbers.Scale
+    label: str, shown: Sequence[ShownTrial], *, metric: str, arms: Sequence[str], scale: numbers.Scale
 ) -> Drawing:
     """Every trial of a cell that has the metric, in the order of blocks, arms beside each other."""
-    placed = [(trial, used) for trial, used in shown if math.isfinite(trial.scalars.get(metric, math.nan))]
-    axis = _axis(trial.scalars[metric] for trial, _ in placed)
-    blocks = {block: index for index, block in enumerate(sorted({trial.trial.block for trial, _ in placed}))}
+    placed = [each for each in shown if math.isfinite(each.trial.scalars.get(metric, math.nan))]
+    axis = _axis(each.trial.scalars[metric] for each in placed)
+    blocks = {block: index for index, block in enumerate(sorted({each.trial.trial.block for each in placed}))}
     dots = []
-    for trial, used in placed:
+    for each in placed:
+        trial = each.trial
         arm = arms.index(trial.trial.arm)
         aside = (arm - (len(arms) - 1) / 2) * 0.3
         said = f"block {trial.trial.block}, {trial.trial.arm}: {scale.value(trial.scalars[metric])} {scale.unit}"
@@ -114,9 +124,9 @@ def trials(
                 x=_x(blocks[trial.trial.block] + aside, len(blocks)),
                 y=axis.y(trial.scalars[metric]),
                 arm=arm,
-                title=said if used else f"{said}, not used",
-                position=trial.trial.position,
-                used=used,
+                title=said if each.used else f"{said}, not used",
+                number=each.number,
+                used=each.used,
             )
         )
     return Drawing(label=label, ticks=_ticks(axis, scale) if dots else (), dots=tuple(dots))

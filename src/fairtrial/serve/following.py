@@ -12,8 +12,8 @@ from typing import Final
 
 import jinja2
 
+from fairtrial.errors import FairtrialError
 from fairtrial.live.followed import FollowedRun
-from fairtrial.record.models import FileName
 from fairtrial.serve.run_page import RunPage, as_json
 
 TICK_S: Final = 1.0
@@ -104,7 +104,11 @@ class Following:
         quiet_since = time.monotonic()
         yield "retry: 1000\n\n"
         while True:
-            page = await self.page(name)
+            try:
+                page = await self.page(name)
+            except FairtrialError as error:  # damaged under our eyes, or taken away
+                yield f"data: {as_json({'refused': str(error)})}\n\n"
+                return
             said = self._news(page, seen)
             if said:
                 yield f"id: {seen}\ndata: {as_json(said)}\n\n"
@@ -114,38 +118,28 @@ class Following:
                 quiet_since = time.monotonic()
             await asyncio.sleep(TICK_S)
 
-    def _news(self, page: RunPage, seen: Seen) -> dict[str, object]:
+    @staticmethod
+    def _news(page: RunPage, seen: Seen) -> dict[str, object]:
         """What a browser lacks; `seen` then says that it has it."""
         said: dict[str, object] = {}
         if html := page.parts.since(seen.version):
             said["html"] = html
             seen.version = page.parts.version
         load = page.run.activity
-        trial = "" if load is None else str(page.run.slots.planned[load.trial].position)
-        if load is None:
+        if load is None or load.trial not in page.run.slots.planned:
             if seen.trial:
                 said["charts"] = None
-        else:
-            same = seen.trial == trial
-            charts = page.charts(seen={"width": seen.width, "stretches": seen.stretches} if same else None)
-            if charts is not None:
-                said["charts"] = charts
-                seen.width = int(str(charts["width"]))
-                seen.stretches = int(load.length_s // seen.width)
-        seen.trial = trial
+                seen.trial = ""
+            return said
+        trial = str(page.run.slots.number(load.trial))
+        charts = page.charts(load, width=seen.width if seen.trial == trial else 0, first=seen.stretches)
+        if charts["charts"]:
+            said["charts"] = charts
+        seen.trial, seen.width = trial, charts["width"]
+        seen.stretches = int(load.length_s // seen.width)
         return said
 
 
 async def _analysed(page: RunPage) -> None:
     await asyncio.to_thread(page.analyse)
     page.show_doubts()
-
-
-def run_name(text: str) -> str | None:
-    """A run's name if it can be one: a directory's, and nothing above it."""
-    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
-
-    try:
-        return TypeAdapter(FileName).validate_python(text)
-    except ValidationError:
-        return None

@@ -28,7 +28,7 @@ HEADERS: Final = {
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without a referrer, our own forms would not say their origin
     "x-content-type-options": "nosniff",
 }
 BYTES: Final = 24
@@ -79,15 +79,18 @@ class Guard:
             known = ", ".join(sorted(self.allowed))
             said = f"This page does not answer to {host[:100]!r}: it is called {known}. --host-name NAME adds a name."
             return PlainTextResponse(f"{said}\n", status_code=MISDIRECTED)
-        if self._is_foreign(headers, host=host, link=scope["method"] == "GET"):
+        if self._is_foreign(headers, host=host, link=scope["method"] in {"GET", "HEAD"}):
             return PlainTextResponse("Requests of other sites' pages are not answered.\n", status_code=FORBIDDEN)
         return self._login(scope) if not self._knows(headers) else self._clean(scope)
 
     @staticmethod
     def _is_foreign(headers: Headers, *, host: str, link: bool) -> bool:
-        """Whether another site's page asks. Its readers may follow a link here; it gets to read nothing."""
+        """Whether another site's page asks. Its readers may follow a link here; it gets to read nothing.
+
+        A request that may change something says where it comes from, or comes from elsewhere.
+        """
         origin = headers.get("origin")
-        if origin is not None and origin != f"http://{host}":
+        if origin != f"http://{host}" and (origin is not None or not link):
             return True
         followed = link and headers.get("sec-fetch-mode") == "navigate"
         return headers.get("sec-fetch-site") in ("cross-site", "same-site") and not followed

@@ -7,27 +7,36 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 import jinja2
 
 from fairtrial.errors import FairtrialError
+from fairtrial.live import finished, outline
+from fairtrial.live.activity import Activity, Chart
 from fairtrial.live.course import width_s
 from fairtrial.live.followed import FollowedRun
-from fairtrial.record.live import Note
-from fairtrial.record.models import BlockAdded, BlockVoided, JournalLine, LookTaken, TrialFinished
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
-from fairtrial.serve import run_views
+from fairtrial.report.figures.thinning import rounded
+from fairtrial.serve import run_views, trial_view
 from fairtrial.serve.fragments import Fragments
-from fairtrial.words import STOP_REASONS, counted
+from fairtrial.serve.tails import tails
 
-TAIL_BYTES: Final = 8192
-TAIL_LINES: Final = 40
 MOST_EVENTS: Final = 200
 ANALYSED_SHARE: Final = 0.002  # of the time: looking for doubts must not become one
 CELLS_OPEN: Final = 4
 OF_PARTS: Final = ("unfinished", "missing")  # said of every run that goes on, as the head of the page does
 ELSEWHERE: Final = "Logs are shown here while a trial runs on this machine; elsewhere they arrive when it ends."
+
+
+class ChartNews(TypedDict):
+    """Numbers over time as a browser takes them: stretches of `width` seconds from number `first` on."""
+
+    trial: str
+    width: int
+    first: int
+    marks: dict[str, float]
+    charts: dict[str, dict[str, object]]
 
 
 @dataclass
@@ -60,7 +69,7 @@ class RunPage:
         """
         grown = self.run.refresh()
         state = self.run.state
-        self._put("now", "now", run_views.now(self.run), self.run)
+        self._put("now", "now", outline.now(self.run), self.run)
         self._put("logs", "logs", self._tails(), ELSEWHERE)
         if grown or state != self.state or not self.parts.version:
             self._journalled()
@@ -74,13 +83,13 @@ class RunPage:
         looks = self.run.looks()
         views = {cell.name: run_views.cells(self.run, cell, looks) for cell in self.run.plan.cells}
         self._put("cells", "cells", [view for each in views.values() for view in each], None)
-        for number, (_cell, grid) in enumerate(run_views.grids(self.run)):
-            self._put(f"grid-{number}", "grid", f"grid-{number}", grid, run_views.MARKS)
+        for number, (_cell, grid) in enumerate(outline.grids(self.run)):
+            self._put(f"grid-{number}", "grid", f"grid-{number}", grid, outline.MARKS)
         for number, each in enumerate(views.values()):
             if each:
                 is_open = number < CELLS_OPEN
                 self._put(f"cell-{number}", "cell", f"cell-{number}", each, is_open)
-        self._put("events", "events", self._events())
+        self._put("events", "events", outline.events(self.run, most=MOST_EVENTS))
         self._put("doubts", "doubts", self.found)
 
     def wants_analysis(self) -> bool:
@@ -106,83 +115,68 @@ class RunPage:
         """Puts what `analyse` found on the page."""
         self._put("doubts", "doubts", self.found)
 
-    def _events(self) -> list[Note]:
-        told = [Note(time=line.time, text=text) for line in self.run.journal if (text := _text(line))]
-        notes = self.run.live.notes if self.run.live is not None else ()
-        return sorted([*told, *notes], key=lambda note: note.time, reverse=True)[:MOST_EVENTS]
-
     def _tails(self) -> list[tuple[str, str]]:
         directory = None if self.run.live is None else self.run.live.logs
         if directory is None:
             return []
-        return [(path.name, text) for path in sorted(Path(directory).glob("*.log")) if (text := tail(path))]
+        return tails(Path(directory))
 
-    def charts(self, *, seen: Mapping[str, int] | None = None) -> dict[str, object] | None:
-        """The running trial's numbers over time, from what a browser has on; None if it has all."""
-        load = self.run.activity
-        if load is None:
+    @staticmethod
+    def charts(load: Activity, *, width: int, first: int) -> ChartNews:
+        """The running trial's numbers over time: all, or those from one stretch on where `width` is theirs still."""
+        now = width_s(load.length_s)
+        first = first if now == width else 0
+        return {
+            "trial": load.trial,
+            "width": now,
+            "first": first,
+            "marks": load.marks,
+            "charts": _drawn(load.charts, width=now, first=first),
+        }
+
+    def series(self, number: int) -> ChartNews | None:
+        """Numbers over time of a trial that has ended; None if there is none. Slow, for a thread.
+
+        Raises:
+            RecordError: a raw file is damaged.
+        """
+        found = trial_view.directory(self.run, number)
+        if found is None:
             return None
-        width = width_s(load.length_s)
-        fresh = seen is None or seen.get("width") != width
-        first = 0 if fresh or seen is None else seen.get("stretches", 0)
-        charts = {}
-        for name, chart in load.charts.items():
-            stretches = chart.course.stretches(width_s=width, first=first)
-            charts[name] = {
-                "title": chart.title,
-                "low": [each.low for each in stretches],
-                "median": [each.median for each in stretches],
-                "high": [each.high for each in stretches],
-            }
-        return {"trial": load.trial, "width": width, "first": first, "marks": load.marks, "charts": charts}
+        charts, marks = finished.charts(*found)
+        length_s = max((chart.course.seconds[-1] for chart in charts.values() if len(chart.course)), default=0.0)
+        width = width_s(length_s)
+        drawn = _drawn(charts, width=width, first=0)
+        return {"trial": found[1].trial.id, "width": width, "first": 0, "marks": marks, "charts": drawn}
 
-    def page(self, name: str, *, since: str, assets: Mapping[str, str]) -> str:
-        """The whole page."""
+    def page(self, name: str, *, since: str, assets: Mapping[str, str], number: int | None = None) -> str:
+        """The whole page, with one trial of it if its number is given and there is one."""
+        shown = None if number is None else trial_view.view(self.run, number)
         return self.templates.get_template("run.html.jinja").render(
             name=name,
             since=since,
             plan=self.run.plan,
             parts=self.parts,
-            marks=run_views.MARKS,
+            marks=outline.MARKS,
             grids=[each for each in self.parts.parts if each.startswith("grid-")],
             cells=[each for each in self.parts.parts if each.startswith("cell-")],
             assets=assets,
             scripts=("uPlot.iife.min.js", "idiomorph.min.js", "page.js"),
-            trial=None,
-            selected="",
+            selected="" if shown is None else str(getattr(self.macros, "trial")(shown)),  # noqa: B009 - a macro
         )
 
 
-def tail(path: Path) -> str:
-    """The last lines of a log."""
-    try:
-        with path.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - TAIL_BYTES))
-            data = file.read(TAIL_BYTES)
-    except OSError:
-        return ""
-    return "\n".join(data.decode(errors="replace").splitlines()[-TAIL_LINES:])
-
-
-def _text(line: JournalLine) -> str:
-    """One journal line in words; empty for what the plan shows as well."""
-    match line.entry:
-        case TrialFinished(valid=False):
-            return f"{line.entry.trial} is invalid: {line.entry.invalid_reason}"
-        case BlockVoided():
-            return f"block {line.entry.block} of {line.entry.cell} is void: {line.entry.reason}"
-        case BlockAdded():
-            return f"block {line.entry.block} of {line.entry.cell} replaces block {line.entry.replaces}"
-        case LookTaken():
-            stops = [
-                f"{each.cell} stops after {counted(each.blocks, 'block')}: {STOP_REASONS[each.reason]}"
-                for each in line.entry.cells
-                if each.decision == "stop"
-            ]
-            return "; ".join([f"look after round {line.entry.round}: {line.entry.decision}", *stops])
-        case _:
-            return "" if line.entry.event.startswith(("trial_", "place_")) else line.entry.event.replace("_", " ")
+def _drawn(charts: Mapping[str, Chart], *, width: int, first: int) -> dict[str, dict[str, object]]:
+    drawn: dict[str, dict[str, object]] = {}
+    for name, chart in charts.items():
+        stretches = chart.course.stretches(width_s=width, first=first)
+        drawn[name] = {
+            "title": chart.title,
+            "low": [rounded(each.low) for each in stretches],
+            "median": [rounded(each.median) for each in stretches],
+            "high": [rounded(each.high) for each in stretches],
+        }
+    return drawn
 
 
 def as_json(value: object) -> str:

@@ -2,26 +2,63 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
 import socket
 import tempfile
+import time
 import webbrowser
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairtrial.errors import PlaceError
 from fairtrial.serve.guard import Guard, new_secret
 from fairtrial.serve.site import application
 
+if TYPE_CHECKING:
+    from fairtrial.serve.steering import Control
+
 HOST: Final = "127.0.0.1"
 NICENESS: Final = 19  # whoever measures goes first
 GRACE_S: Final = 1
+TICK_S: Final = 5.0  # between two looks whether the page is still needed
 REDIRECT: Final = """<!doctype html><meta charset="utf-8"><title>fairtrial</title>
 <meta http-equiv="refresh" content="0; url={address}"><p><a href="{address}">Open the page</a></p>
 """
+
+
+@dataclass
+class Presence:
+    """Whether anybody looks: a browser that shows a run keeps a request open.
+
+    Attributes:
+        open: requests that are being answered.
+        seen_s: when the last one ended, on the monotonic clock.
+    """
+
+    app: ASGIApp
+    open: int = 0
+    seen_s: float = field(default_factory=time.monotonic)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on."""
+        self.open += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            self.open -= 1
+            self.seen_s = time.monotonic()
+
+    @property
+    def absent_s(self) -> float:
+        """How long nobody has looked."""
+        return 0.0 if self.open else time.monotonic() - self.seen_s
 
 
 class Listening:
@@ -31,12 +68,13 @@ class Listening:
         runs: directory of runs.
         port: 0 for a free one.
         names: allowed names beside those of loopback.
+        control: what the page may do; None if it only shows.
 
     Raises:
         PlaceError: the port is in use.
     """
 
-    def __init__(self, runs: Path, *, port: int = 0, names: Sequence[str] = ()) -> None:
+    def __init__(self, runs: Path, *, port: int = 0, names: Sequence[str] = (), control: Control | None = None) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -49,24 +87,38 @@ class Listening:
         self._socket.listen()
         self.port: int = self._socket.getsockname()[1]
         self._secret = new_secret()
-        self._guard = Guard(application(runs, epoch=new_secret()), self._secret, self.port, names)
+        page = application(runs, epoch=new_secret(), control=control)
+        self._presence = Presence(Guard(page, self._secret, self.port, names))
 
     def address(self, path: str = "/") -> str:
         """Where a browser goes, with the token."""
         return f"http://{HOST}:{self.port}{path}?token={self._secret}"
 
-    def serve(self) -> None:
-        """Answers until SIGINT or SIGTERM."""
+    def serve(self, *, kept_s: float = math.inf, needed: Callable[[], bool] = lambda: True) -> None:
+        """Answers until SIGINT or SIGTERM, or until it is no longer needed and nobody has looked for `kept_s`."""
         os.nice(NICENESS)
         config = uvicorn.Config(
-            self._guard,
+            self._presence,
             log_level="error",
             access_log=False,
             server_header=False,
             lifespan="off",
             timeout_graceful_shutdown=GRACE_S,
         )
-        uvicorn.Server(config).run(sockets=[self._socket])
+        server = uvicorn.Server(config)
+        if math.isinf(kept_s):
+            server.run(sockets=[self._socket])
+        else:
+            asyncio.run(self._serve(server, kept_s=kept_s, needed=needed))
+
+    async def _serve(self, server: uvicorn.Server, *, kept_s: float, needed: Callable[[], bool]) -> None:
+        serving = asyncio.create_task(server.serve(sockets=[self._socket]))
+        while not serving.done():
+            await asyncio.wait({serving}, timeout=min(TICK_S, kept_s))
+            if needed():
+                self._presence.seen_s = time.monotonic()
+            server.should_exit |= self._presence.absent_s >= kept_s
+        await serving
 
 
 def open_browser(address: str, *, opened: Callable[[str], bool] = webbrowser.open) -> Path:

@@ -7,7 +7,7 @@ comes as a `Catalogue`.
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.json_schema import schema
 from fairtrial.study.loading import Factor, Study, dump, load
-from fairtrial.study.locating import located
+from fairtrial.study.locating import located, located_lack
 from fairtrial.study.resolved import ResolvedTrial
 
-__all__ = ["Expectation", "Factor", "ResolvedTrial", "Study", "dump", "load", "located", "schema"]
+__all__ = ["Expectation", "Factor", "ResolvedTrial", "Study", "dump", "load", "located", "located_lack", "schema"]

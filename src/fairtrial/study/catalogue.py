@@ -6,7 +6,7 @@ package only sees names, parameter models and metric definitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -75,6 +75,8 @@ class Kind:
         disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
         systems: kinds of system that a workload of this kind can load, or a setting of it works on; empty: any.
         files: keys whose value names a YAML file, each with the key that the file's content takes the place of.
+        handed_in: names that telemetry's addresses and commands may have in braces, from its parameters as a resolved
+            trial holds them: what a system of this kind is started with.
         check: notes what a model cannot see in validated parameters, given their nodes with their path.
     """
 
@@ -88,6 +90,7 @@ class Kind:
     example: Any = None
     systems: frozenset[str] = frozenset()
     files: Mapping[str, str] = field(default_factory=dict)
+    handed_in: Callable[[Any], Collection[str]] = lambda _parameters: ()
     check: Callable[[Any, Branch, Problems], None] = lambda _parameters, _branch, _problems: None
 
 

@@ -18,10 +18,11 @@ from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.file_model import Metrics
 from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
-from fairtrial.study.service_counters import CounterMetric
+from fairtrial.study.service_counters import CounterMetric, with_placeholders
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
-from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, plain
-from fairtrial.study.tree.problems import Problems, listed
+from fairtrial.study.tree.nodes import Branch, Listing, Node, Position, Scalar, Tree, plain
+from fairtrial.study.tree.problems import Problems, did_you_mean, listed
+from fairtrial.study.tree.quantities import PLACEHOLDER
 
 MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
 ROLES = ("primary", "secondary", "guardrails")
@@ -72,6 +73,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefin
     for expectation, at in expectations:
         among = (names.index(expectation.factor), expectation.level)
         uses.append(_MetricUse(expectation.metric, at, ("expect", expectation.level), among))
+    _check_placeholders(tree, factors, catalogue=catalogue, resolutions=resolutions, problems=problems)
     own = _own_metrics(tree, resolutions, problems)
     definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems, own=own)
     return StudyDefinitions(tuple(expectation for expectation, _ in expectations), definitions)
@@ -175,6 +177,32 @@ def _check_arms_differ(
                 tree.tree("factors").tree(arm).where(second),
                 field=("factors", arm, second),
             )
+
+
+def _check_placeholders(
+    tree: Tree,
+    factors: Factors,
+    *,
+    catalogue: Catalogue,
+    resolutions: Mapping[Levels, Resolution],
+    problems: Problems,
+) -> None:
+    """What telemetry's addresses and commands name must be handed in to the system, whatever the levels."""
+    systems = {levels: each.trial.system for levels, each in resolutions.items() if each.trial is not None}
+    handed_in = {each: catalogue.systems[each.kind].handed_in(each.parameters) for each in systems.values()}
+    for path, text in with_placeholders(Branch(tree.tree("telemetry"), ("telemetry",))):
+        for name in PLACEHOLDER.findall(text.text):
+            missing = [levels for levels, system in systems.items() if name not in handed_in[system]]
+            if missing:
+                known = sorted(handed_in[systems[missing[0]]])
+                expected = f"expected one of {listed(known)}" if known else "only a service is handed in anything"
+                problems.add(
+                    f"the system is not handed in `{{{name}}}`{_condition(factors, missing)}; {expected}",
+                    text.at,
+                    field=path,
+                    suggestion=did_you_mean(name, known)
+                    or ("name one of its ports, or write the address itself" if known else "write the value itself"),
+                )
 
 
 def _items(node: Node | None) -> tuple[Node, ...]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from fairtrial.errors import InputError, Problem
+from fairtrial.errors import InputError, PlaceError, Problem
 from fairtrial.study.loading import Study
 from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree
 from fairtrial.study.tree.texts import position_in
@@ -23,11 +23,21 @@ def located(error: InputError, study: Study, levels: Mapping[str, str]) -> Input
     return InputError(problems, hint=error.hint)
 
 
+def located_lack(error: PlaceError, study: Study, levels: Mapping[str, str]) -> PlaceError:
+    """The same error, which says where the trial of `levels` got the field from that asks for what is not there."""
+    problem = Problem(str(error), study.written.at.file, field=error.field)
+    return PlaceError(str(_located(problem, study, levels)), hint=error.hint)
+
+
 def _located(problem: Problem, study: Study, levels: Mapping[str, str]) -> Problem:
     path = tuple(quoted or bare for quoted, bare in _PART.findall(problem.field))
-    if not path or path[0] not in study.written.entries:
+    if not path:
         return problem
-    at = _position(study.merged(levels) if path[0] in study.base.entries else study.written, path)
+    is_of_all = path[0] in study.written.entries and path[0] not in study.base.entries
+    tree = study.written if is_of_all else study.merged(levels)
+    if path[0] not in tree.entries:
+        return problem
+    at = _position(tree, path)
     return replace(problem, file=at.file, line=at.line, column=at.column)
 
 

@@ -6,7 +6,8 @@ Owns what can be said of each. How one is read and computed are the sampler's an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -15,26 +16,42 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from fairtrial.study import counter_expressions
 from fairtrial.study.catalogue import Better, MetricDefinition
 from fairtrial.study.counter_expressions import CounterExpression
+from fairtrial.study.tree.nodes import Branch, Listing, Path, Scalar, Tree
 from fairtrial.study.tree.quantities import CommandLine, Seconds
 
 FASTEST_S: Final = 0.1  # the sampler refuses less
 MOST_SOURCES: Final = 20  # each is a thread of the sampler's
 ERROR_SUFFIX: Final = "_error"
-PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9_]*)\}")
+AUTHORITIES: Final = "/etc/ssl/certs/ca-certificates.crt"  # of Debian and most others
 GLOB: Final = r"^[a-zA-Z0-9_:*]+$"
+# What Python's regular expressions and the sampler's have in common (crate regex-lite, "Syntax").
+_ESCAPE: Final = r"\\(?:[DSWdswafnrtv!-/:;=?@\[-`{-~ ]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
+_NAMED: Final = r"\[:\^?(?:al(?:num|pha)|ascii|blank|cntrl|x?digit|graph|lower|p(?:rint|unct)|space|upper|word):\]"
+_SET: Final = rf"\[\^?+\]?+(?:{_ESCAPE}|{_NAMED}|(?!&&|--|~~)[^\[\]\\])*+\]"
+_GROUP: Final = r"\((?:\?(?:P<[a-zA-Z_][a-zA-Z0-9_]*>|[ims]*(?:-[ims]+)?:|[ims]+\))|(?!\?))"
+_REPETITION: Final = r"(?:[*+?]|\{\d+(?:,\d*)?\})\??(?![*+?{])"
+_COMMON: Final = re.compile(rf"(?:[^\\\[(){{*+?]|\)|\\[AbB]|{_ESCAPE}|{_SET}|{_GROUP}|{_REPETITION})*+", re.DOTALL)
 
 
 def _http(url: str) -> str:
-    if not re.fullmatch(r"http://[^\s/]+(/\S*)?", url):
-        raise ValueError(f"expected `http://HOST:PORT/PATH`, found {url!r}; TLS is not supported")
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", url):
+        raise ValueError(f"expected `http://HOST:PORT/PATH` or the same by `https`, found {url!r}")
     return url
 
 
 def _pattern(text: str) -> str:
     try:
-        groups = re.compile(text).groups
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):  # `[[:digit:]]`, which the sampler knows
+            groups = re.compile(text).groups
     except re.error as error:
         raise ValueError(f"not a regular expression: {error}") from error
+    common = _COMMON.match(text)
+    if common is not None and (rest := text[common.end() :]):
+        raise ValueError(
+            "expected a regular expression without look-around, backreferences, atomic groups, possessive repetitions, "
+            "comments, flags but i, m and s, nested sets or a bare `{`, none of which the sampler knows; found "
+            f"{rest[:10]!r}"
+        )
     if groups > 1:
         raise ValueError(f"expected one group ( ) at most, which holds the number, found {groups}")
     return text
@@ -73,6 +90,12 @@ class Exporter(CounterSource):
     url: Annotated[str, AfterValidator(_http)] = Field(
         description="Address of the endpoint, as the system's place sees it; may name what a `service` is handed in: "
         "`http://{host}:{metrics}/metrics`."
+    )
+    authorities: str = Field(
+        AUTHORITIES,
+        pattern="^/",
+        description="PEM file at the place, with the authorities that may have signed the certificate of an `https` "
+        "address.",
     )
     match: list[Annotated[str, Field(pattern=GLOB)]] = Field(
         [], description="Names of metrics to keep, `*` standing for any part of one (default: all)."
@@ -139,7 +162,9 @@ class CounterMetric(CountersModel):
         return "command" if self.prometheus is None else "prometheus"
 
     def definition(self, name: str) -> MetricDefinition:
-        """It as every metric of a study is defined: what grew is a count, the rest depends on time."""
+        """It as every metric of a study is defined: what grew is a count, as long as readings leave no error; the rest
+        depends on time.
+        """
         return MetricDefinition(
             name=name,
             label=self.label or name,
@@ -163,3 +188,18 @@ def one_or_more(description: str) -> Any:
 _listed: Callable[[Any], Any] = lambda value: [value] if isinstance(value, Mapping) else value  # noqa: E731
 Exporters = Annotated[list[Exporter], BeforeValidator(_listed)]
 CounterCommands = Annotated[list[CounterCommand], BeforeValidator(_listed)]
+
+
+def with_placeholders(telemetry: Branch) -> Iterator[tuple[Path, Scalar]]:
+    """Every text of a study's telemetry that may name what a system is handed in, with its path."""
+    for section, key in (("prometheus", "url"), ("command", "run")):
+        node = telemetry.node.entries.get(section)
+        below = (
+            [((str(index),), item) for index, item in enumerate(node.items)]
+            if isinstance(node, Listing)
+            else [((), node)]
+        )
+        for path, item in below:
+            text = item.entries.get(key) if isinstance(item, Tree) else None
+            if isinstance(text, Scalar):
+                yield (*telemetry.field(section), *path, key), text

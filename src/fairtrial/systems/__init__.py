@@ -17,12 +17,13 @@ from fairtrial.study.catalogue import Kind
 from fairtrial.study.resolved import Section
 from fairtrial.systems.command import CommandSystem
 from fairtrial.systems.files import Files
+from fairtrial.systems.instance import Identity, Instance, Launch, ServerAddress, changed_meanwhile
 from fairtrial.systems.mariadb import Mariadb
 from fairtrial.systems.mysql import Mysql
 from fairtrial.systems.postgres import Postgres
 from fairtrial.systems.service import Service
 from fairtrial.systems.sqlite import Sqlite
-from fairtrial.systems.system import Identity, Instance, Launch, ServerAddress, System, changed_meanwhile
+from fairtrial.systems.system import System
 
 __all__ = [
     "SYSTEMS",
@@ -57,4 +58,5 @@ def kind_of(system: type[System[Any]]) -> Kind:
         summary=system.summary,
         parameters=TypeAdapter(system.model),
         disk_bytes=lambda parameters: system(system.model.model_validate(parameters)).disk_bytes(),
+        handed_in=lambda parameters: system(system.model.model_validate(parameters)).handed_in(),
     )

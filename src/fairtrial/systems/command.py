@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairtrial.programs import asked_for
 from fairtrial.study.tree.quantities import CommandLine, Seconds
 from fairtrial.systems import program, server
-from fairtrial.systems.system import Identity, Instance, Launch, System
+from fairtrial.systems.instance import Identity, Instance, Launch
+from fairtrial.systems.system import System
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -63,7 +65,8 @@ class CommandSystem(System[CommandSystemParameters]):
         if self.parameters.run is None:
             return Instance(endpoint=None, process=None)
         launch = replace(launch, ready_s=self.parameters.ready_timeout)
-        process = server.spawned(place, shlex.split(self.parameters.run), launch, user=None)
+        with asked_for("system.command.run"):
+            process = server.spawned(place, shlex.split(self.parameters.run), launch, user=None)
         looks = shlex.split(self.parameters.ready or "true")
         with server.coming_up(place, launch, kind=self.name, stop=lambda: program.stop(process, place.limits.stop_s)):
             server.wait_until_ready(place, process, launch, looks=looks, kind=self.name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from fairtrial.protocol.endpoints import FilesEndpoint
-from fairtrial.systems.system import Identity, Instance, Launch, System
+from fairtrial.systems.instance import Identity, Instance, Launch
+from fairtrial.systems.system import System
 from fairtrial.wire.open_place import OpenPlace
 
 

@@ -17,7 +17,8 @@ from fairtrial.errors import AgentError, PlaceError
 from fairtrial.servers import maven
 from fairtrial.study.tree.paths import OwnPath
 from fairtrial.systems.existing.parameters import ServerAt
-from fairtrial.systems.system import Identity, Launch, System
+from fairtrial.systems.instance import Identity, Launch
+from fairtrial.systems.system import System
 from fairtrial.wire.open_place import OpenPlace
 
 FOLDERS = ("bin", "sbin", "libexec")
@@ -125,6 +126,7 @@ class Installation:
             f"no {names[0]} at this place (looked for {', '.join(tried)})",
             hint=f"install it there, set system.{self.system}.base_directory, or name a version that `fairtrial "
             "servers` lists",
+            field=f"system.{self.system}",
         )
 
     def equip(self, launch: Launch) -> Launch:
@@ -231,7 +233,8 @@ def identified(place: OpenPlace, installation: Installation, argv: Sequence[str]
         PlaceError: it does not run, is not what was unpacked, or has another version.
     """
     binary = argv[0]
-    said = place.require(installation.command(*argv), hint=_libraries(place, installation, binary)).strip()
+    lines = place.require(installation.command(*argv), hint=_libraries(place, installation, binary)).splitlines()
+    said = next(filter(VERSION.search, lines), " ".join(lines)).strip()  # warnings with their time may be around it
     digest = place.require(["sha256sum", binary], hint="the server binary must be readable").split()[0]
     if installation.sha256 not in (None, digest):
         raise PlaceError(
@@ -257,6 +260,6 @@ def _libraries(place: OpenPlace, installation: Installation, binary: str) -> str
     except AgentError:  # an image may have no ldd
         lines = []
     missing = sorted({line.split()[0] for line in lines if line.endswith("not found")})
-    return (
-        f"install its missing libraries at the place: {', '.join(missing)}" if missing else "the server binary must run"
-    )
+    if missing:
+        return f"install its missing libraries at the place: {', '.join(missing)}"
+    return "the server binary must run there: install the library that the message names, if it does"

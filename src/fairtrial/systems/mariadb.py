@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from fairtrial.programs import Program
 from fairtrial.systems import mysql_bootstrap
 from fairtrial.systems.installation import Installation
+from fairtrial.systems.instance import Launch
 from fairtrial.systems.mysqld import REMOTE_USER, Mysqld, MysqldParameters
-from fairtrial.systems.system import Launch
 from fairtrial.wire.open_place import OpenPlace
 
 

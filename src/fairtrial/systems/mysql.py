@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 from fairtrial.systems import mysql_bootstrap
 from fairtrial.systems.installation import VERSION, Installation
+from fairtrial.systems.instance import Launch
 from fairtrial.systems.mysqld import REMOTE_USER, Mysqld, MysqldParameters
-from fairtrial.systems.system import Launch
 from fairtrial.wire.open_place import OpenPlace
 
 MODERN = (5, 7)

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from fairtrial.errors import PlaceError
 from fairtrial.systems.installation import Installation
-from fairtrial.systems.system import Launch
+from fairtrial.systems.instance import Launch
 from fairtrial.wire.open_place import OpenPlace
 
 CREATE_S = 300.0

@@ -21,6 +21,7 @@ from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems import mysql_options
 from fairtrial.systems.existing import ExistingMysqld, MysqldAt
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
+from fairtrial.systems.instance import Identity, Instance, Launch
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
     Option,
@@ -31,7 +32,6 @@ from fairtrial.systems.server import (
     spawned,
     wait_until_ready,
 )
-from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 

@@ -23,6 +23,7 @@ from fairtrial.protocol.subcommands import SQL
 from fairtrial.systems import postgres_options
 from fairtrial.systems.existing import ExistingPostgres, PostgresAt
 from fairtrial.systems.installation import Installation, PrivateServer, ServerSource, identified
+from fairtrial.systems.instance import Identity, Instance, Launch
 from fairtrial.systems.server import (
     PASSWORD_BYTES,
     Option,
@@ -33,7 +34,6 @@ from fairtrial.systems.server import (
     spawned,
     wait_until_ready,
 )
-from fairtrial.systems.system import Identity, Instance, Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import signal
 
-from fairtrial.systems.system import Identity
+from fairtrial.errors import PlaceError
+from fairtrial.systems.instance import Identity
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
@@ -23,10 +24,11 @@ def identity(place: OpenPlace, *, run: str, version: str | None, field: str) -> 
         PlaceError: the program is not on the place's PATH, or the version command fails.
     """
     program = shlex.split(run)[0]
-    path = place.require(
-        ["sh", "-c", 'command -v -- "$1"', "sh", program],
-        hint=f"install {program} at the place, or give its full path in {field}.run",
-    ).strip()
+    found = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", program])
+    if found.code != 0:
+        hint = f"install {program} at the place, or give its full path"
+        raise PlaceError(f"no {program} at this place", hint=hint, field=f"{field}.run")
+    path = found.output.strip()
     digest = place.require(["sha256sum", path], hint="the program must be readable").split()[0]
     facts = {"binary": path}
     if place.agent.container is not None:  # a shell or an interpreter is the same in many images

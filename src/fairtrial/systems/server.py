@@ -10,7 +10,7 @@ from typing import Final
 
 from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
 from fairtrial.protocol.generated import FileOutput
-from fairtrial.systems.system import Launch
+from fairtrial.systems.instance import Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace

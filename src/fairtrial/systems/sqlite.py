@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairtrial.protocol.generated import Sql, SqliteEndpoint
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
-from fairtrial.systems.system import Identity, Instance, Launch, System
+from fairtrial.systems.instance import Identity, Instance, Launch
+from fairtrial.systems.system import System
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 

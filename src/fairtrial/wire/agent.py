@@ -7,14 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypedDict, TypeVar, Unpack
 
-from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.errors import NOT_FOUND, AgentError, PlaceError, StreamLostError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire import arriving
 from fairtrial.wire.facts import ContainerFacts, GuestFacts
 from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import CHUNK_BYTES, SAME_VERSION, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
-from fairtrial.wire.stream import HINT, PendingAnswers, Stream
+from fairtrial.wire.stream import HINT, TRIED_AGAIN, PendingAnswers, Stream
 from fairtrial.wire.transport import Transport
 
 __all__ = ["Agent", "Process", "SpawnOptions"]
@@ -173,6 +173,14 @@ class Agent:
         pending = self._stream.ask(request, follower=process)
         try:
             _expect(pending.take(), wire.Spawned)
+        except AgentError as error:
+            if error.code != NOT_FOUND or not str(error).startswith(argv[0]):
+                raise
+            raise AgentError(  # as execve(2) puts it: ENOENT is either
+                f"{argv[0]} cannot be started: it is not there, or the C library or interpreter that it names is not",
+                code=NOT_FOUND,
+                hint="install what is missing at the place, or give the program's full path; `ldd` says what it names",
+            ) from error
         finally:
             self._stream.forget(request)
         return process
@@ -217,7 +225,7 @@ class Agent:
         finally:
             self._stream.close()
         if failed:
-            raise PlaceError("the agent could not restore: " + "; ".join(failed), hint="restore these settings by hand")
+            raise PlaceError("the agent could not restore: " + "; ".join(failed), hint=TRIED_AGAIN)
 
     def _ask(self, request: Request, answer: type[Expected], *, timeout_s: float | None = None) -> Expected:
         pending: PendingAnswers = self._stream.ask(request)

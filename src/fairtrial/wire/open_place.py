@@ -22,10 +22,11 @@ OUTPUT_LINES = 200  # of a failed program's output kept for its error
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """A program that ended: its exit code and what it printed (both streams, in order of arrival)."""
+    """A program that ended: its exit code and what it printed (both streams, in order of arrival; standard output)."""
 
     code: int | None
     output: str
+    stdout: str = ""
 
 
 @dataclass
@@ -82,12 +83,12 @@ class OpenPlace:
             PlaceError: it ran longer than `timeout_s`, and was stopped.
         """
         limit_s = self.limits.short_s if timeout_s is None else timeout_s
-        lines: list[str] = []
+        lines: list[tuple[str, str]] = []
         process = self.agent.spawn(
             name=PurePosixPath(argv[0]).name,
             argv=list(argv),
             user=user,
-            on_line=lambda _stream, line: lines.append(line),
+            on_line=lambda stream, line: lines.append((stream, line)),
         )
         try:
             exited = process.wait(limit_s)
@@ -98,7 +99,9 @@ class OpenPlace:
                 f"`{' '.join(argv)}` did not end within {limit_s:g} s and was stopped",
                 hint="check the load and the disks of the place",
             ) from None
-        return ProgramResult(code=exited.code, output="\n".join(lines[-OUTPUT_LINES:]))
+        output = "\n".join(line for _, line in lines[-OUTPUT_LINES:])
+        stdout = "\n".join([line for stream, line in lines if stream == "stdout"][-OUTPUT_LINES:])
+        return ProgramResult(code=exited.code, output=output, stdout=stdout)
 
     def require(
         self, argv: Sequence[str], *, hint: str, timeout_s: float | None = None, user: str | None = None
@@ -108,10 +111,16 @@ class OpenPlace:
         Raises:
             PlaceError: it failed; the message holds its output.
         """
+        return self.succeeded(argv, hint=hint, timeout_s=timeout_s, user=user).output
+
+    def succeeded(
+        self, argv: Sequence[str], *, hint: str, timeout_s: float | None = None, user: str | None = None
+    ) -> ProgramResult:
+        """As `require`, with the streams apart."""
         finished = self.execute(argv, timeout_s=timeout_s, user=user)
         if finished.code != 0:
             raise PlaceError(f"`{' '.join(argv)}` failed ({finished.code}):\n{finished.output}", hint=hint)
-        return finished.output
+        return finished
 
     def native(
         self,

@@ -16,6 +16,7 @@ from fairtrial.wire.messages import Answer, FrameError, Frames, Request, request
 from fairtrial.wire.transport import Transport
 
 HINT = "check whether the place is up and the agent was killed; the next agent to start there restores its settings"
+TRIED_AGAIN = "the next `fairtrial run` or `fairtrial doctor` at this place tries again; or restore them by hand"
 
 
 class Follower(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import threading
@@ -108,7 +109,8 @@ class PipeTransport:
         try:
             self._program.wait(self._limits.end_s)
         except subprocess.TimeoutExpired:
-            self._program.kill()
+            with contextlib.suppress(PermissionError):  # what runs as another user
+                os.killpg(self._program.pid, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel ends it once its I/O is over
                 self._program.wait(KILL_S)
         self._said = self.said()

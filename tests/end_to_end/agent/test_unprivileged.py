@@ -17,6 +17,7 @@ from support.command_line import Desk
 
 import fairtrial
 from fairtrial import record
+from fairtrial.report.analysing import analysed
 from fairtrial.wire import find_agent
 
 USER = "nobody"
@@ -99,6 +100,7 @@ def run(here: Desk, python: str, system: str) -> record.Record:
     assert place.facts["user_id"] == pwd.getpwnam(USER).pw_uid
     assert place.server_user is None
     assert all(trial.data.settled.dropped is False for trial in found.trials), "only root can drop caches"
+    assert "cache_kept" in [doubt.code for doubt in analysed(found).doubts]
     verified = as_user(here, [python, "-c", PROGRAM, "verify", str(directory)])
     assert verified.returncode == 0, verified.stdout
     return found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import shlex
 import shutil
 import signal
 import time
@@ -11,11 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from support import skips
 from support.command_line import Desk, desk, eventually
 from support.machines.holding import Held
 from support.machines.servers_there import KINDS, PASSWORD, SBIN, VARIABLE, ServerThere, there
 
 from fairtrial import record
+from fairtrial.errors import PlaceError
+from fairtrial.places import open_place
+from fairtrial.run.existing import ExistingServers
+from fairtrial.systems.existing import DataMark, ExistingServer
+from fairtrial.systems.mariadb import Mariadb, MariadbParameters
+from fairtrial.systems.postgres import Postgres, PostgresParameters
+from fairtrial.wire.open_place import OpenPlace
 
 pytestmark = pytest.mark.servers
 STUDY = """\
@@ -80,21 +91,75 @@ def secret_files(directory: Path) -> list[Path]:
     return [path for path in directory.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
 
 
+def run_watched(here: Desk, study: Path) -> str:
+    """What a run printed, that showed the password in no list of processes."""
+    shown: set[bytes] = set()
+    run = here.start("run", study)
+    while run.poll() is None:
+        for process in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has ended
+                shown |= {words for words in [process.read_bytes()] if PASSWORD.encode() in words}
+        time.sleep(0.02)
+    output, _ = run.communicate()
+    assert run.returncode == 0, output
+    assert shown == set()
+    assert PASSWORD not in output
+    assert secret_files(here.directory) + secret_files(here.state) == []
+    return output
+
+
 def test_an_option_is_an_arm_and_the_server_is_as_before(here: Desk, server: ServerThere) -> None:
     before = server.snapshot()
-    done = here.fairtrial("run", study(here, server, workload=LOAD))
+    output = run_watched(here, study(here, server, workload=LOAD))
     assert server.snapshot() == before
     found = record.read(here.run)
     name, _, read = server.option
     values = {trial.trial.arm: trial.options[name] for trial in found.trials}
     assert values["ours"].split()[0] == read
     assert values["own"] != values["ours"]
-    assert all(trial.valid for trial in found.trials), done.stdout
+    assert all(trial.valid for trial in found.trials), output
     assert len({trial.data.content_sha256 for trial in found.trials}) == 1
     assert all("server" in trial.telemetry for trial in found.trials)
     here.fairtrial("verify", here.run)
-    assert secret_files(here.directory) == []
-    assert PASSWORD not in done.stdout + done.stderr
+
+
+def test_sysbench_fills_and_drives_a_database_whose_name_differs_from_anothers_by_case_alone(
+    here: Desk, server: ServerThere
+) -> None:
+    skips.require("sysbench")
+    for name in ("theirs", "Theirs"):
+        server.ask(f"DROP DATABASE IF EXISTS {server.quoted(name)}")
+    server.ask("CREATE DATABASE theirs")
+    server.ask("CREATE TABLE kept (id integer)", "theirs")
+    (here.directory / "broken.lua").write_text("function prepare() error('no tables') end\n")
+    bulk = "{sysbench: {script: bulk_insert, threads: 1, ramp_up: 0s, duration: 1s}}"
+    text = study(here, server, workload=bulk, more="restore: reload").read_text()
+    text = text.replace("database: bench", "database: Theirs")
+    failed = here.fairtrial("run", here.study(text.replace("script: bulk_insert", "file: broken.lua")), code=3)
+    assert "no tables" in failed.stderr
+    output = run_watched(here, here.study(text))  # the database that the failed load left is ours
+    assert all(trial.valid for trial in record.read(here.runs[-1]).trials), output
+    assert server.ask("SELECT count(*) FROM kept", "theirs").strip() == "0"
+
+
+def test_a_command_restores_the_database_that_stays_ours_or_ends_the_run(here: Desk, server: ServerThere) -> None:
+    before, script = server.snapshot(), here.directory / "restore.sh"
+    restored = study(here, server, more=f"restore: {{command: sh {script}}}")
+    done = here.fairtrial("run", restored, code=3)
+    assert f"`sh {script}` failed (2)" in done.stderr
+    assert f"fix system.{server.kind}.at.restore" in done.stderr
+    steps = [
+        server.client("DROP DATABASE bench"),
+        server.client("CREATE DATABASE bench"),
+        server.client("CREATE TABLE mine (id integer)", "bench"),
+    ]
+    lines = [f'export {server.secret}="${VARIABLE}"', "set -e", *map(shlex.join, steps), f"echo >> {script}.done"]
+    script.write_text("\n".join(lines))
+    here.fairtrial("run", restored)
+    assert len(Path(f"{script}.done").read_text()) == len(record.read(here.runs[-1]).trials) == 2
+    assert server.ask("SELECT count(*) FROM mine", "bench").strip() == "0"
+    assert server.ask("SELECT made FROM fairtrial_made", "bench").strip() == "1"
+    assert server.snapshot() == before
 
 
 def test_an_agent_that_is_killed_leaves_what_the_next_command_restores(here: Desk, server: ServerThere) -> None:
@@ -220,12 +285,18 @@ def test_a_server_that_goes_mid_trial_ends_the_run_in_plain_words_and_is_restore
     server.stop(signal.SIGKILL if server.kind == "mariadb" else signal.SIGINT)
     held.release()
     output, _ = run.communicate(timeout=120)
-    server.start()
     assert run.returncode == 3, output
     # Who asks next finds no server; who was asking has lost its connection.
     assert "cannot connect" in output or "connection_lost" in output
     assert "bug" not in output
-    restored_by_doctor(here, server, before)
+    if server.kind == "postgres":  # what MariaDB was set to went with its process
+        assert "the server had work_mem = 4096" in output
+        assert "`fairtrial run` or `fairtrial doctor` at this place tries again" in output.replace("\n", " ")
+    server.start()
+    resumed = here.fairtrial("run", "--resume", here.run)
+    assert ("1 settings restored" in resumed.stdout + resumed.stderr) == (server.kind == "postgres")
+    assert server.snapshot() == before
+    assert list((here.state / "originals").glob("*")) == []
 
 
 def kill_once(here: Desk, server: ServerThere, draw: random.Random) -> bool:
@@ -257,3 +328,143 @@ def test_whatever_is_killed_nothing_stays_changed(here: Desk, server: ServerTher
         changed += kill_once(here, server, draw)
         restored_by_doctor(here, server, before)
     print(f"{server.kind}: {kills} kills, {changed} while the option was set")  # noqa: T201 - for who runs the long one
+
+
+POSTGRES, MARIADB = (pytest.mark.parametrize("server", [kind], indirect=True) for kind in ("postgres", "mariadb"))
+
+
+@pytest.fixture
+def place(here: Desk) -> Iterator[OpenPlace]:
+    with open_place("local", {"state_directory": str(here.state)}, holder="a test") as agent:
+        yield OpenPlace(agent)
+
+
+def existing(server: ServerThere, options: dict[str, str] | None = None, **at: str) -> ExistingServer:
+    """The server as a trial has it."""
+    given = {**yaml.safe_load(f"{{{server.at()}}}"), "database": "bench", "password": {"env": VARIABLE}, **at}
+    document = {"at": given, "options": options or {}}
+    if server.kind == "postgres":
+        found: ExistingServer | None = Postgres(PostgresParameters.model_validate(document)).existing()
+    else:
+        found = Mariadb(MariadbParameters.model_validate(document)).existing()
+    assert found is not None
+    return found
+
+
+def require(arm: ExistingServer, place: OpenPlace) -> None:
+    arm.require_settable(place)
+    arm.require_restorable(place)
+
+
+@MARIADB
+def test_what_moves_along_with_an_option_is_restored(place: OpenPlace, server: ServerThere) -> None:
+    server.ask("SET GLOBAL collation_server = 'utf8mb4_bin'")
+    before = server.snapshot()
+    given = {"innodb_io_capacity": "5000", "character_set_server": "latin2"}
+    arm = existing(server, given)
+    require(arm, place)
+    assert server.snapshot() == before
+    arm.set_options(place)
+    moved = "SELECT @@GLOBAL.innodb_io_capacity_max, @@GLOBAL.collation_server"
+    assert server.ask(moved).split() == ["10000", "latin2_general_ci"]
+    assert place.agent.undo().failed == []
+    assert server.snapshot() == before
+    server.ask("SET GLOBAL collation_server = DEFAULT")
+
+
+@MARIADB
+def test_an_option_that_could_not_be_restored_is_refused_by_name_and_left(
+    place: OpenPlace, server: ServerThere
+) -> None:
+    before = server.snapshot()
+    for name, value in {
+        "innodb_lru_flush_size": "64",
+        "thread_pool_size": "4",
+        "innodb_monitor_enable": "all",
+        "max_user_connections": "5",
+        "system_versioning_asof": "2020-01-01",
+    }.items():
+        with pytest.raises(PlaceError, match=f"{name}: its value .* could not be restored: .*: nothing was changed"):
+            existing(server, {name: value}).require_restorable(place)
+    assert server.snapshot() == before
+    assert list(Path(place.state_directory / "originals").glob("*")) == []
+
+
+@POSTGRES
+def test_edits_of_others_that_a_reload_would_bring_into_effect_are_refused(
+    place: OpenPlace, server: ServerThere
+) -> None:
+    arm, refusal = existing(server, {"work_mem": "8MB"}), "maintenance_work_mem: edited in a configuration file"
+    require(arm, place)
+    for edit in ("SET maintenance_work_mem = '77777777B'", "RESET maintenance_work_mem"):
+        server.ask(f"ALTER SYSTEM {edit}")
+        with pytest.raises(PlaceError, match=refusal):
+            require(arm, place)
+        server.ask("SELECT pg_reload_conf()")
+        time.sleep(1.1)  # times of files are of whole seconds, and the server rounds what it was given
+        require(arm, place)
+
+
+@POSTGRES
+def test_a_user_who_may_not_see_what_is_set_is_told_what_to_grant(place: OpenPlace, server: ServerThere) -> None:
+    server.ask("DROP DATABASE IF EXISTS bench")
+    server.ask(f"CREATE ROLE plain LOGIN PASSWORD '{PASSWORD}'")
+    try:
+        with pytest.raises(PlaceError, match="permission denied") as refused:
+            require(existing(server, {"work_mem": "8MB"}, user="plain"), place)
+        assert "GRANT SELECT ON pg_file_settings TO plain" in refused.value.hint
+        server.ask(refused.value.hint.removeprefix("as a superuser: "))
+        arm = existing(server, {"work_mem": "8MB"}, user="plain")
+        with pytest.raises(PlaceError, match=r"work_mem: its value 4096 could not be restored: .*permission denied"):
+            require(arm, place)
+        server.ask("GRANT EXECUTE ON FUNCTION pg_reload_conf() TO plain")
+        server.ask("GRANT ALTER SYSTEM ON PARAMETER work_mem TO plain")
+        require(arm, place)
+        server.ask("CREATE DATABASE bench OWNER plain")
+        arm.set_options(place)
+        assert server.value() == "8192"
+        assert place.agent.undo().failed == []
+        assert server.value() == "4096"
+    finally:
+        server.ask("DROP DATABASE IF EXISTS bench")
+        server.ask("DROP OWNED BY plain")
+        server.ask("DROP ROLE plain")
+
+
+def test_an_option_that_may_hold_a_secret_is_watched_and_not_recorded(place: OpenPlace, server: ServerThere) -> None:
+    name, change = {
+        "postgres": ("archive_cleanup_command", "ALTER SYSTEM SET archive_cleanup_command = 'false'"),
+        "mariadb": ("init_connect", "SET GLOBAL init_connect = 'SET @b = 2'"),
+    }[server.kind]
+    arm = existing(server, {name: "SET @a = 1"})
+    arm.recreate(place, "bench")
+    try:
+        instance = arm.start(place)
+        assert name not in instance.options
+        assert "@a" not in repr(instance)
+        assert arm.changed(place, instance) == []
+        server.ask(change)
+        if server.kind == "postgres":
+            server.ask("SELECT pg_reload_conf()")
+        eventually(lambda: arm.changed(place, instance) == [name], "the change")
+    finally:
+        place.agent.undo()
+        for reset in (
+            ["ALTER SYSTEM RESET archive_cleanup_command", "SELECT pg_reload_conf()"]
+            if server.kind == "postgres"
+            else ["SET GLOBAL init_connect = DEFAULT"]
+        ):
+            server.ask(reset)
+
+
+def test_one_server_by_two_names_is_locked_once(here: Desk, place: OpenPlace, server: ServerThere) -> None:
+    (here.directory / "again").symlink_to(server.directory / "socket")
+    key = "socket_directory" if server.kind == "postgres" else "socket"
+    one = existing(server)
+    two = existing(
+        server, **{key: str(one.at.socket_path).replace(f"{server.directory}/socket", f"{here.directory}/again")}
+    )
+    servers = ExistingServers(place, "a run")
+    servers.hold(one)
+    servers.hold(two)
+    assert one.address != two.address

@@ -13,8 +13,8 @@ from support.command_line import Desk
 from support.machines.ssh_host import SSHD, host
 
 from fairtrial import record
-from fairtrial.cli.doctor import bundled
 from fairtrial.record.models import PlaceOpened
+from fairtrial.studies.ready import bundled
 
 STUDY = """\
 study: nap

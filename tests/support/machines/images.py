@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-PACKAGES: Final = "postgresql-15,redis-server,coreutils,dash,findutils,grep,sed"
+PACKAGES: Final = "mariadb-server-core,postgresql-15,redis-server,coreutils,dash,findutils,grep,sed"
 USERS: Final = ("root:x:0:0::/root:/bin/sh", "postgres:x:102:102::/:/bin/false", "nobody:x:65534:65534::/:/bin/false")
 # Files alone are unpacked: no package's own script runs, so the users that they would make are written here.
 HOOK: Final = f'printf "%s\\n" {" ".join(map(repr, USERS))} > "$1/etc/passwd"'
@@ -18,7 +18,7 @@ LEFT_OUT: Final = ("doc", "locale", "man")
 
 
 def make() -> str:
-    """The name of an image with PostgreSQL, Redis and a shell, which stays on this machine for the next test run."""
+    """The name of an image with three servers and a shell, which stays on this machine for the next test run."""
     recipe = hashlib.sha256(f"{PACKAGES} {HOOK}".encode()).hexdigest()[:12]
     name = f"localhost/fairtrial-tests:{recipe}"
     if _exists(name):

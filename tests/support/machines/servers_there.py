@@ -32,6 +32,7 @@ class ServerThere(ABC):
     fixed: ClassVar[tuple[str, str]]
     listing: ClassVar[str]
     reading: ClassVar[str]
+    secret: ClassVar[str]
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -48,7 +49,11 @@ class ServerThere(ABC):
     def command(self) -> list[str]: ...
 
     @abstractmethod
-    def ask(self, statement: str, database: str = "") -> str: ...
+    def client(self, statement: str, database: str = "") -> list[str]:
+        """A command line that asks it, with the password in the environment variable `secret`."""
+
+    def ask(self, statement: str, database: str = "") -> str:
+        return self._run(self.client(statement, database), environment={self.secret: PASSWORD})
 
     @abstractmethod
     def at(self) -> str: ...
@@ -103,6 +108,9 @@ class ServerThere(ABC):
             over.set()
             manager.join()
 
+    def quoted(self, name: str) -> str:
+        return f"`{name}`"
+
     def databases(self) -> list[str]:
         return sorted(self.ask(self.listing).split())
 
@@ -130,13 +138,16 @@ class PostgresThere(ServerThere):
     kind, own_user = "postgres", "postgres"
     option, fixed = ("work_mem", "8MB", "8192"), ("shared_buffers", "64MB")
     reading = "SELECT setting FROM pg_settings WHERE name = 'work_mem'"
-    listing = "SELECT datname FROM pg_database"
+    listing, secret = "SELECT datname FROM pg_database", "PGPASSWORD"
 
     def __init__(self, directory: Path) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         super().__init__(directory)
+
+    def quoted(self, name: str) -> str:
+        return f'"{name}"'
 
     @property
     def certificate(self) -> Path:
@@ -185,9 +196,9 @@ class PostgresThere(ServerThere):
     def given(options: dict[str, str]) -> list[str]:
         return [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
 
-    def ask(self, statement: str, database: str = "") -> str:
+    def client(self, statement: str, database: str = "") -> list[str]:
         argv = [f"{self.base}/psql", "-XAtq", "-h", f"{self.directory}/socket", "-p", str(self.port), "-U", USER]
-        return self._run([*argv, "-c", statement, database or "postgres"], environment={"PGPASSWORD": PASSWORD})
+        return [*argv, "-c", statement, database or "postgres"]
 
     def set_otherwise(self) -> None:
         self.ask("ALTER SYSTEM SET work_mem = '16MB'")
@@ -219,7 +230,7 @@ class MariadbThere(ServerThere):
     kind, own_user = "mariadb", "mysql"
     option, fixed = ("innodb_flush_log_at_trx_commit", "2", "2"), ("performance_schema", "ON")
     reading = "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"
-    listing = "SHOW DATABASES"
+    listing, secret = "SHOW DATABASES", "MYSQL_PWD"
 
     def create(self) -> None:
         (self.directory / "data").mkdir(mode=0o700)
@@ -247,11 +258,9 @@ class MariadbThere(ServerThere):
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         super().stop(how)
 
-    def ask(self, statement: str, database: str = "") -> str:
+    def client(self, statement: str, database: str = "") -> list[str]:
         argv = ["mariadb", "--no-defaults", f"--socket={self.directory}/socket/my.sock", "-u", USER, "-BN"]
-        return self._run(
-            [*argv, "-e", statement, *([database] if database else [])], environment={"MYSQL_PWD": PASSWORD}
-        )
+        return [*argv, "-e", statement, *([database] if database else [])]
 
     def set_otherwise(self) -> None:
         self.ask("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
@@ -270,14 +279,44 @@ class MariadbThere(ServerThere):
         )
 
 
-KINDS = {server.kind: server for server in (PostgresThere, MariadbThere)}
+class MysqlThere(MariadbThere):
+    """MySQL 5.5.
+
+    Attributes:
+        base: of its installation.
+    """
+
+    kind = "mysql"
+    fixed = ("innodb_flush_method", "O_DIRECT")
+    base: ClassVar[Path]
+
+    def create(self) -> None:
+        (self.directory / "data").mkdir(mode=0o700)
+        self._own(self.directory / "data")
+        scripts = [(self.base / "share" / f"mysql_system_tables{part}.sql").read_text() for part in ("", "_data")]
+        text = "\n".join(["CREATE DATABASE mysql;", "USE mysql;", *scripts, "DELETE FROM user WHERE User = '';", ""])
+        argv = [*self._program(), "--bootstrap", "--max-allowed-packet=16M"]
+        subprocess.run(self.as_user(argv), input=text, text=True, check=True, capture_output=True)
+        (self.directory / "init.sql").write_text(
+            f"GRANT ALL ON *.* TO {USER}@localhost IDENTIFIED BY '{PASSWORD}' WITH GRANT OPTION;\n"
+        )
+
+    def command(self) -> list[str]:
+        return [*self._program(), f"--pid-file={self.directory}/socket/own.pid", *super().command()[2:]]
+
+    def _program(self) -> list[str]:
+        argv = [f"{self.base}/bin/mysqld", "--no-defaults", f"--basedir={self.base}"]
+        return [*argv, f"--datadir={self.directory}/data"]
+
+
+KINDS: dict[str, type[ServerThere]] = {server.kind: server for server in (PostgresThere, MariadbThere)}
 
 
 @contextmanager
-def there(kind: str) -> Iterator[ServerThere]:
+def there(kind: str | type[ServerThere]) -> Iterator[ServerThere]:
     """A server of a kind, stopped in the end. Not below pytest's own directory, which every run closes to others."""
     directory = Path(tempfile.mkdtemp(prefix="ft-there-"))
-    server = KINDS[kind](directory)
+    server = (KINDS[kind] if isinstance(kind, str) else kind)(directory)
     try:
         yield server
     finally:

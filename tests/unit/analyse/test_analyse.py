@@ -19,6 +19,7 @@ from fairtrial.analyse.inference.families import holm
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.errors import InputError, RecordError
 from fairtrial.record.models import RangeExpectation, TrialRecord
+from fairtrial.study.service_counters import CounterMetric
 
 FACTORS = {"kernel": ["base", "patched"], "memory": ["under", "over"]}
 
@@ -346,6 +347,15 @@ def test_holm_never_lowers_a_p_and_keeps_their_order(values: list[float]) -> Non
     adjusted = holm(values)
     assert all(p <= q <= 1 for p, q in zip(values, adjusted, strict=True))
     assert [adjusted[i] for i in np.argsort(values, kind="stable")] == sorted(adjusted)
+
+
+def test_growth_is_a_count_only_where_its_readings_leave_no_error() -> None:
+    own = {"tpm": CounterMetric(prometheus="delta(a_total)", better="higher")}
+    plan = CASE.plan()
+    plan = plan.model_copy(update={"metrics": plan.metrics.model_copy(update={"own": own})})
+    off = [each.model_copy(update={"scalars": {**each.scalars, "tpm_error": 1.0}}) for each in TRIALS[:1]]
+    assert analyse(plan, TRIALS).metrics["tpm"].kind == "count"
+    assert analyse(plan, [*off, *TRIALS[1:]]).metrics["tpm"].kind == "wall_clock"
 
 
 @pytest.mark.servers

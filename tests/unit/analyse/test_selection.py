@@ -5,7 +5,7 @@ from support.inference.analysis_cases import Case, invalid
 
 from fairtrial.analyse.expectations import expectations
 from fairtrial.analyse.selection import select
-from fairtrial.record.models import RangeExpectation, TrialRecord
+from fairtrial.record.models import Extended, RangeExpectation, TrialRecord
 
 FACTORS = {"kernel": ["base", "patched"], "memory": ["under", "over"], "users": ["low", "high"]}
 CASE = Case(FACTORS, blocks=2)
@@ -39,6 +39,17 @@ def test_every_used_trial_stands_in_exactly_one_place(contrast: str | None) -> N
     standing = [each.trial.id for cell in selection.cells for group in cell.groups.values() for each in group]
     assert sorted(standing) == sorted(ids(selection.used))
     assert len(standing) == len(TRIALS)
+
+
+def test_another_contrast_uses_the_rounds_that_a_run_was_extended_by_and_no_replacement() -> None:
+    case = Case(FACTORS, blocks=4)
+    trials = case.trials(tpm=lambda _levels, block: 1000.0 + block)
+    more = Extended(round=2, blocks=1, trials=[each.trial for each in trials if each.trial.block == 4])
+    plan = case.plan()
+    design = plan.design.model_copy(update={"blocks": 3})  # two planned, the third block is a replacement
+    plan = plan.model_copy(update={"design": design, "extensions": [more]})
+    assert {each.trial.block for each in select(plan, trials, contrast=None).used} == {1, 2, 3, 4}
+    assert {each.trial.block for each in select(plan, trials, contrast="memory").used} == {1, 2, 4}
 
 
 def test_a_study_of_one_factor_has_one_cell() -> None:

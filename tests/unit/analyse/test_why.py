@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -87,6 +89,24 @@ def test_what_changed_comes_first_and_what_only_wandered_is_not_said() -> None:
     assert by_name["vmstat:pgscan_direct"].per_work is None  # a baseline of 0 has no ratio
     assert by_name["vmstat:pgscan_direct"].arm == pytest.approx(27.5, abs=2)
     assert by_name["cpu:iowait share"].difference == pytest.approx(-0.12, abs=0.01)
+
+
+def test_a_counter_whose_readings_took_long_carries_a_note_and_is_not_said() -> None:
+    def slowly(trial: TrialRecord, *, share: float) -> Counters:
+        found = read(trial)
+        name = "vmstat:workingset_refault_file"
+        late = trial.trial.block == 1 and trial.trial.arm == "new"
+        return replace(found, errors={name: share * found.grown[name]} if late else {})
+
+    def noted(share: float) -> set[str]:
+        plan = CASE.plan()
+        slow = partial(slowly, share=share)
+        (found,) = why.explain(analyse(plan, trials()), plan, trials(), read=slow, paths=())
+        assert {each.note for each in found.changes} <= {"", counter_notes.SLOW}
+        return {each.counter for each in found.changes if not why.speaks(each, margin=0.0) and each.note}
+
+    assert noted(0.021) == {"vmstat:workingset_refault_file"}
+    assert noted(0.019) == set()
 
 
 def test_a_counter_that_means_something_else_in_one_arm_carries_a_note_and_is_not_said() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from fairtrial.cli import places
 from fairtrial.errors import InputError
+from fairtrial.studies import ready
 
 
 def given(place: dict[str, Any]) -> dict[str, Any]:
@@ -91,5 +92,5 @@ def test_a_study_names_every_place_once(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(STUDY, encoding="utf-8")
     assert places.is_study(str(file))
-    found = places.of_plan(places.planned(file))
+    found = places.of_plan(ready.planned(file))
     assert [given(place.root) for place in found] == [{"local": {}}, {"ssh": {"host": "bench-1"}}]

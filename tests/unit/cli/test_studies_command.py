@@ -8,8 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 from support.command_line import desk
 
-from fairtrial.cli import places
-from fairtrial.cli.doctor import bundled
+from fairtrial.studies.ready import bundled, planned
 from fairtrial.words import duration
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -58,7 +57,7 @@ def test_every_ready_study_has_three_sizes_and_calls_none_published_that_no_publ
     largest = "published" if is_republished(study) else "large"
     assert {"ci", "laptop", "published", "large"} & sizes.keys() == {"ci", "laptop", largest}
     assert sizes["laptop"] == {}, "it is the study as written: what runs without a size"
-    durations = [places.planned(study, size=size).duration_s for size in ("ci", "laptop", largest)]
+    durations = [planned(study, size=size).duration_s for size in ("ci", "laptop", largest)]
     assert durations == sorted(durations)
 
 
@@ -66,7 +65,7 @@ def test_every_ready_study_has_three_sizes_and_calls_none_published_that_no_publ
     "study", [study for study in bundled() if not is_republished(study)], ids=lambda study: study.stem
 )
 def test_the_page_tells_what_a_plan_says_of_studies_that_re_run_nothing(study: Path) -> None:
-    plans = [places.planned(study, size=size) for size in ("ci", "laptop", "large")]
+    plans = [planned(study, size=size) for size in ("ci", "laptop", "large")]
     row = " | ".join(f"{len(plan.trials)} trials, {duration(plan.duration_s)}" for plan in plans)
     (told,) = [
         line

@@ -37,12 +37,51 @@ def test_times_of_hyperfine_are_trials_of_commands() -> None:
     assert "the commands are not interleaved" in doubt.message
 
 
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ([0, 3, 3], r"results\.0\.exit_codes: `a` exited with status 3 in 2 of 3 runs"),
+        ([0, None, 0], r"results\.0\.exit_codes: `a` was killed by a signal in 1 of 3 runs"),
+    ],
+)
+def test_a_command_of_hyperfine_that_failed_is_refused(codes: list[int | None], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rows_of(json.dumps({"results": [{"command": "a", "times": [1.0, 2.0, 3.0], "exit_codes": codes}]}))
+
+
 def test_parameters_of_hyperfine_are_columns() -> None:
     frame = rows("hyperfine-parameters.json").frame
     assert frame.group_by("command", "parameter_n").len().sort("command").rows() == [
         ("sleep 0.001", "1", 4),
         ("sleep 0.002", "2", 4),
     ]
+
+
+def export(*results: tuple[str, str]) -> str:
+    times = [1.0, 1.1, 1.2]
+    return json.dumps({"results": [{"command": name, "times": times, "parameters": {"n": n}} for name, n in results]})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cells"),
+    [
+        ([("a 1", "1"), ("b 1", "1")], [("a 1", "1"), ("b 1", "1")], ["a 1", "b 1"]),
+        ([("old 1", "1"), ("old 2", "2")], [("new 1", "1"), ("new 2", "2")], ["1", "2"]),
+        ([("old", "1")], [("new", "1")], ["all"]),
+    ],
+)
+def test_commands_of_one_label_are_not_mixed(
+    tmp_path: Path, old: list[tuple[str, str]], new: list[tuple[str, str]], *, cells: list[str]
+) -> None:
+    for label, results in (("old", old), ("new", new)):
+        (tmp_path / label).write_text(export(*results))
+    found = judged(rows_of_files(f"old={tmp_path}/old", f"new={tmp_path}/new"))
+    assert [cell.cell for cell in found.cells] == cells
+
+
+def test_one_name_of_several_parameters_is_not_mixed() -> None:
+    found = judged(rows_of(export(("old", "1"), ("new", "1"), ("old", "2"), ("new", "2"))), baseline="old")
+    assert (found.levels, [cell.cell for cell in found.cells]) == (("old", "new"), ["1", "2"])
 
 
 def test_runs_of_hyperfine_in_files_of_their_own_are_clusters(tmp_path: Path) -> None:
@@ -88,6 +127,7 @@ def test_aggregates_of_old_versions_are_known_by_their_names() -> None:
     ("name", "message"),
     [
         ("google-benchmark-failed.json", r"benchmarks\.0: BM_Broken/1 failed: no input"),
+        ("google-benchmark-skipped.json", r"benchmarks\.0: BM_Skipped was skipped: no device"),
         ("google-benchmark-aggregates.json", "benchmarks: expected repetitions, found aggregates alone"),
     ],
 )
@@ -147,6 +187,8 @@ def test_settings_between_lines_of_go_hold_from_there_on() -> None:
         ("BenchmarkX 10 5 ns/op\n--- FAIL: BenchmarkY\n", "standard input:2:1: expected benchmarks that pass"),
         ("BenchmarkX 10 5 ns/op\nFAIL\tpkg 1s\n", "standard input:2:1: expected benchmarks that pass"),
         ("BenchmarkX 10 5 ns/op 7\n", "standard input:1:1: expected pairs of a number and its unit, found '5 ns/op 7'"),
+        ("BenchmarkX 10 5 a-b 6 a_b\n", "standard input:1:1: expected every unit once, found '5 a-b 6 a_b'"),
+        ("BenchmarkX-2 \thello\n 10 5 ns/op\n", "standard input:2:1: expected the benchmark's name before its result"),
         ("BenchmarkX 10 x ns/op\ngoos: linux\n", "standard input:1:1: expected pairs of a number and its unit"),
         ("goos: linux\nPASS\n", "standard input:1:1: expected the output of `go test -bench`"),
     ],
@@ -252,6 +294,72 @@ def jmh(**primary: object) -> str:
 def test_what_jmh_did_not_measure_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         rows_of(text)
+
+
+GO = "BenchmarkX 10 5 ns/op 2 B/op 1 allocs/op 3 MB/s 7 hits/op 8 errors/s 9 p99-ns\n"
+GOOGLE = {"name": "b", "real_time": 1, "cpu_time": 1, "time_unit": "ns", "bytes_per_second": 2, "hits": 3, "ops/s": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "lower", "higher", "unknown"),
+    [
+        (GO, "ns_per_op B_per_op allocs_per_op", "MB_per_s", "hits_per_op errors_per_s p99_ns"),
+        ("Unit p99-ns better=lower assume=exact\n" + GO, "ns_per_op p99_ns", "MB_per_s", "hits_per_op"),
+        (
+            json.dumps({"context": {}, "benchmarks": [GOOGLE]}),
+            "real_time_ns cpu_time_ns",
+            "bytes_per_second ops/s",
+            "hits",
+        ),
+        (
+            json.dumps(
+                [
+                    {
+                        "benchmark": "b",
+                        "mode": "thrpt",
+                        "primaryMetric": {"scoreUnit": "ops/ms", "rawData": [[1.0]]},
+                        "secondaryMetrics": {
+                            name: {"scoreUnit": unit, "rawData": [[1.0]]}
+                            for name, unit in {
+                                "cycles": "#/op",
+                                "pause": "ms",
+                                "CPI": "clks/insn",
+                                "IPC": "insns/clk",
+                                "gc.count": "counts",
+                                "hits": "#",
+                            }.items()
+                        },
+                    }
+                ]
+            ),
+            "cycles pause CPI gc_count",
+            "ops_per_s IPC",
+            "hits",
+        ),
+    ],
+)
+def test_only_known_units_have_a_direction(text: str, lower: str, higher: str, *, unknown: str) -> None:
+    found = rows_of(text)
+    for names, better in ((lower, "lower"), (higher, "higher")):
+        assert {found.definitions[name].better for name in names.split()} == {better}
+        assert found.undirected.isdisjoint(names.split())
+    assert found.undirected >= set(unknown.split())
+
+
+def test_a_counter_of_the_users_is_judged_in_the_direction_that_is_given() -> None:
+    path = DATA / "google-benchmark.json"
+    found = rows_of_files(f"old={path}", f"new={path}")
+    asked = ("real_time_ns", "rounds")
+    with pytest.raises(
+        InputError, match=r"rounds: the format does not say whether higher or lower is better"
+    ) as caught:
+        judged(found, values=asked)
+    assert caught.value.hint == "give --better rounds=lower or --better rounds=higher"
+    analysis = judged(found, values=asked, better_of={"rounds": "lower"})
+    assert [analysis.metrics[name].better for name in asked] == ["lower", "lower"]
+    assert judged(found, values=asked, better=("lower", "higher")).metrics["rounds"].better == "higher"
+    with pytest.raises(InputError, match=r"--better: `round` is not judged; .*did you mean `rounds`"):
+        judged(found, values=asked, better_of={"round": "lower"})
 
 
 def test_rounds_of_pytest_benchmark_are_trials_and_its_mean_where_it_kept_no_data() -> None:

@@ -149,6 +149,12 @@ def test_intervals_printed_on_the_way_are_not_taken_for_the_result() -> None:
     assert sysbench.read(source(text)).frame.equals(sysbench.read(source(SYSBENCH)).frame)
 
 
+def test_sysbench_1_1_words_its_time_otherwise() -> None:
+    text = SYSBENCH.replace("General statistics:", "Throughput:").replace("total time:", "time elapsed:")
+    assert sysbench.read(source(text)).frame.equals(sysbench.read(source(SYSBENCH)).frame)
+    assert gather([source(text)]).value == "events_per_s"
+
+
 def test_two_runs_in_a_file_are_refused() -> None:
     assert "expected one run of sysbench, found 2" in refused(source(SYSBENCH + SYSBENCH, "both.txt"))
 

@@ -47,10 +47,85 @@ def test_a_summary_of_wrk_is_a_trial_with_and_without_latencies() -> None:
         "transferred_bytes_per_s": pytest.approx(496.6 * 1024),
         "latency_ms_mean": 2.18,
         "latency_ms_max": 31.16,
+        "socket_errors": 0.0,
+        "error_responses": 0.0,
     }
     assert {f"latency_ms_p{each}" for each in (50, 75, 90, 99)} < set(figures("wrk-latency.txt"))
     assert figures("wrk-latency.txt")["latency_ms_p99"] == 15.54
-    assert figures("wrk-errors.txt")["error_responses"] == 1777
+    assert figures("wrk-slow.txt")["latency_ms_p50"] == figures("wrk-slow.txt")["latency_ms_p99"] == 1250.0
+
+
+WRK2 = """\
+  Latency Distribution (HdrHistogram - Recorded Latency)
+ 50.000%    1.14ms
+ 99.999%    2.75s 
+100.000%    3.01s 
+
+  Detailed Percentile spectrum:
+       Value   Percentile   TotalCount 1/(1-Percentile)
+       1.140     0.500000         2103         2.00
+#[Mean    =        1.500, StdDeviation   =        0.500]
+----------------------------------------------------------
+  Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account))
+ 50.000%    0.90ms
+100.000%    1.02s 
+
+"""  # noqa: W291 - as wrk2 prints it
+
+
+def wrk_with(distribution: str) -> str:
+    summary = (DATA / "wrk.txt").read_text()
+    return summary.replace("  5447 requests", distribution + "  5447 requests")
+
+
+def test_latencies_of_wrk2_are_the_corrected_ones() -> None:
+    found = rows_of(wrk_with(WRK2)).frame.row(0, named=True)
+    assert {key: value for key, value in found.items() if "_p" in key and "latency" in key} == {
+        "latency_ms_p50": 1.14,
+        "latency_ms_p99.999": 2750.0,
+        "latency_ms_p100": 3010.0,
+    }
+
+
+@pytest.mark.parametrize("line", ["     99%    1.35d ", "     99%", "a word"])
+def test_a_percentile_of_wrk_that_is_none_is_refused_by_its_line(line: str) -> None:
+    with pytest.raises(InputError, match="standard input:8:1: expected a percentile and a time in us, ms, s, m or h"):
+        rows_of(wrk_with(f"  Latency Distribution\n     50%    1.14ms\n{line}\n"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("wrk-errors.txt", "every response was an error"), ("wrk-unanswered.txt", "no request was answered")],
+)
+def test_a_run_of_wrk_in_which_nothing_succeeded_is_refused(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        rows_of_files(DATA / name)
+
+
+def test_a_run_of_wrk_in_which_some_requests_failed_is_said_to_be() -> None:
+    errors = "  Non-2xx or 3xx responses: 1200\nRequests/sec"
+    found = rows_of((DATA / "wrk.txt").read_text().replace("Requests/sec", errors))
+    (doubt,) = (each for each in found.doubts if each.code == "partly_failed")
+    assert doubt.message == "error_responses is above 0 in 1 of 1 rows, up to 1,200"
+    assert "partly_failed" not in {each.code for each in rows_of_files(DATA / "wrk.txt").doubts}
+
+
+ABORTED = "pgbench: error: Run was aborted; the above results are incomplete.\n"
+EACH = "number of transactions actually processed: "
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [("(without initial connection time)\n", f"()\n{ABORTED}", 15), (f"{EACH}1585\n", f"{EACH}1585/2000\n", 10)],
+)
+def test_a_run_of_pgbench_in_which_a_client_gave_up_is_refused(old: str, new: str, line: int) -> None:
+    text = (DATA / "pgbench.txt").read_text()
+    with pytest.raises(InputError, match=f"standard input:{line}:1: expected a run to its end, found"):
+        rows_of(text.replace(old, new))
+    failed = text.replace(f"{EACH}1585\n", f"{EACH}1585/1590\n").replace(
+        "failed transactions: 0", "failed transactions: 5"
+    )
+    assert rows_of(failed).frame["failed_transactions"].to_list() == [5.0]
 
 
 def test_times_and_sizes_of_wrk_have_one_unit_each() -> None:
@@ -103,6 +178,29 @@ def test_results_of_hammerdb_are_trials_with_their_users() -> None:
     assert rows_of(old).frame.select("nopm", "tpm").rows() == [(40000.0, 90000.0)]
 
 
+def test_a_virtual_user_of_hammerdb_that_failed_is_refused_by_its_line() -> None:
+    text = (DATA / "hammerdb.txt").read_text() + "Vuser 2:FINISHED FAILED\n"
+    with pytest.raises(InputError, match="standard input:29:1: expected virtual users that succeed"):
+        rows_of(text)
+
+
+def test_every_statistic_that_a_script_of_k6_asks_for_is_read() -> None:
+    metrics = {"iteration_duration": {"p(99.9)": 9.5, "count": 3}, "vus": {"value": 1, "min": 1, "max": 1}}
+    frame = rows_of(json.dumps({"metrics": metrics})).frame
+    assert frame["iteration_duration_p99.9"].to_list() == [9.5]
+    assert not [name for name in frame.columns if name.startswith("vus")]
+
+
+def test_metrics_of_a_script_of_k6_have_no_direction_unless_they_are_times_or_failures() -> None:
+    shares = {name: {"passes": 1, "fails": 1, "value": 0.5} for name in ("cache_hits", "login_errors", "checks")}
+    trends = {name: {"avg": 1.0} for name in ("queue_depth", "login_duration", "iteration_duration")}
+    found = rows_of(json.dumps({"metrics": shares | trends}))
+    assert found.undirected == {"cache_hits_share", "queue_depth_avg"}
+    better = {name: each.better for name, each in found.definitions.items() if name not in found.undirected}
+    assert better.pop("checks_share") == "higher"
+    assert set(better.values()) == {"lower"}
+
+
 def test_a_summary_of_k6_has_the_figures_that_it_prints() -> None:
     found = figures("k6-summary.json")
     assert found["http_req_duration_p95"] == 22.5
@@ -140,6 +238,7 @@ def test_lines_of_k6_are_reduced_as_its_summary_does() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ('"value":2,', '"value":1e999,', r"standard input:7:1: expected a line of k6's --out json, found data"),
         ('"value":2,', '"value":"two",', r"standard input:7:1: expected a line of k6's --out json, found data"),
         ('{"type":"Point"', '{"type":"Pint"', "standard input:7:1: expected a line of k6's --out json, found type"),
         ('"metric":"vus"}\n', '"metric":"other"}\n', "standard input:7:1: expected the type of vus"),
@@ -166,6 +265,25 @@ def test_runs_of_the_phoronix_test_suite_are_trials_of_systems_by_test() -> None
     assert (analysis.levels, len(analysis.cells)) == (("old", "new"), 2)
     assert analysis.counts.used == 13
     assert "shared_state" in {doubt.code for doubt in analysis.doubts}
+
+
+def test_two_versions_of_a_test_of_phoronix_are_two_tests() -> None:
+    text = (DATA / "phoronix.xml").read_text()
+    result = text[text.index("<Result>") : text.index("</Result>") + len("</Result>")]
+    both = text.replace("</PhoronixTestSuite>", result.replace("22.01", "23.01") + "</PhoronixTestSuite>")
+    found = judged(rows_of(both), values=("MIPS",), baseline="old")
+    tests = [cell.cell.partition(": ")[0] for cell in found.cells if "Compression Rating" in cell.cell]
+    assert tests == ["7-Zip Compression 22.01", "7-Zip Compression 23.01"]
+
+
+def test_a_system_without_a_result_in_a_test_of_phoronix_is_left_out_and_said_to_be() -> None:
+    text = (DATA / "phoronix.xml").read_text()
+    figures = text[text.index("<Value>") : text.index("</RawString>")]
+    found = rows_of(text.replace(figures, "<Value></Value><RawString>", 1))
+    whole = rows_of(text).frame
+    assert found.frame.height == whole.height - 3
+    (doubt,) = (each for each in found.doubts if each.code == "missing")
+    assert "7-Zip Compression: Test: Compression Rating on old: no result in numbers" in doubt.message
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ def test_latency_is_better_low_without_being_told(tmp_path: Path) -> None:
         (sysbench(1) * 2, "expected one run of sysbench, found 2"),
         ('{"fio version": "fio-3.33", "jobs": [', "not a complete JSON document"),
         ('{"fio version": "fio-3.33", "jobs": []}', "no job did any I/O"),
+        (f"{fio()}\n{fio()}", r"standard input:2:1: expected one run of fio, found 2"),
         (fio(error=5, read={"total_ios": 1, "clat_ns": {"N": 1}}), "fio reports error 5 in job w"),
     ],
 )
@@ -138,17 +139,37 @@ def test_a_complete_document_with_an_odd_field_names_it_on_one_line(text: str, m
     assert "as fio wrote it" in refused.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (fio(total_err=2, read={"total_ios": 9, "iops": 3, "bw_bytes": 1}), "io_errors is above 0 in 1 of 1 rows"),
+        (sysbench(9).replace("(0.00 per", "(0.50 per", 1), "ignored_errors_per_s is above 0 in 1 of 1 rows, up to 0.5"),
+    ],
+)
+def test_errors_that_a_run_went_on_after_are_said(text: str, message: str) -> None:
+    (doubt,) = (each for each in rows_of(text).doubts if each.code == "partly_failed")
+    assert doubt.message.startswith(message)
+
+
 def test_kinds_are_not_mixed() -> None:
     with pytest.raises(InputError, match="expected files of one kind"):
         rows_of_files(OUTPUTS / "sysbench-cpu.txt", OUTPUTS / "fio-clones.json")
 
 
-def test_jobs_of_one_file_that_are_no_clones_stand_apart_and_must_be_told_apart(tmp_path: Path) -> None:
+def test_jobs_of_one_file_that_are_no_clones_stand_apart(tmp_path: Path) -> None:
     document = json.loads((OUTPUTS / "fio-clones.json").read_text())
     document["jobs"][1]["jobname"] = "other"
     for label in ("a", "b"):
         (tmp_path / f"{label}.json").write_text(json.dumps(document))
     rows = rows_of_files(f"a={tmp_path}/a.json", f"b={tmp_path}/b.json")
-    with pytest.raises(InputError, match="expected one row for label a, number 1"):
-        judged(rows, block="number")
-    assert [cell.cell for cell in judged(rows, block="number", by=("job",)).cells] == ["pair", "other"]
+    assert [cell.cell for cell in judged(rows, block="number").cells] == ["pair", "other"]
+    assert judged(rows, arm="job", baseline="other").levels == ("other", "pair")
+
+
+def test_a_job_that_did_not_do_what_is_judged_is_left_out(tmp_path: Path) -> None:
+    document = json.loads((OUTPUTS / "fio-clones.json").read_text())
+    document["jobs"][1] |= {"jobname": "writer", "read": {}}
+    for label in ("a", "b"):
+        (tmp_path / label).write_text(json.dumps(document))
+    found = judged(rows_of_files(f"a={tmp_path}/a", f"b={tmp_path}/b"), values=("read_iops",))
+    assert ([cell.cell for cell in found.cells], found.counts.used) == (["all"], 2)

@@ -32,6 +32,12 @@ def test_processor_time_and_retries_are_over_the_transactions() -> None:
     }
 
 
+def test_errors_are_over_the_transactions_too() -> None:
+    found = per_transaction.joined({"refaults": 9.0, "refaults_error": 3.0, "server_cpu_s_error": 0.3}, OWN)
+    assert found["refaults_per_transaction_error"] == 0.001
+    assert found["server_cpu_ms_per_transaction_error"] == pytest.approx(0.1)
+
+
 @given(st.integers(1, 50))
 def test_an_arm_that_does_more_of_the_same_is_not_blamed_for_it(times: int) -> None:
     """Its totals are larger, and lower is better for them: this is what the metrics are for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -55,6 +56,20 @@ def test_an_agent_that_was_damaged_there_is_brought_again(home: Path) -> None:
     (kept,) = (home / "state/agents").iterdir()
     (kept / "fairtrial-agent").write_bytes(b"#!/bin/sh\nexit 7\n")
     assert answers("env", home / "state") == str(os.getuid())
+
+
+def test_a_place_with_a_find_that_lacks_options_is_refused_before_the_agent_is_brought(home: Path) -> None:
+    """As BusyBox's does; the other programs are this machine's."""
+    programs = home / "programs"
+    programs.mkdir()
+    for name in ("sh", "printf", "cat", "rm", "mktemp", "mkdir", "sha256sum", "mv", "chmod"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    (programs / "find").write_text("#!/bin/sh\necho 'find: unrecognized: -printf' >&2\nexit 1\n")
+    (programs / "find").chmod(0o755)
+    with pytest.raises(PlaceError, match="rm and find lack options that coreutils'") as error:
+        answers(f"env PATH={programs}", home / "state")
+    assert "coreutils, findutils" in error.value.hint
+    assert not (home / "state").exists()
 
 
 def test_words_that_a_shell_on_the_way_splits_arrive_whole(home: Path) -> None:

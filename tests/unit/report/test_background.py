@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairtrial.record import Record
-from fairtrial.record.models import JournalLine, TrialRecord
+from fairtrial.record.events import JournalLine
+from fairtrial.record.models import TrialRecord
 from fairtrial.report import background
 from fairtrial.report.background import Background, Fact
 from fairtrial.study.resolved import Section

@@ -9,7 +9,8 @@ import pytest
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
-from fairtrial.record.models import Finding, JournalLine, PlaceOpened
+from fairtrial.record.events import JournalLine
+from fairtrial.record.models import Finding, PlaceOpened
 from fairtrial.report import document, page, text
 from fairtrial.report.background import background
 from fairtrial.report.scene import Scene

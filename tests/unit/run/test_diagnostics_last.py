@@ -14,11 +14,11 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial import record
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.record import Record, Writer
+from fairtrial.record.events import Event
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
     CellLook,
-    Event,
     LookTaken,
     Plan,
     PlannedTrial,

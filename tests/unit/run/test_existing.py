@@ -18,6 +18,7 @@ from fairtrial.study.resolved import ResolvedTrial, Section
 LOCAL = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
 REMOTE = {"host": "db1", "user": "boss", "database": "bench", "tls": "require"}
 PGBENCH = {"script": "tpcb-like", "scale": 1, "duration": 3}
+HAMMERDB = {"duration": 60}
 NATIVE = {"tpcc": {"warehouses": 1, "transactions": 100}}
 
 
@@ -26,12 +27,25 @@ def trial(at: dict[str, Any] | None, **more: Any) -> ResolvedTrial:
     return RESOLVED.model_copy(update={"system": system, "workload": Section(NATIVE), **more})
 
 
+def mariadb(**more: str) -> Section:
+    return Section({"mariadb": {"at": {"socket": "/run/my.sock", "user": "boss", "database": "bench", **more}}})
+
+
 @pytest.mark.parametrize(
     ("refused", "problem"),
     [
         (trial(LOCAL, place=Section({"vm": {"kernel": "debian-6.1"}})), "ends with its trial"),
         (trial(REMOTE, settings={"swap": "off"}), "settings.swap would change the machine of the load, not db1"),
         (trial(REMOTE, workload=Section({"pgbench": PGBENCH})), "not told how to encrypt"),
+        (trial(LOCAL, workload=Section({"hammerdb": HAMMERDB})), "HammerDB's build sets the password of its user"),
+        (
+            trial(None, system=mariadb(), workload=Section({"hammerdb": {**HAMMERDB, "options": {"purge": True}}})),
+            "HammerDB's option `purge` sets options of the server",
+        ),
+        (
+            trial(None, system=mariadb(), workload=Section({"hammerdb": HAMMERDB})),
+            "HammerDB's build makes different rows each time",
+        ),
         (trial(LOCAL, workload_place=Section({"ssh": {"host": "client"}})), "the load runs at another place"),
     ],
 )
@@ -44,6 +58,7 @@ def test_what_reaches_it_and_private_servers_are_not_refused() -> None:
     existing.refuse(trial(LOCAL, settings={"swap": "off"}))
     existing.refuse(trial(REMOTE))
     existing.refuse(trial(REMOTE, workload=Section({"command": {"run": "psql"}})))
+    existing.refuse(trial(None, system=mariadb(restore="none"), workload=Section({"hammerdb": HAMMERDB})))
     existing.refuse(trial(None, place=Section({"vm": {"kernel": "debian-6.1"}})))
 
 

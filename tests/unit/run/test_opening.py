@@ -16,6 +16,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.run import opening
 from fairtrial.study.resolved import Section
 from fairtrial.wire import Agent
+from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 
@@ -109,3 +110,14 @@ def test_a_place_whose_root_has_no_other_user_is_refused_in_words(monkeypatch: p
         opened(monkeypatch, Left(run=programs(0, ())), Notes()),
     ):
         pass
+
+
+def test_an_image_without_a_user_for_servers_is_named_with_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    container = ContainerFacts(image="localhost/db:1", image_id="0" * 64, runtime="podman 5", run_options=[])
+    monkeypatch.setattr(Agent, "container", container)
+    with (
+        pytest.raises(opening.PlaceError, match=r"^/etc/passwd of the image localhost/db:1 has none of the") as error,
+        opened(monkeypatch, Left(run=programs(0, ())), Notes()),
+    ):
+        pass
+    assert (error.value.field, error.value.hint) == ("place.container.image", "create one there")

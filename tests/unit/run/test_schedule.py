@@ -3,7 +3,8 @@
 from support.inference.schedules import finished, replacement
 from support.records import planned, tiny_plan
 
-from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, Event, LookTaken, TrialFinished
+from fairtrial.record.events import Event
+from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, TrialFinished
 from fairtrial.run.schedule import Schedule
 
 

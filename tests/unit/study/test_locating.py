@@ -8,7 +8,7 @@ import pytest
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
-from fairtrial.errors import InputError, Problem
+from fairtrial.errors import InputError, PlaceError, Problem
 
 STUDY = """\
 study: shop
@@ -71,6 +71,18 @@ def test_what_has_a_line_or_no_field_of_a_trial_stays_as_it_is(loaded: study.Stu
     assert placed(loaded, known, "own") == "times.txt:3:1"
     assert placed(loaded, Problem("changed", "times.txt"), "own") == "times.txt:0:0"
     assert placed(loaded, Problem("no such size", "--size", field="sizes.small"), "own") == "--size:0:0"
+
+
+def test_what_a_place_lacks_is_found_where_the_level_asks_for_it(loaded: study.Study) -> None:
+    def said(field: str) -> str:
+        lack = PlaceError("not there", hint="bring it", field=field)
+        found = study.located_lack(lack, loaded, {"script": "busy"})
+        assert found.hint == "bring it"
+        return str(found).rpartition("/")[2]
+
+    weight = "workload.script.content.transactions.look.weight"
+    assert said(weight) == f"study.yaml:7:72: {weight}: not there"
+    assert said("place.container.image").endswith(": place.container.image: not there")
 
 
 PROBED = (

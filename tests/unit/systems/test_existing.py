@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, Tls
-from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres
-from fairtrial.systems.existing.server import literal, recorded
+from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres, MysqldAt
+from fairtrial.systems.existing.mysqld import PersistingMysqld
+from fairtrial.systems.existing.server import literal, recorded, without_secret
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.postgres import Postgres, PostgresParameters
+from fairtrial.wire.open_place import OpenPlace
 
 AT = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
 
@@ -40,6 +42,8 @@ def mariadb(**options: Any) -> ExistingMysqld:
         ({"at": {**AT, "may_overwrite": "other"}}, "expected the database's name 'bench' again"),
         ({"at": {**AT, "database": 'x"; DROP DATABASE y'}}, "should match pattern"),
         ({"at": {**AT, "password": "plain"}}, "Password"),
+        ({"at": {**AT, "database": "postgres", "may_overwrite": "postgres"}}, "postgres is a database of the server"),
+        ({"at": {**AT, "database": "MySQL", "may_overwrite": "MySQL"}}, "MySQL is a database of the server"),
         ({"at": AT, "version": "15"}, "version: the server that `at` names is there already"),
         ({"at": AT, "base_directory": "/opt/pg"}, "base_directory: the server"),
     ],
@@ -107,6 +111,50 @@ def test_values_become_statements_that_cannot_end_early() -> None:
     assert literal("o'clock") == "'o''clock'"
 
 
+def test_what_outlasts_a_restart_of_mysql_is_an_entry_of_its_own_file() -> None:
+    place = cast("OpenPlace", None)  # MySQL says it by itself
+    at = MysqldAt(socket="/run/my.sock", user="boss", database="bench", restart="sh restart.sh")
+    server = PersistingMysqld("mysql", at, {"innodb_flush_method": "O_DIRECT"})
+    assert server.lasting
+    assert server.setting("innodb_flush_method", "O_DIRECT") == "SET PERSIST_ONLY innodb_flush_method = 'O_DIRECT'"
+    stored, effective = server.queries("innodb_flush_method")
+    assert stored.endswith("FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = 'innodb_flush_method'")
+    assert effective == "SELECT @@GLOBAL.innodb_flush_method"
+    name = "innodb_page_cleaners"
+    assert server.restoring(place, name, None) == f"RESET PERSIST IF EXISTS {name}"
+    assert server.restoring(place, name, "4") == f"SET PERSIST_ONLY {name} = 4"
+    assert server.restart_after(place) == ["sh", "restart.sh"]
+
+
+@pytest.mark.parametrize(
+    ("persisted", "restart", "refusal"),
+    [
+        ({}, "sh restart.sh", "which no statement of this server changes: nothing was changed"),
+        ({"persisted_globals_load": "OFF"}, "sh restart.sh", "which no statement of this server changes"),
+        ({"persisted_globals_load": "ON"}, None, r"only when /run/my\.sock is restarted: nothing was changed"),
+        ({"persisted_globals_load": "ON"}, "sh restart.sh", None),
+    ],
+)
+def test_read_only_options_need_a_restart_and_a_server_that_keeps_their_values(
+    persisted: dict[str, str], restart: str | None, refusal: str | None
+) -> None:
+    class Mysql8(ExistingMysqld):
+        def ask(self, _place: OpenPlace, *statements: str, **_: Any) -> list[tuple[str | None, ...]]:
+            if statements[0] == "SHOW GLOBAL VARIABLES":
+                return [*persisted.items(), ("innodb_flush_method", "fsync")]
+            raise PlaceError("sql: Variable 'innodb_flush_method' is a read only variable", hint="")
+
+    place = cast("OpenPlace", None)
+    at = MysqldAt(socket="/run/my.sock", user="boss", database="bench", restart=restart)
+    server = Mysql8("mysql", at, {"innodb_flush_method": "O_DIRECT"})
+    if refusal is None:
+        server.require_settable(place)
+        assert isinstance(server.setter(place), PersistingMysqld)
+    else:
+        with pytest.raises(PlaceError, match=refusal):
+            server.require_settable(place)
+
+
 def test_options_that_may_hold_a_secret_are_not_recorded() -> None:
     shown = {"work_mem": "4096", "password_encryption": "scram"}
     hidden = {
@@ -117,3 +165,11 @@ def test_options_that_may_hold_a_secret_are_not_recorded() -> None:
         "report_password": "x",
     }
     assert recorded({**shown, **hidden}) == {"work_mem": "4096"}
+
+
+def test_a_value_that_may_be_a_secret_is_not_shown_where_it_is_not_in_effect() -> None:
+    shown = "work_mem: expected 8MB, the server reports 4096 kB"
+    assert without_secret(shown) == shown
+    assert without_secret("restore_command: expected get key, the server reports ") == (
+        "restore_command: another value than expected"
+    )

@@ -187,7 +187,7 @@ def identify(
 
 
 def test_an_identity_is_version_hash_and_path_and_where_it_came_from() -> None:
-    run = saying("  x  Ver 10.11.5-MariaDB  ")
+    run = saying("2026-11-26  4:16:35 0 [Warning] failed to retrieve the MAC address\n  x  Ver 10.11.5-MariaDB  ")
     assert identify(run, ON_PATH, None) == {
         "version": "x  Ver 10.11.5-MariaDB",
         "sha256": "ab" * 32,

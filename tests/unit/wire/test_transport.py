@@ -1,7 +1,11 @@
 """The stream to a program's standard input and output."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+from support.command_line import eventually
+
+from fairtrial.wire import Limits
 from fairtrial.wire.transport import PipeTransport
 
 
@@ -14,3 +18,19 @@ def test_a_closed_stream_may_be_closed_again_and_neither_reads_nor_writes() -> N
     assert stream.read() == b""
     with pytest.raises(BrokenPipeError, match="the stream was closed"):
         stream.write(b"gone")
+
+
+def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:
+    script = f"sleep 600 & echo $! >{tmp_path}/child; echo up; wait"
+    stream = PipeTransport(["sh", "-c", script], limits=Limits(end_s=0.1))
+    assert stream.read() == b"up\n"
+    stream.close()
+    eventually(lambda: not _runs(int((tmp_path / "child").read_text())), "the child still runs")
+
+
+def _runs(pid: int) -> bool:
+    """Whether it does; who has it now may not have reaped it."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except FileNotFoundError:
+        return False

@@ -157,6 +157,7 @@ impl<'a> Collector<'a> {
             }
             if now_ns >= schedule.span(moment).1 {
                 self.write(shared, schedule, moment)?;
+                watch.rate.note(&self.merged.latencies);
                 moment = schedule.next(moment);
                 continue;
             }

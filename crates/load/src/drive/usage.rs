@@ -11,18 +11,7 @@ pub fn now() -> Usage {
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
         usage
     };
-    let count = |value: libc::c_long| u64::try_from(value).unwrap_or_default();
-    Usage {
-        user_s: seconds(usage.ru_utime),
-        system_s: seconds(usage.ru_stime),
-        max_resident_bytes: count(usage.ru_maxrss) * 1024,
-        minor_faults: count(usage.ru_minflt),
-        major_faults: count(usage.ru_majflt),
-        blocks_in: count(usage.ru_inblock),
-        blocks_out: count(usage.ru_oublock),
-        voluntary_switches: count(usage.ru_nvcsw),
-        involuntary_switches: count(usage.ru_nivcsw),
-    }
+    Usage::from(&usage)
 }
 
 /// What was spent between two looks; memory is the larger one.
@@ -38,11 +27,6 @@ pub fn between(before: &Usage, after: &Usage) -> Usage {
         voluntary_switches: after.voluntary_switches - before.voluntary_switches,
         involuntary_switches: after.involuntary_switches - before.involuntary_switches,
     }
-}
-
-#[allow(clippy::cast_precision_loss)] // seconds of CPU stay far below 2^53
-fn seconds(time: libc::timeval) -> f64 {
-    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ impl<'a> FileCollector<'a> {
             let end_ns = schedule.span(self.moment).1;
             if now_ns >= end_ns {
                 self.write(recorder, schedule)?;
+                rate.note(&self.merged.latencies);
                 continue;
             }
             rate.say(self.progress, now_ns, || recorder.totals())?;

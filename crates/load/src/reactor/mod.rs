@@ -27,7 +27,7 @@ use fairtrial_protocol::clock::monotonic_ns;
 pub use clock::Load;
 pub use fairtrial_protocol::load::Interface;
 pub use socket::{Address, Socket};
-pub use stream::{ByteStream, tls_config};
+pub use stream::{ByteStream, authorities, tls_config};
 
 use self::clock::LoopAccount;
 use self::poller::Poller;

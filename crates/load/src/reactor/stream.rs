@@ -177,17 +177,23 @@ pub fn tls_config(authorities: Option<&str>) -> io::Result<Arc<ClientConfig>> {
         return Ok(Arc::new(builder.with_no_client_auth()));
     };
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(io::Error::other)? {
-        let certificate = certificate.map_err(io::Error::other)?;
+    for certificate in self::authorities(path)? {
         roots.add(certificate).map_err(io::Error::other)?;
-    }
-    if roots.is_empty() {
-        let problem = format!("{path} holds no certificate");
-        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
     }
     Ok(Arc::new(
         builder.with_root_certificates(roots).with_no_client_auth(),
     ))
+}
+
+/// The certificates in a PEM file; one without any is an error.
+pub fn authorities(path: &str) -> io::Result<Vec<CertificateDer<'static>>> {
+    let found = CertificateDer::pem_file_iter(path).map_err(io::Error::other)?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(io::Error::other)?;
+    if found.is_empty() {
+        let problem = format!("{path} holds no certificate");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    }
+    Ok(found)
 }
 
 /// Takes any certificate: encryption is to be measured, and nobody is to be believed.

@@ -1,9 +1,13 @@
 //! An HTTP endpoint that says its counters as text.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use fairtrial_load::authorities;
 use fairtrial_protocol::sample::{HttpAnswer, HttpGet, SampledExporter};
+use rustls::crypto::ring;
 use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::exposition::{matches, parse};
 use super::reader::{SeriesReader, SeriesValue};
@@ -22,14 +26,22 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Nothing is asked yet.
-    #[must_use]
-    pub fn new(parameters: &SampledExporter) -> Self {
-        Self {
-            agent: client(),
+    /// Nothing is asked yet; an error if the file of its authorities holds none.
+    pub fn new(parameters: &SampledExporter) -> Result<Self, String> {
+        let mut trusted = Vec::new();
+        if let Some(path) = &parameters.authorities {
+            let found = authorities(path).map_err(|error| format!("`authorities`: {error}"))?;
+            trusted.extend(
+                found
+                    .iter()
+                    .map(|each| Certificate::from_der(each).to_owned()),
+            );
+        }
+        Ok(Self {
+            agent: client(trusted),
             url: parameters.url.clone(),
             matching: parameters.matching.clone(),
-        }
+        })
     }
 }
 
@@ -65,16 +77,21 @@ impl SeriesReader for Exporter {
 #[must_use]
 pub fn http_get(parameters: &HttpGet) -> HttpAnswer {
     let limit = Duration::from_millis(parameters.timeout_ms);
-    let request = client().get(&parameters.url);
+    let request = client(Vec::new()).get(&parameters.url);
     let request = request.config().timeout_global(Some(limit)).build();
     let status = request.call().ok().map(|answer| answer.status().as_u16());
     HttpAnswer { status }
 }
 
-/// Follows nothing, keeps nothing open, and takes every status for an answer.
-fn client() -> Agent {
+/// Follows nothing, keeps nothing open, and takes every status for an answer. By TLS it believes only those named.
+fn client(authorities: Vec<Certificate<'static>>) -> Agent {
+    let tls = TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
+        .root_certs(RootCerts::from(authorities))
+        .build();
     Agent::config_builder()
         .proxy(None)
+        .tls_config(tls)
         .max_redirects(0)
         .max_redirects_will_error(false)
         .max_idle_connections(0)
@@ -90,6 +107,18 @@ fn in_words(error: &ureq::Error, limit: Duration) -> String {
         ureq::Error::BodyExceedsLimit(_) => {
             format!("its answer is larger than {} MiB", BODY_BYTES >> 20)
         }
-        other => other.to_string(),
+        other => of_certificates(other.to_string()),
+    }
+}
+
+/// What can be done about a certificate that is refused, where what is said does not say so.
+fn of_certificates(said: String) -> String {
+    let is = |problem: &str| said.contains(&format!("invalid peer certificate: {problem}"));
+    if is("UnknownIssuer") || is("BadSignature") {
+        "`authorities` does not name who signed its certificate".into()
+    } else if said.contains("CaUsedAsEndEntity") {
+        "its certificate is an authority's own; make one for the host, with `CA:FALSE`".into()
+    } else {
+        said
     }
 }

@@ -16,8 +16,12 @@ const SUFFIXES: [&str; 7] = [
 ///
 /// # Errors
 ///
-/// A sentence that names the first line that is not of the format.
+/// A sentence that names the first line that is not of the format, or says that the text was cut: every line ends by a
+/// newline, but the `# EOF` of `OpenMetrics`.
 pub fn parse(text: &str, keep: impl Fn(&str) -> bool) -> Result<Vec<SeriesValue>, String> {
+    if !(text.is_empty() || text.ends_with('\n') || text.ends_with("\n# EOF")) {
+        return Err("its last line has no end, so the answer was cut".to_owned());
+    }
     let mut types = HashMap::new();
     let mut values = Vec::new();
     for (index, line) in text.lines().enumerate() {

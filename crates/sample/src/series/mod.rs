@@ -7,6 +7,7 @@ mod exposition;
 mod reader;
 mod rows;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -31,6 +32,9 @@ const LONGEST_READING_NS: i64 = 5_000_000_000;
 const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
 /// A reading has this share of its interval, in tenths, so that it is over before the next begins.
 const READING_TENTHS: i64 = 9;
+/// Most different series of a source: each is a row of every reading and a candidate reason, and an endpoint with a name
+/// for every request has no end of them.
+const MOST_SERIES: usize = 10_000;
 
 /// Series of the sampler's own, in every reading: whether it gave values, and how many gave none so far.
 const UP: &str = "fairtrial_up";
@@ -47,7 +51,10 @@ pub struct SeriesSampler {
 impl SeriesSampler {
     /// Starts to read an endpoint, whose first answer it waits for.
     pub fn exporter(parameters: &SampledExporter, directory: &Path) -> Result<Self, SampleError> {
-        let reader = Exporter::new(parameters);
+        let reader = Exporter::new(parameters).map_err(|reason| SampleError::Series {
+            what: parameters.url.clone(),
+            reason,
+        })?;
         Self::start(&parameters.name, parameters.interval_ms, reader, directory)
     }
 
@@ -79,6 +86,7 @@ impl SeriesSampler {
             reader,
             table,
             interval_ns: i64::from(interval_ms) * NANOSECONDS_PER_MILLISECOND,
+            seen: HashSet::new(),
             missed: 0,
             gap: None,
             said: sender,
@@ -126,6 +134,7 @@ struct SeriesWatch<R> {
     reader: R,
     table: SeriesTable,
     interval_ns: i64,
+    seen: HashSet<String>,
     missed: u64,
     gap: Option<SeriesGap>,
     said: Sender<String>,
@@ -213,7 +222,24 @@ impl<R: SeriesReader> SeriesWatch<R> {
         ));
         let ended_ns = monotonic_ns();
         let values = answer.and_then(|answer| self.reader.values(answer));
+        let values = values.and_then(|values| self.limited(values));
         (ReadingTime { began_ns, ended_ns }, values)
+    }
+
+    /// The values, unless they bring more series than a source may have.
+    fn limited(&mut self, values: Vec<SeriesValue>) -> Result<Vec<SeriesValue>, String> {
+        let new: HashSet<String> = values
+            .iter()
+            .filter(|each| !self.seen.contains(&each.series))
+            .map(|each| each.series.clone())
+            .collect();
+        if self.seen.len() + new.len() > MOST_SERIES {
+            return Err(format!(
+                "it has more than {MOST_SERIES} different series; keep those that are needed by `match`"
+            ));
+        }
+        self.seen.extend(new);
+        Ok(values)
     }
 
     fn append(&mut self, at: ReadingTime, mut values: Vec<SeriesValue>) -> Result<(), SampleError> {

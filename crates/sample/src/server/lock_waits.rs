@@ -1,17 +1,14 @@
 //! Who waited for whose lock, and since when: a row per waiting pair and sample, `telemetry-lock_waits.arrows`.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
-use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_array::{ArrayRef, Int64Array, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field};
 use fairtrial_protocol::load::Rows;
 
 use crate::error::SampleError;
-use crate::table::{ReadingTime, create_stream};
+use crate::table::{ArrowFile, ReadingTime};
 
 /// Numbers of a pair: connections as the server counts them, and how long the wait has lasted.
 const NUMBERS: [&str; 3] = ["waiting_connection", "blocking_connection", "waited_ms"];
@@ -19,11 +16,7 @@ const NUMBERS: [&str; 3] = ["waiting_connection", "blocking_connection", "waited
 const TEXTS: [&str; 4] = ["locked", "mode", "waiting_statement", "blocking_statement"];
 
 /// The file.
-pub struct LockWaits {
-    path: PathBuf,
-    schema: Arc<Schema>,
-    writer: StreamWriter<BufWriter<File>>,
-}
+pub struct LockWaits(ArrowFile);
 
 impl LockWaits {
     /// Creates the file and writes its schema.
@@ -31,14 +24,8 @@ impl LockWaits {
         let times = ["time_ns", "end_ns"].map(|name| Field::new(name, DataType::Int64, false));
         let numbers = NUMBERS.map(|name| Field::new(name, DataType::UInt64, true));
         let texts = TEXTS.map(|name| Field::new(name, DataType::Utf8, true));
-        let fields: Vec<Field> = times.into_iter().chain(numbers).chain(texts).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let writer = create_stream(path, &schema).map_err(|cause| failed(path, cause))?;
-        Ok(Self {
-            path: path.to_owned(),
-            schema,
-            writer,
-        })
+        let fields = times.into_iter().chain(numbers).chain(texts);
+        ArrowFile::create(path, fields.collect()).map(Self)
     }
 
     /// Adds the pairs of one answer, if there are any.
@@ -46,18 +33,6 @@ impl LockWaits {
         if answer.rows.is_empty() {
             return Ok(());
         }
-        self.write(at, answer)
-            .map_err(|cause| failed(&self.path, cause))
-    }
-
-    /// Writes the end of the stream.
-    pub fn finish(&mut self) -> Result<(), SampleError> {
-        self.writer
-            .finish()
-            .map_err(|cause| failed(&self.path, cause))
-    }
-
-    fn write(&mut self, at: ReadingTime, answer: &Rows) -> Result<(), ArrowError> {
         let mut arrays: Vec<ArrayRef> = Vec::new();
         for time_ns in [at.began_ns, at.ended_ns] {
             arrays.push(Arc::new(Int64Array::from(vec![time_ns; answer.rows.len()])));
@@ -69,9 +44,12 @@ impl LockWaits {
         for name in TEXTS {
             arrays.push(Arc::new(cells(answer, name).collect::<StringArray>()));
         }
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), arrays)?;
-        self.writer.write(&batch)?;
-        Ok(self.writer.get_mut().flush()?)
+        self.0.write(arrays)
+    }
+
+    /// Writes the end of the stream.
+    pub fn finish(&mut self) -> Result<(), SampleError> {
+        self.0.finish()
     }
 }
 
@@ -82,11 +60,4 @@ fn cells<'a>(answer: &'a Rows, name: &str) -> impl Iterator<Item = Option<&'a st
         .rows
         .iter()
         .map(move |row| row.get(position?).and_then(Option::as_deref))
-}
-
-fn failed(path: &Path, cause: ArrowError) -> SampleError {
-    SampleError::Write {
-        path: path.to_owned(),
-        cause,
-    }
 }

@@ -33,7 +33,11 @@ pub struct ServerSampler {
 
 impl ServerSampler {
     /// Starts and waits for the first tick, which ends within seconds whatever the server does.
-    pub fn start(parameters: &SampledServer, directory: &Path) -> Result<Self, SampleError> {
+    pub fn start(
+        parameters: &SampledServer,
+        directory: &Path,
+        shown: &[String],
+    ) -> Result<Self, SampleError> {
         if parameters.interval_ms < SHORTEST_SERVER_INTERVAL_MS {
             return Err(SampleError::ServerInterval {
                 given_ms: parameters.interval_ms,
@@ -41,7 +45,7 @@ impl ServerSampler {
         }
         let (stop, stopped) = channel();
         let (sender, said) = channel();
-        let watch = ServerWatch::new(parameters.clone(), directory, sender);
+        let watch = ServerWatch::new((parameters.clone(), shown.to_vec()), directory, sender);
         let thread = thread::Builder::new()
             .name(THREAD.into())
             .spawn(move || watch.run(&stopped))

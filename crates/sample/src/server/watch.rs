@@ -42,6 +42,8 @@ pub enum WatchMessage {
 /// A server being watched.
 pub struct ServerWatch {
     parameters: SampledServer,
+    /// Columns whose values are said for people who look on.
+    shown: Vec<String>,
     directory: PathBuf,
     said: Sender<WatchMessage>,
     counters: Vec<Counter>,
@@ -71,9 +73,14 @@ struct Gap {
 
 impl ServerWatch {
     /// Nothing is connected yet.
-    pub fn new(parameters: SampledServer, directory: &Path, said: Sender<WatchMessage>) -> Self {
+    pub fn new(
+        (parameters, shown): (SampledServer, Vec<String>),
+        directory: &Path,
+        said: Sender<WatchMessage>,
+    ) -> Self {
         Self {
             parameters,
+            shown,
             directory: directory.to_owned(),
             said,
             counters: counters::all(),
@@ -176,7 +183,8 @@ impl ServerWatch {
                 .collect();
             let path = self.directory.join("telemetry-server.arrows");
             let rows = batch_rows(self.parameters.interval_ms);
-            self.table = Some(TelemetryTable::create(&path, &columns, rows)?);
+            let table = TelemetryTable::create(&path, &columns, rows)?;
+            self.table = Some(table.showing("server", &columns, &self.shown));
         }
         self.table.as_mut().map_or(Ok(()), |table| {
             let began_ns = time_ns + answer.waited_ns;

@@ -44,6 +44,7 @@ impl FakeProc {
             server: None,
             exporters: vec![],
             commands: vec![],
+            shown: vec![],
             output_directory: self.output.path().to_str().expect("plain").to_owned(),
         }
     }

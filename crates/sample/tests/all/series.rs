@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,10 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_ipc::reader::StreamReader;
 use fairtrial_protocol::sample::{Sample, SampledCommand, SampledExporter};
 use fairtrial_sample::{SampleError, Sampler, SamplerEnd};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
 const INTERVAL_MS: u32 = 200;
@@ -33,10 +38,16 @@ fn endpoint(answers: Vec<Vec<u8>>) -> String {
     format!("http://{address}/metrics")
 }
 
-fn answer(mut client: TcpStream, answer: &[u8]) {
-    let mut request = [0; 2048];
-    let length = client.read(&mut request).unwrap_or_default();
-    assert!(request[..length].starts_with(b"GET /metrics HTTP/1.1\r\n"));
+fn answer(mut client: impl Read + Write, answer: &[u8]) {
+    let mut request = Vec::new();
+    let mut read = [0; 2048];
+    while !request.ends_with(b"\r\n\r\n") {
+        match client.read(&mut read) {
+            Ok(0) | Err(_) => return, // the client has given up, as a slow machine makes it
+            Ok(length) => request.extend_from_slice(&read[..length]),
+        }
+    }
+    assert!(request.starts_with(b"GET /metrics HTTP/1.1\r\n"));
     let _ = client.write_all(answer); // the client may have seen enough
 }
 
@@ -58,10 +69,12 @@ fn parameters(output: &Path, url: &str, matching: &[&str]) -> Sample {
         exporters: vec![SampledExporter {
             name: "prometheus-1".into(),
             url: url.into(),
+            authorities: None,
             interval_ms: INTERVAL_MS,
             matching: matching.iter().map(|each| (*each).to_owned()).collect(),
         }],
         commands: vec![],
+        shown: vec![],
         output_directory: output.to_string_lossy().into(),
     }
 }
@@ -129,6 +142,7 @@ fn what_is_not_an_answer_is_missed_and_said() {
         ),
         (http("200 OK", b"a 1\n\0\n"), "its answer is not text"),
         (http("200 OK", b"hello\n"), "line 1 is not a sample"),
+        (http("200 OK", b"a_total 1"), "the answer was cut"),
         (http("302 Found", b""), "it answers with HTTP status 302"),
         (http("500 Oh", b"a 1\n"), "it answers with HTTP status 500"),
         (
@@ -156,6 +170,32 @@ fn what_is_not_an_answer_is_missed_and_said() {
         )];
         assert!(missed.last() >= Some(&2.0));
     }
+}
+
+fn named(range: std::ops::Range<u32>) -> Vec<u8> {
+    let lines: Vec<String> = range.map(|name| format!("a{name} 1\n")).collect();
+    http("200 OK", lines.concat().as_bytes())
+}
+
+#[test]
+fn more_series_than_a_source_may_have_are_refused_at_once_or_when_they_come() {
+    let output = tempfile::tempdir().expect("a directory");
+    let url = endpoint(vec![named(0..10_001)]);
+    let refused = Sampler::open(Path::new("/proc"), &parameters(output.path(), &url, &[]));
+    let said = refused.err().expect("there are too many").to_string();
+    assert!(
+        said.contains(&url) && said.contains("10000 different series") && said.contains("`match`"),
+        "{said}"
+    );
+    let url = endpoint(vec![named(0..10_000), named(9_999..10_001)]);
+    let (_output, end) = sampled(&url, &[], Duration::from_millis(500));
+    let said = end.warnings.join("\n");
+    assert!(
+        said.contains(&url) && said.contains("10000 different series"),
+        "{said}"
+    );
+    let (_output, end) = sampled(&url, &["a9*"], Duration::ZERO);
+    assert_eq!(end.missed_series, 0, "those that match are few");
 }
 
 #[test]
@@ -205,4 +245,88 @@ fn a_command_that_gives_nothing_and_an_interval_that_is_too_short_are_errors() {
         matches!(error, Some(SampleError::Series { .. })),
         "{error:?}"
     );
+}
+
+/// An authority that signs itself, in a file of the directory, and its secret key.
+fn authority(directory: &Path, name: &str) -> (CertifiedIssuer<'static, KeyPair>, Vec<u8>) {
+    let mut parameters = CertificateParams::new(vec!["localhost".into()]).expect("a name");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let secret = key.serialize_der();
+    let issuer = CertifiedIssuer::self_signed(parameters, key).expect("signed by itself");
+    std::fs::write(directory.join(name), issuer.pem()).expect("written");
+    (issuer, secret)
+}
+
+/// Serves the text by TLS to any number of clients; returns the port.
+fn encrypted_endpoint(certificate: &Certificate, secret: Vec<u8>) -> u16 {
+    let chain = vec![certificate.der().clone()];
+    let secret = PrivateKeyDer::try_from(secret).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .expect("they belong together");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.expect("a client");
+            let mut session = ServerConnection::new(Arc::clone(&config)).expect("a session");
+            if session.complete_io(&mut client).is_ok() {
+                let answered = http("200 OK", TEXT.as_bytes());
+                answer(StreamOwned::new(session, client), &answered);
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn an_encrypted_endpoint_proves_itself_to_the_authorities_that_are_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (issuer, secret) = authority(directory.path(), "authority.pem");
+    authority(directory.path(), "stranger.pem");
+    let own = encrypted_endpoint(issuer.as_ref(), secret);
+    let key = KeyPair::generate().expect("a key");
+    let named = CertificateParams::new(vec!["localhost".into()]).expect("a name");
+    let certificate = named.signed_by(&key, &issuer).expect("signed");
+    let port = encrypted_endpoint(&certificate, key.serialize_der());
+    let asked = |host: &str, port: u16, file: Option<&str>| {
+        let output = tempfile::tempdir().expect("a directory");
+        let url = format!("https://{host}:{port}/metrics");
+        let mut asked = parameters(output.path(), &url, &["a_*"]);
+        let path = file.map(|file| directory.path().join(file));
+        asked.exporters[0].authorities = path.map(|path| path.to_string_lossy().into());
+        let sampler = Sampler::open(Path::new("/proc"), &asked).map_err(|error| error.to_string());
+        let finished = sampler.map(|sampler| sampler.finish().expect("it ends"));
+        finished.map(|_| rows(&output.path().join("telemetry-prometheus-1.arrows")))
+    };
+    let told = asked("localhost", port, Some("authority.pem")).expect("it is proved");
+    assert!(told.contains_key(&("a_total{x=\"1\"}".into(), "counter".into())));
+    let unknown = "`authorities` does not name who signed its certificate";
+    let authority = Some("authority.pem");
+    let refusals = [
+        ("localhost", port, Some("stranger.pem"), unknown),
+        ("localhost", port, None, unknown),
+        ("127.0.0.1", port, authority, "not valid for name"),
+        (
+            "localhost",
+            own,
+            authority,
+            "is an authority's own; make one",
+        ),
+        ("localhost", port, Some("missing.pem"), "`authorities`: "),
+    ];
+    thread::scope(|scope| {
+        for (host, port, file, reason) in refusals {
+            scope.spawn(move || {
+                let said = asked(host, port, file).expect_err(reason);
+                let url = format!("telemetry: https://{host}:{port}/metrics gives no sample: ");
+                assert!(said.starts_with(&url) && said.contains(reason), "{said}");
+            });
+        }
+    });
 }

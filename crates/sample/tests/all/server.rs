@@ -46,6 +46,7 @@ fn parameters(endpoint: Endpoint, output: &Path) -> Sample {
         }),
         exporters: vec![],
         commands: vec![],
+        shown: vec![],
         output_directory: output.to_string_lossy().into(),
     }
 }

@@ -42,6 +42,7 @@ fn the_children_of_a_real_process_count_while_they_live_and_once_they_have_ended
         server: None,
         exporters: vec![],
         commands: vec![],
+        shown: vec![],
         output_directory: output.path().to_str().expect("plain").to_owned(),
     };
     let mut sampler = Sampler::open(Path::new("/proc"), &parameters).expect("opened");

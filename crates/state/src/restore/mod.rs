@@ -17,7 +17,7 @@ use fairtrial_protocol::state::{Restore, Restored};
 use rustix::process::geteuid;
 
 use crate::error::StateError;
-use crate::owner::{Owner, owner_named};
+use crate::owner::{Account, owner_named};
 use file::{Copier, CopySize};
 use tree::{DirectoryTree, TreeEntry};
 
@@ -44,7 +44,7 @@ pub fn restore(parameters: &Restore) -> Result<Restored, StateError> {
     refuse_overlap(&from, &to)?;
     let unfinished = exchange::beside(&to, "restoring");
     exchange::remove(&unfinished)?;
-    let outcome = fill(&from, &unfinished, owner);
+    let outcome = fill(&from, &unfinished, owner.as_ref());
     if outcome.is_err() {
         let _ = exchange::remove(&unfinished); // the first error is the one to tell
     }
@@ -81,7 +81,7 @@ fn refuse_overlap(from: &Path, to: &Path) -> Result<(), StateError> {
     Ok(())
 }
 
-fn fill(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Restored, StateError> {
+fn fill(from: &Path, to: &Path, owner: Option<&Account>) -> Result<Restored, StateError> {
     let tree = tree::survey(from)?;
     for directory in &tree.directories {
         let path = to.join(&directory.path);
@@ -148,12 +148,12 @@ where
 }
 
 /// Owner first: changing it clears the set-user-id bits.
-fn finish(entry: &TreeEntry, path: &Path, owner: Option<Owner>) -> Result<(), StateError> {
+fn finish(entry: &TreeEntry, path: &Path, owner: Option<&Account>) -> Result<(), StateError> {
     give(entry, path, owner)?;
     fs::set_permissions(path, Permissions::from_mode(entry.mode)).map_err(StateError::write(path))
 }
 
-fn give(entry: &TreeEntry, path: &Path, owner: Option<Owner>) -> Result<(), StateError> {
+fn give(entry: &TreeEntry, path: &Path, owner: Option<&Account>) -> Result<(), StateError> {
     if !geteuid().is_root() {
         return Ok(()); // only root may give files away
     }

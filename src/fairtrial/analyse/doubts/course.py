@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from fairtrial.analyse.doubts import contents as content_doubts
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import readings as reading_doubts
 from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
@@ -35,6 +36,8 @@ def course(
         )
     yield from _voided(selection)
     yield from _restless(selection)
+    yield from _kept(selection)
+    yield from content_doubts.about(selection.used)
     yield from _saturated(selection)
     yield from _timed_out(selection)
     yield from _beyond_histograms(selection)
@@ -79,6 +82,22 @@ def _restless(selection: Selection) -> Iterator[Doubt]:
             f"pages, {worst} with {dirty[worst] / 2**20:.0f} MiB",
             advice="another program writes here, or the disk is slow: find out which, or leave more time between "
             "trials",
+        )
+
+
+def _kept(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether the page cache was dropped before every trial; a record that does not say counts as dropped."""
+    used = selection.used
+    kept = [trial for trial in used if trial.data.settled is not None and not trial.data.settled.dropped]
+    if kept:
+        by_arm = {trial.trial.arm: sum(other.trial.arm == trial.trial.arm for other in kept) for trial in kept}
+        where = ", ".join(f"{count} of {arm}" for arm, count in by_arm.items())
+        yield Doubt(
+            code="cache_kept",
+            message=f"the page cache was not dropped before {len(kept)} of {counted(len(used), 'used trial')} "
+            f"({where}): the agent may not do so there, and what earlier trials read may still be in memory",
+            advice="do not take these trials for cold starts; to drop the cache, run as root, and let fairtrial make "
+            "the container",
         )
 
 

@@ -1,4 +1,4 @@
-"""Doubts about counters that endpoints and commands tell: readings that took long, and readings that are missing."""
+"""Doubts about counters: readings that took long, and readings of endpoints and commands that are missing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ MISSED: Final = "series_samples_missed"
 
 def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     """Every such doubt of a run. None can be a false alarm: an error bar is a bound, and the other counts."""
-    for metric in plan.metrics.own:
-        if metric in plan.metrics.definitions:
-            yield from _slow(metric, used, margin=plan.design.margin)
+    for metric in plan.metrics.definitions:
+        yield from _slow(metric, used, margin=plan.design.margin)
     yield from _missed(used)
 
 
 def _slow(metric: str, used: Sequence[TrialRecord], *, margin: float) -> Iterator[Doubt]:
-    """Asks whether the time that readings took leaves a growth less certain than the study's margin."""
+    """Asks whether the time that readings took and lay apart leaves a growth less certain than the study's margin."""
     shares = {
         trial.trial.id: error / abs(value)
         for trial in used
@@ -32,10 +31,10 @@ def _slow(metric: str, used: Sequence[TrialRecord], *, margin: float) -> Iterato
         worst = max(wide, key=lambda name: wide[name])
         yield Doubt(
             code="slow_readings",
-            message=f"in {len(wide)} of {len(used)} used trials readings took so long that the value may be off by "
-            f"more than the margin of {100 * margin:g} %, in {worst} by up to {100 * wide[worst]:.2g} %",
-            advice="measure longer, or read less: `match` the metrics that are needed, and see what holds the "
-            "endpoint up",
+            message=f"in {len(wide)} of {len(used)} used trials readings took so long or lay so far apart that the "
+            f"value may be off by more than the margin of {100 * margin:g} %, in {worst} by up to {100 * wide[worst]:.2g} %",
+            advice="measure longer, or read endpoints and commands more often (`interval`); of an endpoint `match` "
+            "only the metrics that are needed, and see what holds its answer up",
             metric=metric,
         )
 

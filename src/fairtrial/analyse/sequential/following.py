@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
 from statistics import fmean
@@ -106,6 +106,11 @@ class SequentialRun:
     standing: Standing
     looks: tuple[tuple[CellLook, ...], ...]
     stops: dict[str, CellStop]
+
+
+def _last_known(plan: Plan, round_: int) -> int:
+    """The largest number of blocks, as a look after a round knew it."""
+    return plan.design.blocks - sum(extension.blocks for extension in plan.extensions if extension.round >= round_)
 
 
 def rule_of(design: Design) -> Rule | None:
@@ -212,6 +217,7 @@ class _Course:
     def look(self, round_: int) -> tuple[CellLook, ...]:
         """What the rule sees and decides after a round, of cells that were open before it."""
         open_ = [name for name in self.names if name not in self.stops]
+        self.standing.rule = replace(self.standing.rule, last=_last_known(self.plan, round_))
         self.standing.look(self._estimates(round_))
         late = self._out_of_time(round_)
         looks = tuple(self._cell(name, late=late) for name in open_)

@@ -255,8 +255,8 @@ def chance_of_claim(estimates: Estimates, rule: Rule, goal: Goal) -> Values:
     """
     known = np.isfinite(estimates.error)
     share, error = estimates.n / rule.last, np.where(known, estimates.error, 1.0)
-    at_end, scale = error * np.sqrt(share), error * np.sqrt(np.maximum(0.0, 1 - share))
-    claimed = np.where(share > 0, goal.difference * at_end, np.inf)
+    at_end, scale = np.where(share > 0, error * np.sqrt(share), np.inf), error * np.sqrt(np.maximum(0.0, 1 - share))
+    claimed = goal.difference * at_end
     same = np.maximum(0.0, estimates.bound - goal.equivalence * at_end)
 
     def below(value: Values) -> Values:

@@ -31,6 +31,8 @@ SCANS: Final = (
     "it looks at"
 )
 
+SLOW: Final = "readings took so long that its growth may be off by more than the margin"
+
 POLICY: Final = re.compile(r"lru_gen|kernel")
 
 NOTES: Final = tuple(
@@ -77,12 +79,12 @@ def subsystem(counter: str) -> Subsystem:
     return next((name for pattern, name in _SUBSYSTEMS if pattern.fullmatch(counter)), "other")
 
 
-def note(counter: str, *, paths: Iterable[str]) -> str:
-    """Why a counter may not mean the same in both arms, given the paths at which they differ."""
+def note(counter: str, *, paths: Iterable[str], is_slow: bool = False) -> str:
+    """Why a counter may not mean the same in both arms, given the paths at which they differ, or is not exact."""
     differing = list(paths)
     notes = [
         each.text
         for each in NOTES
         if each.counters.fullmatch(counter) and any(each.paths.search(path) for path in differing)
     ]
-    return "; ".join(notes)
+    return "; ".join([*notes, SLOW] if is_slow else notes)

@@ -72,7 +72,11 @@ def _with_effect(analysis: Analysis) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _CellCounters:
-    """One cell's counters that vary, with the column of each in the tests."""
+    """One cell's counters that vary, with the column of each in the tests.
+
+    Attributes:
+        errors: by how much growth may be off in any trial, as readings take time, as a share of it.
+    """
 
     cell: str
     baseline: str
@@ -81,6 +85,7 @@ class _CellCounters:
     unit: str
     names: tuple[str, ...]
     forms: tuple[Form, ...]
+    errors: tuple[float, ...]
     tests: CounterTests
     columns: tuple[int, ...]
     constant: int
@@ -112,6 +117,7 @@ def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Cel
         unit=unit,
         names=tuple(names[index] for index in kept),
         forms=tuple(forms[index] for index in kept),
+        errors=tuple(max(_error(each, names[index]) for each in every) for index in kept),
         tests=tests,
         columns=tuple(kept.tolist()),
         constant=len(names) - len(kept),
@@ -148,6 +154,11 @@ def _matrix(side: Sequence[Counters], names: Sequence[str]) -> Matrix:
     )
 
 
+def _error(trial: Counters, name: str) -> float:
+    error = trial.errors.get(name, 0.0)
+    return error / (trial.grown[name] or math.ulp(0.0)) if error else 0.0
+
+
 def _per(side: Sequence[Counters], *, forms: Sequence[Form]) -> Matrix:
     """Seconds per unit of work of each trial, shape (trials, counters): what turns a rate into a cost; 1 for levels."""
     each = np.array([trial.length_s / trial.work if trial.work else math.nan for trial in side])
@@ -156,8 +167,9 @@ def _per(side: Sequence[Counters], *, forms: Sequence[Form]) -> Matrix:
 
 
 def _why(counters: _CellCounters, adjusted: Sequence[float], *, analysis: Analysis, paths: Sequence[str]) -> CellWhy:
+    slow = [error > analysis.margin for error in counters.errors]
     changes = [
-        _change(counters, index, p_adjusted=p, note=counter_notes.note(name, paths=paths))
+        _change(counters, index, p_adjusted=p, note=counter_notes.note(name, paths=paths, is_slow=slow[index]))
         for index, (name, p) in enumerate(zip(counters.names, adjusted, strict=True))
     ]
     changes.sort(key=lambda change: (not _discovered(change, margin=analysis.margin), -abs(change.standardised)))

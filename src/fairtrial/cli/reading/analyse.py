@@ -47,7 +47,7 @@ class AnalyseOptions:
         Raises:
             InputError: a share is none, a direction is not `higher` or `lower`, or numbers could be read in two ways.
         """
-        better = [direction(text) for text in self.better]
+        better = [(name, direction(way)) for name, _, way in (text.rpartition("=") for text in self.better)]
         return foreign.Question(
             values=tuple(self.values),
             arm=self.arm or "",
@@ -56,7 +56,8 @@ class AnalyseOptions:
             cluster=self.cluster,
             time=self.time,
             baseline=self.baseline,
-            better=tuple(better),
+            better=tuple(way for name, way in better if not name),
+            better_of={name: way for name, way in better if name},
             margin=share("--margin", self.margin, fits=lambda value: 0 < value < 1, limits="above 0 % and below 100 %"),
             confidence=share(
                 "--confidence",

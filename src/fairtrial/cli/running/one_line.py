@@ -61,6 +61,9 @@ class OneLine:
         elif self._metric in trial.scalars:
             self._values[trial.trial.arm].append(trial.scalars[self._metric])
 
+    def paused(self, *, waits: bool) -> None:
+        """See `fairtrial.run.Progress`."""
+
     def note(self, text: str) -> None:
         """See `fairtrial.run.Progress`."""
         self._console.print(text, markup=False, soft_wrap=True)

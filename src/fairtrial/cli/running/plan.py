@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from rich.text import Text
 from fairtrial.cli.places import of_plan
 from fairtrial.places import place_of
 from fairtrial.record.models import Design, Difference, Plan
-from fairtrial.study.tree.quantities import format_share
+from fairtrial.study.tree.quantities import format_seconds, format_share
 from fairtrial.words import counted, duration, size
 
 MINIMUM_WIDTH = 80  # narrower, seeds would be cut
@@ -20,6 +21,25 @@ MINIMUM_WIDTH = 80  # narrower, seeds would be cut
 
 def plan(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> None:
     """Prints the plan of a study, or of an A/A run of its baseline."""
+    made = _made(study, size=size, overrides=overrides, against_itself=against_itself)
+    width = max(MINIMUM_WIDTH, shutil.get_terminal_size().columns)
+    Console(width=width, highlight=False).print(render(made, detectable=_detectable(made)))
+
+
+def text(study: Path, *, width: int = 120) -> str:
+    """The plan of a study, as `plan` prints it.
+
+    Raises:
+        InputError: the study is wrong.
+    """
+    made = _made(study, size=None, overrides=[])
+    console = Console(width=width, highlight=False, file=io.StringIO(), color_system=None)
+    with console.capture() as printed:
+        console.print(render(made, detectable=_detectable(made)))
+    return printed.get()
+
+
+def _made(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> Plan:
     from fairtrial import plan as planning
     from fairtrial import study as language
     from fairtrial.catalogue import catalogue
@@ -29,8 +49,7 @@ def plan(study: Path, *, size: str | None, overrides: list[str], against_itself:
     made = planning.make(loaded, catalogue=known)
     if against_itself:
         made = planning.against_itself(made, catalogue=known)
-    width = max(MINIMUM_WIDTH, shutil.get_terminal_size().columns)
-    Console(width=width, highlight=False).print(render(made, detectable=_detectable(made)))
+    return made
 
 
 def _detectable(plan: Plan) -> str:
@@ -82,6 +101,7 @@ def _heading(plan: Plan) -> RenderableType:
     ):
         if names:
             lines.append(f"{role:<12} {', '.join(f'{name} [{_better(plan, name)}]' for name in names)}")
+    lines += _sampled(plan)
     baseline = f"{plan.arm} {plan.factors[plan.arm][0]}"
     lines += [
         f"expected     {expected.metric} {expected.text} where {expected.factor} is {expected.level}, with {baseline}"
@@ -96,6 +116,19 @@ def _heading(plan: Plan) -> RenderableType:
         lines.append(f"stops        {_stops(design)}")
     lines.append(f"             at most {counted(design.voided_limit, 'voided block')} replaced per cell")
     return Text("\n".join(lines))
+
+
+def _sampled(plan: Plan) -> list[str]:
+    """The endpoints and commands that are read beside the load, a line each."""
+    default_ms = plan.telemetry_interval_ms
+    read = [
+        *((each, f"{each.url} ({', '.join(each.match) or 'all metrics'})") for each in plan.exporters),
+        *((each, f"`{each.run}` ({each.name})") for each in plan.counter_commands),
+    ]
+    return [
+        f"{'' if index else 'samples':<12} {what} every {format_seconds(each.interval_ms(default_ms) / 1000)}"
+        for index, (each, what) in enumerate(read)
+    ]
 
 
 def _blocks(design: Design) -> str:

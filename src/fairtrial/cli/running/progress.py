@@ -45,6 +45,9 @@ class ProgressLines:
         left = f"{duration(self._left_s)} left"
         self._console.print(f"{self._where}  {outcome(trial)}  {left}", markup=False, soft_wrap=True)
 
+    def paused(self, *, waits: bool) -> None:
+        """See `fairtrial.run.Progress`."""
+
     def note(self, text: str) -> None:
         """See `fairtrial.run.Progress`."""
         self._console.print(text, markup=False, soft_wrap=True)
@@ -105,6 +108,10 @@ class ProgressBar:
         self._bar.update(self._task, advance=1)
         if not trial.valid:
             self.note(f"{trial.trial.id} is invalid: {trial.invalid_reason}")
+
+    def paused(self, *, waits: bool) -> None:
+        """See `fairtrial.run.Progress`."""
+        self._bar.update(self._task, now="paused" if waits else "")
 
     def note(self, text: str) -> None:
         """See `fairtrial.run.Progress`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -16,11 +16,13 @@ from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.report import conclude
+from fairtrial.cli.running import page as beside
 from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.record import Writer
+from fairtrial.record.events import PageServed
 from fairtrial.run import Run, watched
 
 
@@ -33,6 +35,7 @@ def run(
     resume: bool,
     against_itself: bool = False,
     drawn: bool = True,
+    page: bool = False,
 ) -> None:
     """Runs a study, or goes on with an unfinished run of it, and prints the verdicts.
 
@@ -44,6 +47,7 @@ def run(
         resume: go on with the newest unfinished run.
         against_itself: run the study's baseline against itself, an A/A run.
         drawn: the report has a page and figures.
+        page: show the run in a browser while it goes on.
 
     Raises:
         FairtrialError: the study is wrong, or the run cannot go on.
@@ -51,6 +55,8 @@ def run(
     """
     signal.signal(signal.SIGTERM, as_interrupt)
     console = Console()
+    if page:
+        beside.require()
     if resume:
         writer = resumed(
             study, size=size, overrides=overrides, output=output, console=console, against_itself=against_itself
@@ -61,9 +67,12 @@ def run(
     for warning in writer.plan.warnings:
         console.print(f"warning: {warning}", markup=False, soft_wrap=True)
     try:
+        shown_at = _page(writer, console) if page else None
         with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
-            Run(writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source).execute()
+            Run(
+                writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at
+            ).execute()
     except KeyboardInterrupt:
         print(
             f"stopped; every finished trial is kept: `fairtrial run {study} --resume` continues the run",
@@ -77,6 +86,13 @@ def run(
     if finished.plan.against_itself:
         with progress_for(console, finished.plan) as progress:
             keep_noise(finished, progress=progress)
+
+
+def _page(writer: Writer, console: Console) -> Callable[[], PageServed | None]:
+    """Starts the page and says where it is."""
+    found = beside.Page.started(writer.directory, writer.plan)
+    console.print(f"page: {found.address}", markup=False, soft_wrap=True, highlight=False)
+    return found.served
 
 
 def as_interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -25,19 +25,24 @@ from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Jo
 PERCENTILES: Final = ("50", "90", "95", "99", "99.9", "99.99")
 VALUE: Final = "iops"
 SOURCE: Final = "fio"
+_MARK: Final = '"fio version"'
 EXPECTED: Final = "fio's output with --output-format=json or json+"
 
 
 def _recognises(text: str) -> bool:
     """Notes may stand before the document."""
-    return '"fio version"' in text
+    return _MARK in text
+
+
+def _line_of_second_run(text: str) -> int:
+    return text[: text.index(_MARK, text.index(_MARK) + 1)].count("\n") + 1
 
 
 def read(source: ImportSource) -> FileTable:
     """A row per job name.
 
     Raises:
-        InputError: the document is cut or lacks figures, a job failed, or no job did anything.
+        InputError: the document is cut or lacks figures, there are several, a job failed, or no job did anything.
     """
     if not _recognises(source.text):
         raise refused(source, f"expected {EXPECTED}, found no `fio version`", hint=f"give {EXPECTED}", line=1)
@@ -51,6 +56,11 @@ def read(source: ImportSource) -> FileTable:
         message = f"not a complete JSON document: {error}; expected {EXPECTED}"
         hint = "run fio again with --output-format=json, and let it finish"
         raise refused(source, message, hint=hint, line=line) from error
+    if (runs := source.text.count(_MARK)) > 1:
+        hint = "write every run to a file of its own, or give the jobs of one run"
+        raise refused(
+            source, f"expected one run of fio, found {runs}", hint=hint, line=_line_of_second_run(source.text)
+        )
     jobs: dict[str, list[Job]] = {}
     for job in document.jobs:
         if job.error:
@@ -81,6 +91,7 @@ def _figures(clones: Sequence[Job]) -> Iterator[tuple[str, float]]:
     yield "user_cpu_percent", sum(job.usr_cpu for job in clones) / len(clones)
     yield "system_cpu_percent", sum(job.sys_cpu for job in clones) / len(clones)
     yield "context_switches", float(sum(job.ctx for job in clones))
+    yield "io_errors", float(sum(job.total_err for job in clones))
 
 
 def _latency(name: str, clones: list[Latency]) -> Iterator[tuple[str, float]]:
@@ -122,11 +133,20 @@ def definition(name: str) -> MetricDefinition:
     )
 
 
-_UNITS: Final = {"iops": "I/O per s", "bytes_per_s": "B/s", "_ns": "ns", "percent": "%", "switches": "switches"}
+_UNITS: Final = {
+    "iops": "I/O per s",
+    "bytes_per_s": "B/s",
+    "_ns": "ns",
+    "percent": "%",
+    "switches": "switches",
+    "errors": "errors",
+}
 READER: Final = Reader(
     name=SOURCE,
     expected=EXPECTED,
     recognises=_recognises,
     read=read,
     values=(VALUE,),
+    failures=("io_errors",),
+    apart=("job",),
 )

@@ -1,11 +1,13 @@
 """`go test -bench`, as benchstat takes it: one row per line of a benchmark, from one run of the tool or from many.
 
-Lines `key: value` before a benchmark are columns of it. Source: the Go benchmark data format (golang/proposal 14313).
+Lines `key: value` before a benchmark are columns of it; `Unit UNIT better=lower` says which direction is good. Source:
+the Go benchmark data format (golang/proposal 14313).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from fairtrial.imports.reader import (
@@ -20,15 +22,21 @@ from fairtrial.imports.reader import (
     shared_state,
 )
 from fairtrial.imports.rows import FileTable
-from fairtrial.study.catalogue import Better, MetricDefinition
+from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
 VALUE: Final = "ns_per_op"
 SOURCE: Final = "go test"
 EXPECTED: Final = "the output of `go test -bench`"
 _BENCHMARK: Final = re.compile(r"Benchmark(?![a-z])(\S*)\s+(\d+)(?:\s+(.*))?$")
 _COMPLETE: Final = re.compile(r"^Benchmark(?![a-z])\S*\s+\d+\s+[0-9.e+-]+ [^\s0-9]", re.MULTILINE)
+_NAMELESS: Final = re.compile(r"\d\s+[0-9.e+-]+ ns/op\b")
 _KEY: Final = re.compile(r"([a-z][^\sA-Z:]*):\s+(\S.*)$")
 _FAILED: Final = re.compile(r"(--- )?FAIL\b")
+_UNIT: Final = re.compile(r"Unit\s+(\S+)\s.*\bbetter=(higher|lower)\b")
+_BETTER: Final[Mapping[str, Better]] = {
+    **dict.fromkeys(("ns/op", "sec/op", "B/op", "allocs/op"), "lower"),
+    **dict.fromkeys(("MB/s", "B/s"), "higher"),
+}
 _COUNTS: Final = frozenset({"B/op", "allocs/op"})
 _HINT: Final = f"give {EXPECTED}, complete and as the tool printed it"
 
@@ -41,11 +49,14 @@ def read(source: ImportSource) -> FileTable:
     """
     configured: dict[str, Figure] = {}
     units: dict[str, str] = {}
+    better: dict[str, Better] = dict(_BETTER)
     rows: list[dict[str, Figure]] = []
     lines = source.text.splitlines()
     for number, line in enumerate(lines, start=1):
         if key := _KEY.match(line):
             configured[key[1]] = key[2].strip()
+        elif unit := _UNIT.match(line):
+            better[unit[1]] = "higher" if unit[2] == "higher" else "lower"
         elif _FAILED.match(line):
             message = f"expected benchmarks that pass, found {line.strip()!r}"
             raise refused(source, message, hint="leave failed runs out: they measure nothing", line=number)
@@ -54,11 +65,17 @@ def read(source: ImportSource) -> FileTable:
             units |= {column(unit): unit for unit in measured}
             figures = {column(unit): value for unit, value in measured.items()}
             rows.append({**configured, **figures, "benchmark": match[1]})
+        elif _NAMELESS.search(line):
+            message = f"expected the benchmark's name before its result, found {line.strip()!r}"
+            raise refused(
+                source, message, hint="keep benchmarks from printing: go puts it between the two", line=number
+            )
     if not rows:
         raise refused(source, f"expected {EXPECTED}, found no line of a benchmark", hint=_HINT, line=1)
     if _BENCHMARK.match(lines[-1]):
         require_end(source)
-    return file_table(source, rows, lambda name: definition(name, units[name]))
+    ways = {name: better.get(unit) for name, unit in units.items()}
+    return file_table(source, rows, lambda name: definition(name, units[name], ways[name]), better=ways.get)
 
 
 def _measured(source: ImportSource, text: str, *, line: int) -> dict[str, float]:
@@ -71,13 +88,15 @@ def _measured(source: ImportSource, text: str, *, line: int) -> dict[str, float]
     if not measured:
         message = f"expected pairs of a number and its unit, found {text!r}"
         raise refused(source, message, hint=_HINT, line=line)
+    if 2 * len({column(unit) for unit in measured}) < len(words):
+        raise refused(source, f"expected every unit once, found {text!r}", hint=_HINT, line=line)
     return measured
 
 
-def definition(name: str, unit: str) -> MetricDefinition:
-    """What is per second is better high, everything per operation better low."""
-    better: Better = "higher" if unit.endswith("/s") else "lower"
-    return metric(name, unit, better, source=SOURCE, kind="count" if unit in _COUNTS else "wall_clock")
+def definition(name: str, unit: str, better: Better | None) -> MetricDefinition:
+    """Of a column."""
+    kind: MetricKind = "count" if unit in _COUNTS else "wall_clock"
+    return metric(name, unit, better or "higher", source=SOURCE, kind=kind)
 
 
 READER: Final = Reader(

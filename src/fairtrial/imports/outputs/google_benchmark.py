@@ -19,13 +19,15 @@ from fairtrial.imports.reader import (
     shared_state,
 )
 from fairtrial.imports.rows import FileTable
-from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.catalogue import Better, MetricDefinition
 
 VALUE: Final = "real_time_ns"
 SOURCE: Final = "Google Benchmark"
 EXPECTED: Final = "the file of --benchmark_out with --benchmark_out_format=json"
 _NANOSECONDS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _AGGREGATE: Final = re.compile(r"(.+)_(?:mean|median|stddev|cv)")  # of versions that do not say the type of a run
+_TIMES: Final = (VALUE, "cpu_time_ns")
+_RATE: Final = re.compile(r"(_per_s|_per_sec|_per_second|/s|/sec|/second)$")
 _USUAL: Final = {
     "family_index",
     "per_family_instance_index",
@@ -44,6 +46,8 @@ class Entry(BaseModel, frozen=True, extra="allow"):
     run_type: str = ""
     error_occurred: bool = False
     error_message: str = ""
+    skipped: bool = False
+    skip_message: str = ""
     real_time: float | None = None
     cpu_time: float | None = None
     time_unit: str = "ns"
@@ -74,9 +78,10 @@ def read(source: ImportSource) -> FileTable:
     rows: list[dict[str, Figure]] = []
     for index, each in enumerate(entries):
         field = f"benchmarks.{index}"
-        if each.error_occurred:
+        if each.error_occurred or each.skipped:
             hint = "leave the benchmark out, or run it again: a failed benchmark measures nothing"
-            raise refused(source, f"{each.name} failed: {each.error_message}", hint=hint, field=field)
+            what = f"failed: {each.error_message}" if each.error_occurred else f"was skipped: {each.skip_message}"
+            raise refused(source, f"{each.name} {what}", hint=hint, field=field)
         aggregate = _AGGREGATE.fullmatch(each.name)
         if (each.run_type or "iteration") != "iteration" or (not each.run_type and aggregate and aggregate[1] in names):
             continue
@@ -89,15 +94,20 @@ def read(source: ImportSource) -> FileTable:
     if not rows:
         hint = "run without --benchmark_report_aggregates_only: the repetitions are the trials"
         raise refused(source, "expected repetitions, found aggregates alone", hint=hint, field="benchmarks")
-    return file_table(source, rows, definition)
+    return file_table(source, rows, definition, better=better)
+
+
+def better(name: str) -> Better | None:
+    """Times are better low, rates high; of a user's counter nobody says which way is good."""
+    if name in _TIMES:
+        return "lower"
+    return "higher" if _RATE.search(name) else None
 
 
 def definition(name: str) -> MetricDefinition:
-    """Times are better low; of a user's counter nobody says which way is good."""
-    if name.endswith("_time_ns"):
-        return metric(name, "ns", "lower", source=SOURCE)
-    unit = {"items_per_second": "items/s", "bytes_per_second": "B/s"}.get(name, "")
-    return metric(name, unit, "higher", source=SOURCE)
+    """Of a column."""
+    unit = "ns" if name in _TIMES else {"items_per_second": "items/s", "bytes_per_second": "B/s"}.get(name, "")
+    return metric(name, unit, better(name) or "higher", source=SOURCE)
 
 
 READER: Final = Reader(

@@ -15,6 +15,7 @@ _RESULT: Final = (
     re.compile(r"TEST RESULT : System achieved (?P<nopm>\d+) NOPM from (?P<tpm>\d+) .+ TPM"),
     re.compile(r"TEST RESULT : System achieved (?P<tpm>\d+) .+ TPM at (?P<nopm>\d+) NOPM"),
 )
+_FAILED: Final = "FINISHED FAILED"
 _USERS: Final = re.compile(r"(\d+) Active Virtual Users configured")
 _HINT: Final = "give HammerDB's whole output, of runs that ended"
 
@@ -23,13 +24,18 @@ def read(source: ImportSource) -> FileTable:
     """Rows in the order of results.
 
     Raises:
-        InputError: a result is cut, or there is none.
+        InputError: a result is cut, there is none, or a virtual user failed.
     """
     rows: list[dict[str, Figure]] = []
     users = ""
     for number, line in enumerate(source.text.splitlines(), start=1):
         if found := _USERS.search(line):
             users = found[1]
+        if _FAILED in line:
+            hint = "leave the run out: it had fewer virtual users than configured"
+            raise refused(
+                source, f"expected virtual users that succeed, found {line.strip()!r}", hint=hint, line=number
+            )
         if "TEST RESULT" not in line:
             continue
         match = next((match for each in _RESULT if (match := each.search(line))), None)
@@ -52,7 +58,6 @@ READER: Final = Reader(
     values=(VALUE,),
     conditions=("virtual_users",),
     lost=summarised(
-        "each run of HammerDB is one rate, of two counts divided by whole minutes: stalls within a run are lost, and "
-        "users that failed lower the rate without a word"
+        "each run of HammerDB is one rate, of two counts divided by whole minutes: stalls within a run are lost"
     ),
 )

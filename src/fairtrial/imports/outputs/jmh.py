@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from fairtrial.imports.reader import Figure, ImportSource, Reader, column, document, file_table, metric, refused
 from fairtrial.imports.rows import FileTable
-from fairtrial.study.catalogue import Better, MetricDefinition
+from fairtrial.study.catalogue import Better
 
 SOURCE: Final = "JMH"
 TIME: Final = "ns_per_op"
@@ -17,6 +17,7 @@ RATE: Final = "ops_per_s"
 EXPECTED: Final = "the file of JMH's -rf json"
 _NANOSECONDS: Final = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "hr": 3600e9, "day": 86400e9}
 _PER_SECOND: Final = {unit: 1e9 / length_ns for unit, length_ns in _NANOSECONDS.items()}
+_HIGHER: Final = ("ops/s", "insns/clk")
 _CAMEL: Final = ConfigDict(frozen=True, alias_generator=to_camel)
 
 
@@ -82,7 +83,10 @@ def read(source: ImportSource) -> FileTable:
             raise refused(source, message, hint="let JMH end its run", field=field) from error
     if not rows:
         raise refused(source, "expected at least one fork of a benchmark, found none", hint=f"give {EXPECTED}")
-    return file_table(source, rows, lambda name: definition(name, units[name]))
+    ways = {name: better(name, unit) for name, unit in units.items()}
+    return file_table(
+        source, rows, lambda name: metric(name, units[name], ways[name] or "higher", source=SOURCE), better=ways.get
+    )
 
 
 def _forks(benchmark: Benchmark, units: dict[str, str]) -> list[dict[str, Figure]]:
@@ -101,10 +105,12 @@ def _forks(benchmark: Benchmark, units: dict[str, str]) -> list[dict[str, Figure
     return rows
 
 
-def definition(name: str, unit: str) -> MetricDefinition:
-    """Times and what the collector did are better low."""
-    better: Better = "lower" if unit == "ns/op" or name.startswith("gc_") else "higher"
-    return metric(name, unit, better, source=SOURCE)
+def better(name: str, unit: str) -> Better | None:
+    """Times, what an operation costs and what the collector did are better low; of a user's counter nobody knows."""
+    if unit in _HIGHER:
+        return "higher"
+    costs = unit.endswith("/op") or unit in _NANOSECONDS or unit == "clks/insn" or name.startswith("gc_")
+    return "lower" if costs else None
 
 
 READER: Final = Reader(

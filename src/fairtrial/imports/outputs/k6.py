@@ -6,26 +6,26 @@ last point. Gauges are left out. Source: the documentation of k6's result output
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
 
 from fairtrial.imports.reader import ImportSource, Reader, document, file_table, metric, number, refused, summarised
 from fairtrial.imports.rows import FileTable
-from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.catalogue import Better, MetricDefinition
 from fairtrial.words import first_problem
 
 SOURCE: Final = "k6"
 EXPECTED: Final = "the file of `k6 run --summary-export` or `--out json`"
-_STATISTICS: Final = {"avg": "avg", "min": "min", "med": "med", "max": "max"} | {
-    f"p({p})": f"p{p}" for p in (90, 95, 99)
-}
+_STATISTIC: Final = re.compile(r"(avg|min|med|max)|p\(([0-9.]+)\)")
 _QUANTILES: Final = {"med": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _TIMES: Final = ("_duration", "_blocked", "_connecting", "_tls_handshaking", "_sending", "_waiting", "_receiving")
+_BUILT_IN: Final = re.compile(r"(http_req|iteration|data_|ws_|grpc_|browser_)|(checks|group_duration)$")
 _FAILURES: Final = ("fail", "error", "dropped")
 _LINES: Final = ('{"type":"Metric"', '{"type":"Point"', '{"metric":')
 
@@ -34,7 +34,7 @@ class Point(BaseModel, frozen=True):
     """A value at a time."""
 
     time: datetime
-    value: float
+    value: FiniteFloat
 
 
 class Declared(BaseModel, frozen=True):
@@ -69,7 +69,7 @@ def read(source: ImportSource) -> FileTable:
     row = _of_lines(source) if source.text.lstrip().startswith(_LINES) else _of_summary(source)
     if not row:
         raise refused(source, f"expected {EXPECTED}, found no figure", hint="let k6 end its run", field="metrics")
-    return file_table(source, [row], definition)
+    return file_table(source, [row], definition, better=better)
 
 
 def _of_summary(source: ImportSource) -> dict[str, float]:
@@ -79,8 +79,9 @@ def _of_summary(source: ImportSource) -> dict[str, float]:
         if not isinstance(nested, dict):
             raise refused(source, "expected figures by name", hint=f"give {EXPECTED}", field=f"metrics.{name}.values")
         figures = {key: number(value) for key, value in nested.items() if type(value) in (int, float)}
-        if "avg" in figures:
-            row |= {f"{name}_{short}": figures[key] for key, short in _STATISTICS.items() if key in figures}
+        statistics = {key: found for key in figures if (found := _STATISTIC.fullmatch(key))}
+        if statistics and "value" not in figures:  # a gauge has one, and its least and most
+            row |= {f"{name}_{found[1] or f'p{found[2]}'}": figures[key] for key, found in statistics.items()}
         elif "count" in figures and "rate" in figures:
             row |= {f"{name}_count": figures["count"], f"{name}_per_s": figures["rate"]}
         elif "passes" in figures and (share := figures.get("value", figures.get("rate"))) is not None:
@@ -120,7 +121,7 @@ def _of_lines(source: ImportSource) -> dict[str, float]:
 def _figures(name: str, kind: str, values: Sequence[float], *, duration_s: float) -> Mapping[str, float]:
     """As k6's own summary has them."""
     array = np.array(values)
-    if kind == "trend" and np.isfinite(array).all():
+    if kind == "trend":
         quantiles = {key: float(np.quantile(array, share)) for key, share in _QUANTILES.items()}
         figures = {"avg": float(array.mean()), "min": float(array.min()), "max": float(array.max()), **quantiles}
         return {f"{name}_{key}": value for key, value in figures.items()}
@@ -129,18 +130,31 @@ def _figures(name: str, kind: str, values: Sequence[float], *, duration_s: float
     return {f"{name}_share": float((array != 0).mean())} if kind == "rate" else {}
 
 
-def definition(name: str) -> MetricDefinition:
-    """By k6's names: counts and rates per second and shares are better high, but not those of failures."""
+def _parts(name: str) -> tuple[str, str]:
+    """Metric and figure of a column; a submetric is called by its tags as well."""
     of, figure = (name[: -len("_per_s")], "per_s") if name.endswith("_per_s") else name.rsplit("_", 1)
-    of = of.partition("{")[0]  # a submetric is called by its tags as well
-    size = "B" if of.startswith("data_") else ""
-    bad = any(word in of for word in _FAILURES)
-    if figure == "share":
-        return metric(name, "share", "lower" if bad else "higher", source=SOURCE)
-    if figure in ("per_s", "count"):
-        unit = f"{size or of}{'/s' * (figure == 'per_s')}"
-        return metric(name, unit, "lower" if bad else "higher", source=SOURCE)
-    return metric(name, "ms" if of.endswith(_TIMES) else "", "lower", source=SOURCE)
+    return of.partition("{")[0], figure
+
+
+def better(name: str) -> Better | None:
+    """By k6's names: times and failures are better low, all else that k6 counts is better high.
+
+    What a script's own metrics mean is not known, unless they are called times or failures.
+    """
+    of, figure = _parts(name)
+    amount = figure in ("share", "per_s", "count")
+    if any(word in of for word in _FAILURES) or (of.endswith(_TIMES) and not amount):
+        return "lower"
+    return ("higher" if amount else "lower") if _BUILT_IN.match(of) else None
+
+
+def definition(name: str) -> MetricDefinition:
+    """Of a column."""
+    of, figure = _parts(name)
+    units = {"share": "share", "count": "B" if of.startswith("data_") else of}
+    units["per_s"] = f"{units['count']}/s"
+    unit = units.get(figure, "ms" if of.endswith(_TIMES) else "")
+    return metric(name, unit, better(name) or "higher", source=SOURCE)
 
 
 READER: Final = Reader(
@@ -151,6 +165,7 @@ READER: Final = Reader(
     ),
     read=read,
     values=("http_req_duration_avg", "iteration_duration_avg"),
+    failures=("http_req_failed_share", "dropped_iterations_count"),
     lost=summarised(
         "each run of k6 is one summary: its ramp-up, stages and stalls are averaged, and percentiles of several "
         "runs do not add up to one"

@@ -33,11 +33,12 @@ def definition(name: str, printed: Printed, *, source: str) -> MetricDefinition:
 
 def one_run(source: ImportSource, expression: str, *, tool: str) -> None:
     """Refuses a file that does not hold exactly one line that every run has."""
-    lines = [number for number, line in enumerate(source.text.splitlines(), start=1) if re.search(expression, line)]
+    text = source.text.splitlines()
+    lines = [number for number, line in enumerate(text, start=1) if re.search(expression, line)]
     if len(lines) != 1:
         message = f"expected one run of {tool}, found {len(lines)}"
         hint = "write every run to a file of its own: a run is a trial"
-        raise refused(source, message, hint=hint, line=lines[1] if lines else 0)
+        raise refused(source, message, hint=hint, line=lines[1] if lines else len(text))
 
 
 def require(source: ImportSource, row: Mapping[str, float], *names: str, hint: str) -> None:

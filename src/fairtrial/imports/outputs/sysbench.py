@@ -7,14 +7,16 @@ from typing import Final
 
 from fairtrial.imports.outputs import printed
 from fairtrial.imports.outputs.printed import NUMBER, Printed
-from fairtrial.imports.reader import ImportSource, Reader, file_table, refused
+from fairtrial.imports.reader import ImportSource, Reader, file_table, refused, require_end
 from fairtrial.imports.rows import FileTable
 from fairtrial.study.catalogue import MetricDefinition
 
 VALUE: Final = "events_per_s"
 SOURCE: Final = "sysbench"
+EXPECTED: Final = "the summary that sysbench prints at its end"
+_END: Final = "Threads fairness:"  # no figure stands after it
 
-# All of sysbench 1.0's sections; 0.5 words some of them otherwise.
+# All of sysbench 1.0's sections; 0.5 and 1.1 word some of them otherwise.
 _FIGURES: Final = {
     "transactions_per_s": Printed(rf"transactions:\s+\d+\s+\({NUMBER} per sec", "transactions/s", "higher"),
     "queries_per_s": Printed(rf"queries:\s+\d+\s+\({NUMBER} per sec", "queries/s", "higher"),
@@ -28,7 +30,7 @@ _FIGURES: Final = {
     "operations_per_s": Printed(rf"Total operations:\s+\d+\s+\(\s*{NUMBER} per second", "operations/s", "higher"),
     "transferred_mib_per_s": Printed(rf"transferred \({NUMBER} MiB/sec", "MiB/s", "higher"),
     "events": Printed(r"total number of events:\s+(\d+)", "events", "higher"),
-    "total_time_s": Printed(rf"total time:\s+{NUMBER}s", "s", "lower"),
+    "total_time_s": Printed(rf"(?:total time|time elapsed):\s+{NUMBER}s", "s", "lower"),
     "latency_ms_min": Printed(rf"^\s+min:\s+{NUMBER}", "ms", "lower"),
     "latency_ms_mean": Printed(rf"^\s+avg:\s+{NUMBER}", "ms", "lower"),
     "latency_ms_max": Printed(rf"^\s+max:\s+{NUMBER}", "ms", "lower"),
@@ -40,7 +42,7 @@ def read(source: ImportSource) -> FileTable:
     """One row: the run.
 
     Raises:
-        InputError: it has no events, or holds more than one run.
+        InputError: it is cut, has no events, or holds more than one run.
     """
     printed.one_run(source, r"total number of events:\s+\d+", tool="sysbench")
     row = printed.figures(source.text, _FIGURES)
@@ -48,6 +50,9 @@ def read(source: ImportSource) -> FileTable:
         row[f"latency_ms_p{percentile}"] = float(value)
     if not row["events"] or not row.get("total_time_s"):
         raise refused(source, "sysbench processed no events in this run", hint="leave the file out")
+    printed.require(source, row, "latency_ms_max", hint=f"give {EXPECTED}, complete")
+    if _END not in source.text:
+        require_end(source)
     row[VALUE] = row["events"] / row["total_time_s"]
     return file_table(source, [row], definition)
 
@@ -60,8 +65,11 @@ def definition(name: str) -> MetricDefinition:
 
 READER: Final = Reader(
     name=SOURCE,
-    expected="the summary that sysbench prints at its end",
-    recognises=lambda text: "General statistics:" in text and "total number of events" in text,
+    expected=EXPECTED,
+    recognises=lambda text: (
+        bool(re.match(r"sysbench \d", text)) or ("General statistics:" in text and "total number of events" in text)
+    ),
     read=read,
     values=(VALUE,),
+    failures=("ignored_errors_per_s", "reconnects_per_s"),
 )

@@ -23,6 +23,7 @@ from fairtrial.metrics.latency.percentiles import COUNT, PERCENTILES, RESOLUTION
 from fairtrial.study.catalogue import MetricDefinition
 
 FILE: Final = "latency.hlog"
+NANOSECONDS_PER_SECOND: Final = 1e9
 
 Counts = npt.NDArray[np.int64]
 
@@ -108,6 +109,25 @@ def _decoded(path: Path, _version: tuple[int, int, int]) -> Mapping[str, Distrib
     return {
         tag or "all": merged(_distribution(counts, shape) for shape, counts in shapes.items())
         for tag, shapes in logged.items()
+    }
+
+
+def by_second(directory: Path, *, zero_ns: int) -> dict[int, Distribution]:
+    """Distributions of all types by second since `zero_ns`, of the measured window only; empty without a log.
+
+    Raises:
+        RecordError: a line cannot be decoded.
+    """
+    path = directory / FILE
+    if not path.exists():
+        return {}
+    try:
+        seconds = histogram_log.by_second(path, zero_s=zero_ns / NANOSECONDS_PER_SECOND)
+    except ValueError as error:
+        raise RecordError(f"{path} cannot be decoded: {error}", hint="restore the trial from a copy") from error
+    return {
+        second: merged(_distribution(counts, shape) for shape, counts in shapes.items())
+        for second, shapes in seconds.items()
     }
 
 

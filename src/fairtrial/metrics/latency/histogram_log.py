@@ -28,6 +28,7 @@ TAG: Final = "Tag="
 NOT_INTERVALS: Final = ('"StartTimestamp"', "#")
 LONGEST: Final = 8  # bytes of a number here: the ninth would carry counts from 2^56 on
 DIGITS: Final = range(1, 6)
+ROUNDING_S: Final = 1e-3  # the log tells starts in milliseconds
 MOST_CLASSES: Final = 1 << 23  # 63 bits at 5 digits have 46 half buckets of 2^17, and one more
 
 Numbers = npt.NDArray[np.int64]
@@ -41,10 +42,23 @@ def counts(path: Path) -> dict[str, dict[Shape, Numbers]]:
         ValueError: a line is no interval, or cannot be decoded.
     """
     payloads: dict[str, dict[Shape, list[bytes]]] = {}
-    for tag, line in _lines(path):
+    for tag, _start_s, line in _lines(path):
         shape, payload = _payload(line)
         payloads.setdefault(tag, {}).setdefault(shape, []).append(payload)
     return {tag: {shape: _summed(parts) for shape, parts in shapes.items()} for tag, shapes in payloads.items()}
+
+
+def by_second(path: Path, *, zero_s: float) -> dict[int, dict[Shape, Numbers]]:
+    """Counts of every value class of all tags, by the whole second after `zero_s` in which intervals began.
+
+    Raises:
+        ValueError: a line is no interval, or cannot be decoded.
+    """
+    payloads: dict[int, dict[Shape, list[bytes]]] = {}
+    for _tag, start_s, line in _lines(path):
+        shape, payload = _payload(line)
+        payloads.setdefault(math.floor(start_s - zero_s + ROUNDING_S), {}).setdefault(shape, []).append(payload)
+    return {second: {shape: _summed(parts) for shape, parts in shapes.items()} for second, shapes in payloads.items()}
 
 
 def bounds(index: Numbers, shape: Shape) -> tuple[Numbers, Numbers]:
@@ -60,8 +74,8 @@ def bounds(index: Numbers, shape: Shape) -> tuple[Numbers, Numbers]:
     return lowest, lowest + (1 << shift) - 1
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Tag and encoded histogram of every line that is not a comment or the titles."""
+def _lines(path: Path) -> Iterator[tuple[str, float, str]]:
+    """Tag, start and encoded histogram of every line that is not a comment or the titles."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line or line.startswith(NOT_INTERVALS):
             continue
@@ -71,7 +85,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
         fields = rest.split(",")
         if len(fields) != FIELDS or not all(map(_is_number, fields[:-1])):
             raise ValueError(f"line {number} is no interval")
-        yield tag, fields[-1]
+        yield tag, float(fields[0]), fields[-1]
 
 
 def _is_number(text: str) -> bool:

@@ -17,9 +17,10 @@ from fairtrial.errors import RecordError
 from fairtrial.metrics.telemetry import seen_shares, series, shutdown
 from fairtrial.metrics.telemetry import stream as telemetry_stream
 from fairtrial.metrics.telemetry.definitions import METRICS
-from fairtrial.metrics.telemetry.window import END, TIME, observe
+from fairtrial.metrics.telemetry.window import END, ERROR_SHARE, TIME, WindowSamples, observe
 from fairtrial.record.models import PlannedMetrics, Window
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.service_counters import ERROR_SUFFIX
 
 PREFIX: Final = "telemetry-"
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
@@ -62,9 +63,25 @@ def read(directory: Path, source: str, *, only: Choice | None = None) -> pl.Data
     Raises:
         RecordError: the file is damaged.
     """
-    return _read(
-        directory, source, lambda columns: [TIME, *(only or list)([c for c in columns if c not in (TIME, END)])]
+    return _read(directory, source, lambda columns: [TIME, *_counters(columns, only)])
+
+
+def observed(
+    directory: Path, source: str, window: Window, *, only: Choice | None = None, ticks_per_s: float | None = None
+) -> WindowSamples | None:
+    """One source through the window, with how long its readings took; None where its samples do not cover it.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    frame = _read(
+        directory, source, lambda columns: [*(c for c in columns if c in (TIME, END)), *_counters(columns, only)]
     )
+    return observe(frame, window, ticks_per_s=ticks_per_s)
+
+
+def _counters(columns: list[str], only: Choice | None) -> Sequence[str]:
+    return (only or list)([name for name in columns if name not in (TIME, END)])
 
 
 def readings(directory: Path, source: str) -> pl.DataFrame:
@@ -101,7 +118,7 @@ def scalars(
 
 
 def compute(directory: Path, *, window: Window, ticks_per_s: float | None) -> dict[str, float]:
-    """Every telemetry metric that the trial's files allow, by name.
+    """Every telemetry metric that the trial's files allow, by name, and `NAME_error` where readings took long.
 
     Args:
         directory: one trial's.
@@ -111,14 +128,16 @@ def compute(directory: Path, *, window: Window, ticks_per_s: float | None) -> di
     Raises:
         RecordError: a file is damaged.
     """
-    observed = {
-        source: observe(read(directory, source), window, ticks_per_s=ticks_per_s)
+    seen = {
+        source: observed(directory, source, window, ticks_per_s=ticks_per_s)
         for source in {metric.source for metric in METRICS}
     }
-    values = {
-        metric.definition.name: metric.value(source)
-        for metric in METRICS
-        if (source := observed[metric.source]) is not None
-    }
-    known = {name: value for name, value in values.items() if value is not None}
-    return known | seen_shares.compute(known)
+    values: dict[str, float] = {}
+    errors: dict[str, float] = {}
+    for metric in METRICS:
+        samples, name = seen[metric.source], metric.definition.name
+        if samples is not None and (value := metric.value(samples)) is not None:
+            values[name] = value
+            if (error := samples.error(value, metric.value)) > ERROR_SHARE * abs(value):
+                errors[f"{name}{ERROR_SUFFIX}"] = error
+    return values | seen_shares.compute(values) | errors

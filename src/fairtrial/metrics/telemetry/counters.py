@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,14 +20,13 @@ from fairtrial.errors import RecordError
 from fairtrial.metrics import frames, telemetry
 from fairtrial.metrics.telemetry import series
 from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, whole_devices
-from fairtrial.metrics.telemetry.window import WindowSamples, observe
+from fairtrial.metrics.telemetry.window import CounterSums, WindowSamples
 from fairtrial.record.models import TrialRecord, Window
 
 FILE: Final = "telemetry-summary.json"
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 LEFT_OUT: Final = ("lock_waits",)  # rows are waiting pairs, no samples of counters
 CHOSEN_FROM: Final = ("vmstat", "disks")  # of other sources every column is taken
-EDGE_ROWS: Final = 2  # a growth needs the sample before and the one after each edge of the window
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class Counters:
         levels: mean over the window; shares of processor time are levels `cpu:<class> share`.
         length_s: of the window.
         work: how much was done in it, and `unit` of what; None where the workload does not count.
+        errors: of growth, where readings took long (`CounterSums`).
     """
 
     grown: dict[str, float]
@@ -46,6 +46,7 @@ class Counters:
     length_s: float
     work: float | None
     unit: str
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 def read(directory: Path, trial: TrialRecord) -> Counters | None:
@@ -60,12 +61,12 @@ def read(directory: Path, trial: TrialRecord) -> Counters | None:
         return None
     path = directory / FILE
     if path.exists():
-        grown, levels = _stored(path)
+        sums = CounterSums(**_stored(path))
     else:
-        grown, levels = _summed(directory, window=trial.window, sources=trial.telemetry)
+        sums = _summed(directory, window=trial.window, sources=trial.telemetry)
     length_s = (trial.window.end_ns - trial.window.start_ns) / 1e9
     work, unit = _work(trial)
-    return Counters(grown=grown, levels=levels, length_s=length_s, work=work, unit=unit)
+    return Counters(grown=sums.grown, levels=sums.levels, length_s=length_s, work=work, unit=unit, errors=sums.errors)
 
 
 def write(directory: Path, *, window: Window, sources: Iterable[str]) -> None:
@@ -74,9 +75,9 @@ def write(directory: Path, *, window: Window, sources: Iterable[str]) -> None:
     Raises:
         RecordError: a file is damaged.
     """
-    grown, levels = _summed(directory, window=window, sources=sources)
-    if grown or levels:
-        (directory / FILE).write_text(json.dumps({"grown": grown, "levels": levels}), encoding="utf-8")
+    sums = _summed(directory, window=window, sources=sources)
+    if sums.grown or sums.levels:
+        (directory / FILE).write_text(json.dumps(asdict(sums)), encoding="utf-8")
 
 
 def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -> list[str]:
@@ -88,54 +89,52 @@ def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -
     path = directory / FILE
     if not path.exists():
         return []
-    stored, fresh = _stored(path), _summed(directory, window=window, sources=sources)
+    stored, fresh = _stored(path), asdict(_summed(directory, window=window, sources=sources))
     return [
         f"{FILE}: {name} is {old.get(name)}, the samples give {new.get(name)}"
-        for old, new in zip(stored, fresh, strict=True)
+        for old, new in ((old, fresh[part]) for part, old in stored.items())
         for name in dict.fromkeys([*old, *new])
         if name not in old or name not in new or not math.isclose(old[name], new[name], rel_tol=RELATIVE_TOLERANCE)
     ]
 
 
-def _stored(path: Path) -> tuple[dict[str, float], dict[str, float]]:
+def _stored(path: Path) -> dict[str, dict[str, float]]:
+    """The fields of `CounterSums` that a file has: one of an older version says no errors."""
     try:
         document = json.loads(path.read_bytes())
-        grown, levels = ({name: float(value) for name, value in document[part].items()} for part in ("grown", "levels"))
+        parts = [each.name for each in fields(CounterSums) if each.name != "errors" or each.name in document]
+        return {part: {name: float(value) for name, value in document[part].items()} for part in parts}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"{path} cannot be read: {error!r}", hint="restore the trial from a copy") from error
-    return grown, levels
 
 
-def _summed(directory: Path, *, window: Window, sources: Iterable[str]) -> tuple[dict[str, float], dict[str, float]]:
-    grown: dict[str, float] = {}
-    levels: dict[str, float] = {}
+def _summed(directory: Path, *, window: Window, sources: Iterable[str]) -> CounterSums:
+    every = CounterSums()
     for source in sources:
         if source not in LEFT_OUT:
-            _add(source, directory, window=window, grown=grown, levels=levels)
-    return grown, levels
+            sums = asdict(_of_source(source, directory, window=window))
+            for part, into in vars(every).items():
+                into |= {f"{source}:{name}": value for name, value in sums[part].items()}
+    return every
 
 
-def _add(source: str, directory: Path, *, window: Window, grown: dict[str, float], levels: dict[str, float]) -> None:
+def _of_source(source: str, directory: Path, *, window: Window) -> CounterSums:
     if series.is_long(source):
-        if (readings := series.read(directory / f"{telemetry.PREFIX}{source}.parquet")) is not None:
-            for sums, into in zip(series.summed(readings, window), (grown, levels), strict=True):
-                into |= {f"{source}:{name}": value for name, value in sums.items()}
-        return
+        readings = series.read(directory / f"{telemetry.PREFIX}{source}.parquet")
+        return CounterSums() if readings is None else series.summed(readings, window)
     only = partial(_chosen, source) if source in CHOSEN_FROM else None
-    samples = observe(telemetry.read(directory, source, only=only), window)
+    samples = telemetry.observed(directory, source, window, only=only)
     if samples is None:
-        return
+        return CounterSums()
     present = [name for name in samples.columns if samples.has(name)]
-    counted = [name for name in present if frames.counts(source, name)]
-    for name, growth in zip(counted, growths(samples, counted), strict=True):
-        grown[f"{source}:{name}"] = growth
     held = [name for name in present if not frames.counts(source, name)]
-    for name, mean in zip(held, means(samples, held), strict=True):
-        levels[f"{source}:{name}"] = mean
+    levels = dict(zip(held, means(samples, held), strict=True))
+    sums = samples.sums([name for name in present if frames.counts(source, name)], levels)
     if source == "cpu" and samples.grown(*CPU_CLASSES) is not None:  # a class that is missing would enlarge all others
-        ticks = {name: grown.get(f"cpu:{name}", 0.0) for name in CPU_CLASSES}
+        ticks = {name: sums.grown.get(name, 0.0) for name in CPU_CLASSES}
         whole = sum(ticks.values())
-        levels |= {f"cpu:{name} share": value / whole for name, value in ticks.items() if whole}
+        sums.levels.update({f"{name} share": value / whole for name, value in ticks.items() if whole})
+    return sums
 
 
 def _chosen(source: str, columns: list[str]) -> list[str]:
@@ -144,26 +143,6 @@ def _chosen(source: str, columns: list[str]) -> list[str]:
         return [name for name in columns if frames.counts(source, name)]
     devices = set(whole_devices(columns))
     return [name for name in columns if name.rpartition(".")[0] in devices]
-
-
-def growths(samples: WindowSamples, columns: Sequence[str]) -> list[float]:
-    """What counters grew by, as `WindowSamples.grown` computes it, from the samples beside the window's edges only."""
-    if not columns:
-        return []
-    rows: list[int] = []
-    for edge in (0.0, samples.length_s):
-        after = int(np.clip(np.searchsorted(samples.times_s, edge), 1, len(samples.times_s) - 1))
-        rows += [after - 1, after]
-    raw = samples.frame.select(columns)[rows].to_numpy().astype(np.int64)
-    since = (raw - raw[0]).astype(np.float64)
-    ends = []
-    for index, edge in enumerate((0.0, samples.length_s)):
-        at = slice(EDGE_ROWS * index, EDGE_ROWS * (index + 1))
-        before, after_s = samples.times_s[rows[at]]
-        share = np.clip((edge - before) / (after_s - before), 0.0, 1.0)  # beyond the samples it stands still
-        ends.append(since[at][0] + share * (since[at][1] - since[at][0]))
-    grown: list[float] = np.maximum(ends[1] - ends[0], 0.0).tolist()
-    return grown
 
 
 def means(samples: WindowSamples, columns: Sequence[str]) -> list[float]:

@@ -1,12 +1,12 @@
 """Counters and gauges that endpoints and commands tell: long files, a row for each series and reading.
 
-Owns how readings become columns, and the metrics that a study makes of them. A value holds at some moment between the
-beginning and the end of its reading; its middle is taken, and half its length is what makes a rate uncertain.
+Owns how readings become columns, and the metrics that a study makes of them. Of a reading the middle is taken, so that
+half its length is what makes a rate uncertain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from fairtrial.metrics.telemetry.window import (
     END,
     NANOSECONDS_PER_SECOND,
     TIME,
+    CounterSums,
     WindowSamples,
     observe,
 )
@@ -59,7 +60,10 @@ DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
 _PREFIXES: Final[Mapping[str, str]] = {"prometheus": EXPORTER, "command": COMMAND}
 _SUM: Final = "sum"
 
+_AT_ONCE: Final = 500  # series in one table, so that its memory is bounded
+
 Values = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
 
 
 def is_long(source: str) -> bool:
@@ -69,37 +73,68 @@ def is_long(source: str) -> bool:
 
 @dataclass(frozen=True)
 class Readings:
-    """One source's readings that gave values, in order.
+    """One source's readings that gave values, in order, and a row for each series of each.
 
     Attributes:
         times_ns: the middle of each, shape (readings,).
-        half_s: half the length of each, seconds.
-        series: names of the columns.
-        counters: which of them only grow; what these have counted since the first reading stands in `values`.
-        values: shape (readings, series). A counter that appears began at 0, one that is smaller than before began
-            anew; a gauge that is missing is 0.
+        ends_ns: the end of each.
+        series: names, sorted.
+        metrics: places in `series` of each metric's.
+        told: readings that tell of each metric.
+        counters: which series only grow, shape (series,).
+        unknown_until: by series, the reading that told of a counter first when the one before told of no series of its
+            metric, so that nobody knows what it had counted; 0 of others.
+        first_rows: of each series, and behind the last one; the rows of one follow each other in time.
+        at: the reading of each row, shape (rows,).
+        values: what a counter grew by since its last row, or a gauge's value. A counter that joins others of its metric
+            began at 0, as one that is smaller than before.
         missed: readings that gave none, between the first and the last.
         slowest_s: the longest reading, seconds.
     """
 
     times_ns: npt.NDArray[np.int64]
-    half_s: Values
+    ends_ns: npt.NDArray[np.int64]
     series: tuple[str, ...]
+    metrics: Mapping[str, Sequence[int]]
+    told: Mapping[str, Places]
     counters: npt.NDArray[np.bool_]
+    unknown_until: Places
+    first_rows: Places
+    at: Places
     values: Values
     missed: float
     slowest_s: float
 
-    def samples(self, columns: Values, names: Iterable[str], window: Window) -> WindowSamples | None:
-        """Columns made of these readings through the window; None if the readings do not cover it.
+    def samples(self, metric: str, columns: Mapping[str, Sequence[int]], window: Window) -> WindowSamples | None:
+        """Sums of one metric's series through the window; None if the readings that tell of it do not cover it.
 
-        A sampler reads before and after all that is measured: what is not there was missed.
+        A sampler reads before and after all that is measured: what is not there was missed. Where others of its metric
+        are told, a gauge that is missing is 0, and a counter keeps what it had.
         """
+        told = self.told[metric]
+        times_ns = self.times_ns[told]
         slack_ns = EDGE_SHARE * (window.end_ns - window.start_ns)
-        if self.times_ns[0] > window.start_ns + slack_ns or self.times_ns[-1] < window.end_ns - slack_ns:
+        if times_ns[0] > window.start_ns + slack_ns or times_ns[-1] < window.end_ns - slack_ns:
             return None
-        named = dict(zip(names, columns.T, strict=True))
-        return observe(pl.DataFrame({TIME: self.times_ns, **named}), window)
+        sums = {name: self._sum(series)[told] for name, series in columns.items()}
+        return observe(pl.DataFrame({TIME: times_ns, END: self.ends_ns[told], **sums}), window)
+
+    def unknown(self, window: Window) -> npt.NDArray[np.bool_]:
+        """By series, whether nobody knows what it had counted at some moment of the window."""
+        until = self.unknown_until
+        inside = (self.times_ns[until] > window.start_ns) & (self.times_ns[until - 1] < window.end_ns)
+        return (until > 0) & inside
+
+    def _sum(self, series: Sequence[int]) -> Values:
+        """Sum at each reading, shape (readings,)."""
+        counted = self._by_reading([each for each in series if self.counters[each]])
+        return np.cumsum(counted) + self._by_reading([each for each in series if not self.counters[each]])
+
+    def _by_reading(self, series: Sequence[int]) -> Values:
+        rows = [np.arange(self.first_rows[each], self.first_rows[each + 1]) for each in series]
+        every = np.concatenate([np.empty(0, dtype=np.intp), *rows])
+        values: Values = np.bincount(self.at[every], self.values[every], len(self.times_ns)).astype(np.float64)
+        return values
 
 
 def read(path: Path) -> Readings | None:
@@ -115,38 +150,62 @@ def read(path: Path) -> Readings | None:
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
     up = frame.filter((pl.col("series") == UP) & (pl.col("value") > 0)).select(TIME, END).unique(TIME).sort(TIME)
-    told = frame.filter(pl.col("series").is_in([UP, MISSED]).not_())
-    if not up.height or not told.height:
+    told = frame.filter(pl.col("series").is_in([UP, MISSED]).not_()).unique(["series", TIME], keep="last")
+    rows = told.join(up.select(TIME).with_row_index("at"), on=TIME).sort("series", "at")
+    if not rows.height:
         return None
-    kinds = dict(told.select("series", "type").unique("series", keep="last").sort("series").iter_rows())
-    wide = up.join(
-        told.pivot(on="series", index=TIME, values="value", aggregate_function="last"), on=TIME, how="left"
-    ).sort(TIME)
-    counters = np.array([kind == "counter" for kind in kinds.values()], dtype=np.bool_)
-    filled = wide.select(
-        (pl.col(name).forward_fill() if kind == "counter" else pl.col(name)).fill_null(0.0)
-        for name, kind in kinds.items()
-    )
-    values = filled.to_numpy().astype(np.float64)
-    begin, end = (wide[name].to_numpy().astype(np.int64) for name in (TIME, END))
+    begin, end = (up[name].to_numpy().astype(np.int64) for name in (TIME, END))
     misses = frame.filter(pl.col("series") == MISSED)["value"].to_numpy()
-    return Readings(
+    return _readings(
+        rows,
         times_ns=begin + (end - begin) // 2,
-        half_s=(end - begin) / 2 / NANOSECONDS_PER_SECOND,
-        series=tuple(kinds),
-        counters=counters,
-        values=np.where(counters, _counted(values), values),
+        ends_ns=end,
         missed=float(misses.max(initial=0.0)),
         slowest_s=float((end - begin).max() / NANOSECONDS_PER_SECOND),
     )
 
 
-def _counted(values: Values) -> Values:
-    """What counters have counted since the first reading; one that is smaller than before began anew at 0."""
-    steps = np.diff(values, axis=0)
-    grown = np.where(steps < 0, values[1:], steps)
-    counted: Values = np.vstack([np.zeros(values.shape[1]), np.cumsum(grown, axis=0)])
-    return counted
+def _readings(
+    rows: pl.DataFrame,
+    *,
+    times_ns: npt.NDArray[np.int64],
+    ends_ns: npt.NDArray[np.int64],
+    missed: float,
+    slowest_s: float,
+) -> Readings:
+    of = rows["series"].rle_id().to_numpy().astype(np.intp)
+    at, values = rows["at"].to_numpy().astype(np.intp), rows["value"].to_numpy().astype(np.float64)
+    first_rows = np.searchsorted(of, np.arange(of[-1] + 2))
+    firsts, lasts = first_rows[:-1], first_rows[1:] - 1
+    series: tuple[str, ...] = tuple(rows["series"][firsts])
+    counters = (rows["type"][lasts] == "counter").to_numpy()
+    metrics: dict[str, list[int]] = {}
+    for place, name in enumerate(series):
+        metrics.setdefault(name.partition("{")[0], []).append(place)
+    metric_of = np.empty(len(series), dtype=np.intp)
+    for number, places in enumerate(metrics.values()):
+        metric_of[places] = number
+    of_metric = metric_of[of] * len(times_ns)
+    moments = np.unique(of_metric + at)  # that metrics are told of, one metric after the other
+    joins = np.isin((of_metric + at)[firsts] - 1, moments) & (at[firsts] > 0)
+    parts = np.split(moments % len(times_ns), np.searchsorted(moments, np.arange(1, len(metrics)) * len(times_ns)))
+    steps = np.diff(values, prepend=0.0)
+    steps = np.where(steps < 0, values, steps)
+    steps[firsts] = np.where(joins, values[firsts], 0.0)
+    return Readings(
+        times_ns=times_ns,
+        ends_ns=ends_ns,
+        series=series,
+        metrics=metrics,
+        told=dict(zip(metrics, parts, strict=True)),
+        counters=counters,
+        unknown_until=np.where(counters & ~joins, at[firsts], 0),
+        first_rows=first_rows,
+        at=at,
+        values=np.where(counters[of], steps, values),
+        missed=missed,
+        slowest_s=slowest_s,
+    )
 
 
 @dataclass(frozen=True)
@@ -202,7 +261,10 @@ class _Figure:
 
 
 def _figure(expression: CounterExpression, sources: list[Readings], window: Window) -> _Figure:
-    through = [_summed(source, chosen, window) for source, chosen in _selected(expression, sources)]
+    selected = _selected(expression, sources)
+    if any(source.unknown(window)[chosen].any() for source, chosen in selected):
+        raise _UncountableError(f"{expression.metric} appears inside the measurement window with an unknown past")
+    through = [source.samples(expression.metric, {_SUM: chosen}, window) for source, chosen in selected]
     columns = [samples for samples in through if samples is not None]
     if len(columns) < len(through):
         raise _UncountableError("readings are missing at an edge of the measurement window")
@@ -210,8 +272,9 @@ def _figure(expression: CounterExpression, sources: list[Readings], window: Wind
     match expression.function:
         case "rate" | "delta" as function:
             over = length_s if function == "rate" else 1.0
-            grown, errors = zip(*(_growth(samples) for samples in columns), strict=True)
-            return _Figure(sum(grown) / over, sum(errors) / over)
+            grown = sum(float(each.changes([_SUM])[0]) for each in columns)
+            error = sum(float((each.uncertainty([_SUM]) + each.interpolation([_SUM]))[0]) for each in columns)
+            return _Figure(grown / over, error / over)
         case "mean":
             return _Figure(sum(_known(each.mean(each.gauge(_SUM))) for each in columns), None)
         case "max":
@@ -221,49 +284,27 @@ def _figure(expression: CounterExpression, sources: list[Readings], window: Wind
             return _Figure(float(np.max(sums)), None)
 
 
-def _selected(expression: CounterExpression, sources: list[Readings]) -> list[tuple[Readings, npt.NDArray[np.intp]]]:
-    """The sources that tell of the metric, each with the columns that are summed; none where labels match nothing yet.
+def _selected(expression: CounterExpression, sources: list[Readings]) -> list[tuple[Readings, list[int]]]:
+    """The sources that tell of the metric, each with the series that are summed; none where labels match nothing yet.
 
     Raises:
         _UncountableError: nobody tells of the metric or has such a label, or it is a counter and has no mean.
     """
-    told: list[tuple[Readings, npt.NDArray[np.intp]]] = []
+    told: list[tuple[Readings, list[int]]] = []
     names: set[str] = set()
     for source in sources:
-        columns = [at for at, each in enumerate(source.series) if each.partition("{")[0] == expression.metric]
-        labels = {at: labels_of(source.series[at]) for at in columns}
+        series = source.metrics.get(expression.metric, ())
+        labels = {place: labels_of(source.series[place]) for place in series}
         names |= {name for each in labels.values() for name in each}
-        if columns and expression.function in ("mean", "max") and source.counters[columns].any():
+        if series and expression.function in ("mean", "max") and source.counters[series].any():
             raise _UncountableError(f"{expression.metric} is a counter, which has no {expression.function}; use `rate`")
-        if columns:
-            chosen = [at for at in columns if expression.selects(labels[at])]
-            told.append((source, np.array(chosen, dtype=np.intp)))
+        if series:
+            told.append((source, [place for place in series if expression.selects(labels[place])]))
     if not told:
         raise _UncountableError(f"nothing that was read is called {expression.metric}")
     if unknown := [name for name, _, _ in expression.labels if name not in names]:
         raise _UncountableError(f"no series of {expression.metric} has the label {unknown[0]}")
     return told
-
-
-def _summed(source: Readings, chosen: npt.NDArray[np.intp], window: Window) -> WindowSamples | None:
-    columns = np.column_stack([source.values[:, chosen].sum(axis=1), source.half_s])
-    return source.samples(columns, (_SUM, END), window)
-
-
-def _growth(samples: WindowSamples) -> tuple[float, float]:
-    """What a sum grew by inside the window, and by how much readings that take time leave it uncertain at most.
-
-    At each edge both readings beside it may have been taken half their length earlier or later; while they last, the
-    sum changes as it does between them.
-    """
-    times, values, half_s = samples.times_s, _column(samples, _SUM), _column(samples, END)
-    start, end = np.interp([0.0, samples.length_s], times, values)
-    error = 0.0
-    for edge in (0.0, samples.length_s):
-        after = int(np.clip(np.searchsorted(times, edge), 1, len(times) - 1))
-        slope = (values[after] - values[after - 1]) / (times[after] - times[after - 1])
-        error += abs(float(slope)) * float(half_s[after - 1 : after + 1].max())
-    return float(end - start), error
 
 
 def _column(samples: WindowSamples, name: str) -> Values:
@@ -274,20 +315,23 @@ def _known(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def summed(readings: Readings, window: Window) -> tuple[dict[str, float], dict[str, float]]:
+def summed(readings: Readings, window: Window) -> CounterSums:
     """What every counter grew by inside the window, and every gauge's mean over it, by series; of numbers only."""
-    samples = readings.samples(readings.values, readings.series, window)
-    if samples is None:
-        return {}, {}
-    grown: dict[str, float] = {}
-    levels: dict[str, float] = {}
-    for name, counter in zip(readings.series, readings.counters, strict=True):
-        column = _column(samples, name)
-        if not np.isfinite(column).all():
-            continue
-        if counter:
-            start, end = np.interp([0.0, samples.length_s], samples.times_s, column)
-            grown[name] = float(end - start)
-        else:
-            levels[name] = _known(samples.mean(column))
-    return grown, levels
+    every = CounterSums()
+    unknown = readings.unknown(window)
+    for metric, series in readings.metrics.items():
+        known = [place for place in series if not unknown[place]]
+        for first in range(0, len(known), _AT_ONCE):
+            chosen = known[first : first + _AT_ONCE]
+            samples = readings.samples(metric, {str(place): [place] for place in chosen}, window)
+            sums = CounterSums() if samples is None else _sums(readings, samples, chosen)
+            for part, into in vars(every).items():
+                into |= {readings.series[int(place)]: value for place, value in getattr(sums, part).items()}
+    return every
+
+
+def _sums(readings: Readings, samples: WindowSamples, series: Sequence[int]) -> CounterSums:
+    columns = {place: _column(samples, str(place)) for place in series}
+    numbers = [place for place, column in columns.items() if np.isfinite(column).all()]
+    levels = {str(place): _known(samples.mean(columns[place])) for place in numbers if not readings.counters[place]}
+    return samples.sums([str(place) for place in numbers if readings.counters[place]], levels)

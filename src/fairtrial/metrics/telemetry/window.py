@@ -3,11 +3,15 @@
 A window rarely starts at a sample. Between the two samples around each of its edges every column is taken to change
 evenly, so that a slow sampler neither adds what happened before the window nor misses its last part. Where these two
 samples are far apart nothing is known of what happened on which side of the edge, and the source gives no value.
+
+A reading takes time, and its values hold at some moment of it: what makes growth uncertain is said with it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -23,8 +27,24 @@ SAMPLES_WANTED: Final = 2
 # An edge further than both of these from the sample before or after it was not observed.
 EDGE_INTERVALS: Final = 2.0
 EDGE_SHARE: Final = 0.02  # of the window: no more of what a counter grew by can be put on the wrong side
+ERROR_SHARE: Final = 0.001  # of a value: a smaller error of it is not said
 
 Series = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CounterSums:
+    """What samples come to over the window, by column.
+
+    Attributes:
+        grown: growth of counters.
+        levels: means of gauges.
+        errors: by how much growth may be off at most, as readings take time; only more than `ERROR_SHARE` of it.
+    """
+
+    grown: dict[str, float] = field(default_factory=dict)
+    levels: dict[str, float] = field(default_factory=dict)
+    errors: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -36,13 +56,19 @@ class WindowSamples:
             without columns that are null in the whole file, which the place does not have.
         times_s: of the samples, seconds since the window began, shape (samples,).
         length_s: of the window.
+        beside: of `frame` the samples before and after each edge of the window, four rows.
+        beside_s, off_s: of these, seconds since the window began, and by how much later than that they may hold.
         ticks_per_s: clock ticks of the place's processors; None where nobody said.
     """
 
     frame: pl.DataFrame
     times_s: Series
     length_s: float
+    beside: pl.DataFrame
+    beside_s: Series
+    off_s: Series
     ticks_per_s: float | None = None
+    _beyond: tuple[float, float] = (0.0, 0.0)  # of what each edge's uncertainty adds to growth, the share taken
 
     @property
     def columns(self) -> list[str]:
@@ -88,16 +114,69 @@ class WindowSamples:
         return times, np.interp(times, self.times_s, gauge)
 
     def _growth(self, column: str) -> float:
-        counter = self.frame[column].to_numpy()
-        if counter.dtype == np.uint64:
-            counter = counter.astype(np.int64)  # a counter above 2^63 would take centuries
-        since_first = (counter - counter[0]).astype(np.float64)  # differences are exact, large counters as floats not
-        start, end = np.interp([0.0, self.length_s], self.times_s, since_first)
-        return float(max(end - start, 0.0))  # proc(5): iowait and idle may step back
+        return float(max(self.changes([column])[0], 0.0))  # proc(5): iowait and idle may step back
+
+    def changes(self, columns: Sequence[str]) -> Series:
+        """What columns changed by inside the window, shape (columns,)."""
+        (start, start_off, _), (end, end_off, _) = self._edges(columns)
+        return end - start + self._beyond[0] * start_off + self._beyond[1] * end_off
+
+    def uncertainty(self, columns: Sequence[str]) -> Series:
+        """By how much these changes may be off at most, as readings take time, shape (columns,).
+
+        At each edge both samples beside it may hold later than they say; meanwhile a column changes as it does between
+        them.
+        """
+        (_, start_off, _), (_, end_off, _) = self._edges(columns)
+        return start_off + end_off
+
+    def interpolation(self, columns: Sequence[str]) -> Series:
+        """By how much these changes of counters may be off at most, as edges lie between samples, shape (columns,).
+
+        A counter may have grown anywhere between the samples beside an edge; at an edge that is a sample it is known.
+        """
+        (_, _, start_between), (_, _, end_between) = self._edges(columns)
+        return start_between + end_between
+
+    def sums(self, counters: Sequence[str], levels: dict[str, float]) -> CounterSums:
+        """Growth of counters with its errors, beside levels that are known already."""
+        if not counters:
+            return CounterSums(levels=levels)
+        grown = np.maximum(self.changes(counters), 0.0).tolist()
+        errors = zip(counters, grown, self.uncertainty(counters).tolist(), strict=True)
+        return CounterSums(
+            grown=dict(zip(counters, grown, strict=True)),
+            levels=levels,
+            errors={name: error for name, growth, error in errors if error > ERROR_SHARE * growth},
+        )
+
+    def error(self, value: float, made: Callable[[WindowSamples], float | None]) -> float:
+        """By how much a value made of such changes may be off at most, given how it is made."""
+        wider = [made(replace(self, _beyond=beyond)) for beyond in ((1.0, 0.0), (1.0, 1.0))]
+        values = [value, *(each for each in wider if each is not None)]
+        return sum(abs(after - before) for before, after in pairwise(values))
+
+    def _edges(self, columns: Sequence[str]) -> Iterator[tuple[Series, Series, Series]]:
+        """Values at each edge, and by how much they may be off as readings take time, and as it lies between them."""
+        raw = self.beside.select(columns).to_numpy()
+        if raw.dtype == np.uint64:
+            raw = raw.astype(np.int64)  # a counter above 2^63 would take centuries
+        since_first = (raw - raw[0]).astype(np.float64)  # differences are exact, large counters as floats not
+        for edge, rows in ((0.0, slice(0, 2)), (self.length_s, slice(2, 4))):
+            before_s, after_s = self.beside_s[rows]
+            low, high = since_first[rows]
+            place = (edge - before_s) / (after_s - before_s)
+            share = np.clip(place, 0.0, 1.0)  # beyond the samples it stands still
+            unknown = max(share, 1 - share) if 0 < place < 1 else abs(place - share)  # beyond, as it grew before
+            grown = np.abs(high - low)
+            yield low + share * (high - low), grown / (after_s - before_s) * self.off_s[rows].max(), unknown * grown
 
 
 def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = None) -> WindowSamples | None:
-    """The source through the window; None if its samples do not cover it, or leave a hole across one of its edges."""
+    """The source through the window; None if its samples do not cover it, or leave a hole across one of its edges.
+
+    A column `end_ns` says when each reading ended.
+    """
     length_ns = window.end_ns - window.start_ns
     if frame.height < SAMPLES_WANTED or length_ns <= 0:
         return None
@@ -110,11 +189,21 @@ def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = 
             return None
     first = min(around[0][0], ordered.height - SAMPLES_WANTED)
     last = max(around[1][-1], first + 1)
-    said = [name for name in ordered.columns if ordered[name].null_count() < ordered.height]
+    said = [name for name in ordered.columns if name != END and ordered[name].null_count() < ordered.height]
+    seen = ordered[first : last + 1]
+    times_s = times_ns[first : last + 1].astype(np.float64) / NANOSECONDS_PER_SECOND
+    length_s = length_ns / NANOSECONDS_PER_SECOND
+    afters = np.clip(np.searchsorted(times_s, [0.0, length_s]), 1, len(times_s) - 1)
+    edges = np.column_stack([afters - 1, afters]).ravel()
+    beside = seen[edges]
+    took_ns = (beside[END] - beside[TIME]).to_numpy() if END in seen.columns else np.zeros(beside.height)
     return WindowSamples(
-        frame=ordered.select(said)[first : last + 1],
-        times_s=times_ns[first : last + 1].astype(np.float64) / NANOSECONDS_PER_SECOND,
-        length_s=length_ns / NANOSECONDS_PER_SECOND,
+        frame=seen.select(said),
+        times_s=times_s,
+        length_s=length_s,
+        beside=beside.select(said),
+        beside_s=times_s[edges],
+        off_s=took_ns / NANOSECONDS_PER_SECOND,
         ticks_per_s=ticks_per_s,
     )
 

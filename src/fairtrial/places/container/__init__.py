@@ -13,7 +13,7 @@ from typing import Final
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.places.container import limits_in_effect
 from fairtrial.places.container.parameters import ContainerParameters
-from fairtrial.places.container.runtime import LABEL, NewContainer, Runtime
+from fairtrial.places.container.runtime import FIELD, LABEL, NewContainer, Runtime
 from fairtrial.places.container.stream import ContainerStream
 from fairtrial.places.local import STATE_VARIABLE, Local, LocalParameters
 from fairtrial.places.place import Disk, FreshPlace, Requirements
@@ -23,11 +23,16 @@ from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import size
 
-STATE: Final = "/var/lib/fairtrial"  # in the container; on this machine it is `container` in the state directory
+STATE: Final = "/var/lib/fairtrial"  # in the container; on this machine it is `container/state` in the state directory
 AGENT: Final = "/fairtrial-agent"
 # What a trial runs in any place: a shell, and Debian's coreutils, findutils and grep or their like.
 NEEDED: Final = ("sh", "cat", "find", "grep", "id", "install", "mv", "readlink", "rm", "sha256sum", "sync", "tail")
-LACKING: Final = 'for each in "$@"; do command -v "$each" >/dev/null || echo "$each"; done'
+LACKING: Final = """
+for each in "$@"; do command -v "$each" >/dev/null || echo "$each"; done
+rm -f --one-file-system 2>/dev/null || echo "GNU's rm"
+find / -maxdepth 0 -printf '' 2>/dev/null || echo "GNU's find"
+"""
+IMAGE: Final = f"{FIELD}.image"
 NAME_BYTES: Final = 6
 START_S: Final = 1.0  # from `run` to a greeting, and removal
 
@@ -108,9 +113,12 @@ class Container(FreshPlace[ContainerParameters]):
         return agent
 
     def _greeted(self, host: Agent, *, holder: str, lock: bool, limits: Limits) -> Agent:
-        runtime, state = self._runtime, Path(host.hello.state_directory) / self.name
+        runtime, own = self._runtime, Path(host.hello.state_directory) / self.name
+        own.mkdir(exist_ok=True)
+        own.chmod(0o700)  # a container's root makes set-uid files below it, which no other user here may run
+        state = own / "state"
         state.mkdir(mode=0o755, exist_ok=True)
-        label = f"{LABEL}={state}"
+        label = f"{LABEL}={own}"
         if lock:
             runtime.remove(label=label)  # of runs whose control plane or conmon was killed
         facts = ContainerFacts(
@@ -134,7 +142,9 @@ class Container(FreshPlace[ContainerParameters]):
         except StreamLostError as error:
             said = stream.said()
             raise PlaceError(
-                f"the container from {self.parameters.image} did not start: {said or error}", hint=runtime.hint(said)
+                f"the container from {self.parameters.image} did not start: {said or error}",
+                hint=runtime.hint(said),
+                field=FIELD,
             ) from error
         agent.container = facts
         try:
@@ -148,10 +158,11 @@ class Container(FreshPlace[ContainerParameters]):
 
 def _require_programs(agent: Agent, *, image: str) -> None:
     """An image without a C library, a shell or coreutils runs its one program, and none of a trial's."""
-    hint = "add them to the image: on Debian they are in dash, coreutils, findutils and grep"
+    hint = "add them to the image: they are in dash, coreutils, findutils and grep; BusyBox lacks options of GNU's"
     try:
-        missing = OpenPlace(agent).execute(["sh", "-c", LACKING, "sh", *NEEDED]).output.split()
+        missing = OpenPlace(agent).execute(["sh", "-c", LACKING, "sh", *NEEDED]).output.splitlines()
     except AgentError as error:
-        raise PlaceError(f"the image {image} has no shell that runs: {error}", hint=hint) from error
+        raise PlaceError(f"the image {image} has no shell that runs: {error}", hint=hint, field=IMAGE) from error
     if missing:
-        raise PlaceError(f"the image {image} lacks programs that every trial runs: {', '.join(missing)}", hint=hint)
+        message = f"the image {image} lacks programs that every trial runs: {', '.join(missing)}"
+        raise PlaceError(message, hint=hint, field=IMAGE)

@@ -46,6 +46,7 @@ def _text(agent: Agent, path: str) -> str:
 
 def _refuse(name: str, *, asked: str, figure: str) -> None:
     raise PlaceError(
-        f"place.container.{name} is not in effect: expected {asked}, its control group says {figure or 'nothing'}",
+        f"its limit of {name} is not in effect: expected {asked}, the control group says {figure or 'nothing'}",
         hint="rootless containers can be limited by control groups of version 2 only: run as root, or leave it out",
+        field=f"place.container.{name}",
     )

@@ -48,6 +48,13 @@ class ContainerParameters(BaseModel):
         None, pattern="^/", description="Where prepared data are kept on this machine, as for a local place."
     )
 
+    @field_validator("state_directory")
+    @classmethod
+    def _no_comma(cls, path: str | None) -> str | None:
+        if "," in (path or ""):
+            raise ValueError(f"{path}: a path with a comma cannot be mounted in a container: choose another")
+        return path
+
     @field_validator("run_options")
     @classmethod
     def _not_own(cls, options: tuple[str, ...]) -> tuple[str, ...]:

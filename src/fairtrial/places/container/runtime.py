@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.places import running
 from fairtrial.places.container.parameters import ContainerParameters
 
+FIELD: Final = "place.container"  # of a study
 LABEL: Final = "fairtrial.state"
 ASK_S: Final = 60.0
 PULL_S: Final = 3600.0
@@ -77,13 +79,15 @@ class Runtime:
         if inspected.returncode != 0 and self._parameters.pull == "missing":
             pulled = self._run(["pull", image], limit_s=PULL_S)
             if pulled.returncode != 0:
-                raise PlaceError(f"{self._name} cannot pull {image}: {pulled.stderr.strip()}", hint=self.hint(""))
+                message = f"{self._name} cannot pull {image}: {pulled.stderr.strip()}"
+                raise PlaceError(message, hint=self.hint(""), field=f"{FIELD}.image")
             inspected = self._run(["image", "inspect", "--format", "{{.Id}}", image])
         if inspected.returncode != 0:
             said = inspected.stderr.strip()
             raise PlaceError(
                 f"{self._name} has no image {image}: {said}",
                 hint=self.hint(said, other=f"`{self._name} pull {image}`, or set `pull: missing`"),
+                field=f"{FIELD}.image",
             )
         return inspected.stdout.strip().removeprefix("sha256:")
 
@@ -124,7 +128,14 @@ class Runtime:
         return [self._name, *arguments[:1], *([below] if below and arguments[0] == "run" else []), *arguments[1:]]
 
     def run_argv(self, container: NewContainer) -> list[str]:
-        """The command line that makes a container and runs a command in it as its root, with the standard streams."""
+        """The command line that makes a container and runs a command in it as its root, with the standard streams.
+
+        Raises:
+            PlaceError: a comma, which ends an option of a mount, is in the path of one.
+        """
+        for path in container.mounts:
+            if "," in path:
+                raise PlaceError(f"{path} cannot be mounted: its name has a comma", hint="use a path without commas")
         # No log: it would hold all that passes through the stream.
         own = ["--rm", "--interactive", f"--name={container.name}", f"--label={container.label}", "--log-driver=none"]
         own += ["--user=0:0", "--security-opt=label=disable", f"--entrypoint={container.command[0]}"]
@@ -143,7 +154,8 @@ class Runtime:
             listed = self._run(["ps", "--all", "--quiet", "--no-trunc", f"--filter=label={label}"])
             if listed.returncode != 0:
                 said = listed.stderr.strip()
-                raise PlaceError(f"{self._name} does not list its containers: {said}", hint=self.hint(said))
+                message = f"{self._name} does not list its containers: {said}"
+                raise PlaceError(message, hint=self.hint(said), field=f"{FIELD}.runtime")
             names += listed.stdout.split()
         if names:
             self._run(["rm", "--force", *names])
@@ -161,23 +173,18 @@ class Runtime:
 
     def _run(self, arguments: Sequence[str], *, limit_s: float = ASK_S) -> subprocess.CompletedProcess[str]:
         try:
-            return subprocess.run(
-                self.argv(*arguments),
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=limit_s,
-                start_new_session=True,
-                stdin=subprocess.DEVNULL,
-                check=False,
-            )
+            ended = running.finished(self.argv(*arguments), limit_s=limit_s)
         except FileNotFoundError as error:
             raise PlaceError(
                 f"no {self._name} on this machine's PATH ({os.environ.get('PATH', '')})",
                 hint=f"install {self._name}, or name the other under `runtime`",
+                field=f"{FIELD}.runtime",
             ) from error
         except subprocess.TimeoutExpired as error:
             raise PlaceError(
                 f"`{self._name} {arguments[0]}` did not answer within {limit_s:g} s",
                 hint=f"try `{self._name} ps` by hand",
+                field=f"{FIELD}.runtime",
             ) from error
+        stdout, stderr = (stream.decode(errors="replace") for stream in (ended.stdout, ended.stderr))
+        return subprocess.CompletedProcess(ended.args, ended.returncode, stdout, stderr)

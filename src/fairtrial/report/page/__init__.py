@@ -86,13 +86,31 @@ def render(scene: Scene, *, ratios: Sequence[Figure], cells: Sequence[CellFigure
     ]
     content["figures"] = _inlined_json(specs)
     content["bundle"] = bundle()
-    templates = resources.files("fairtrial.report.page") / "templates"
-    content["style"] = (templates / "report.css").read_text(encoding="utf-8")
-    content["script"] = (templates / "report.js").read_text(encoding="utf-8")
+    content["script"] = _template("report.js")
+    return _rendered(content)
+
+
+def render_still(scene: Scene, images: Sequence[tuple[str, str]]) -> str:
+    """The page without a script, for a site that allows none.
+
+    Args:
+        scene: what it says.
+        images: address and name of every figure, drawn before.
+    """
+    content = _content(scene)
+    return _rendered({**content, "ratios": [], "cells": [], "images": images, "name": scene.record.directory.name})
+
+
+def _rendered(content: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fairtrial.report.page"), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    return environment.get_template("report.html.jinja").render(content)
+    template = environment.get_template("report.html.jinja")
+    return template.render({"images": None, **content, "style": _template("report.css")})
+
+
+def _template(name: str) -> str:
+    return (resources.files("fairtrial.report.page") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _inlined_json(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from fairtrial.analyse.models import Analysis, Comparison, Summary
 from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.record import Record
+from fairtrial.record.models import Plan
 from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, why, within
 from fairtrial.report.background import Background, Fact, PlaceFacts
 from fairtrial.report.concerns import concerns, doubts
@@ -82,6 +83,13 @@ def _summary(analysis: Analysis) -> list[str]:
     return lines
 
 
+def _blocks(plan: Plan) -> str:
+    design = plan.design
+    said = f"{design.min_blocks} to {design.blocks}" if design.min_blocks else str(design.blocks)
+    more = sum(extension.blocks for extension in plan.extensions)
+    return f"{said}, {more} of them asked for while it ran" if more else said
+
+
 def _matrix(record: Record, analysis: Analysis) -> list[str]:
     design = record.plan.design
     lines = heading("Matrix")
@@ -90,7 +98,7 @@ def _matrix(record: Record, analysis: Analysis) -> list[str]:
         + [(factor, ", ".join(levels)) for factor, levels in record.plan.factors.items() if factor != analysis.contrast]
         + [
             ("cells × arms", f"{len(analysis.cells)} × {len(analysis.levels)}"),
-            ("blocks per cell", f"{design.min_blocks} to {design.blocks}" if design.min_blocks else str(design.blocks)),
+            ("blocks per cell", _blocks(record.plan)),
             ("order", f"{design.order.replace('_', ' ')}, seed {design.seed}"),
             ("size", record.plan.size or "as in the study"),
         ]

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Self
 
 from fairtrial.doctor.kernel import booted_kernels, perf
 from fairtrial.doctor.looking import PlaceObservation
 from fairtrial.doctor.programs import PROGRAMS
-from fairtrial.errors import InputError, PlaceError
+from fairtrial.errors import FairtrialError, InputError, PlaceError
 from fairtrial.places import BootedPlace, FreshPlace, is_booted, is_fresh, place_of
 from fairtrial.record.models import Plan
 from fairtrial.run import elsewhere, existing
@@ -37,6 +38,12 @@ class Lack:
 
     what: str
     fix: str
+
+    @classmethod
+    def of(cls, error: FairtrialError) -> Self:
+        """What an error says, with the field that asks for it."""
+        field = error.field if isinstance(error, PlaceError) else ""
+        return cls(f"{field}: {error}" if field else str(error), error.hint)
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,7 @@ def _of_plan(
     try:
         room.require(place, plan.disk_bytes, trials=trials)
     except PlaceError as error:
-        yield Lack(str(error), error.hint)
+        yield Lack.of(error)
     programs = {PROGRAMS_OF_PROBES[probe.kind] for probe in plan.probes if probe.kind in PROGRAMS_OF_PROBES}
     for program in sorted(programs):
         yield from _program(observation, program)
@@ -141,11 +148,11 @@ def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
     carried = is_fresh(trial.place) and not inside
     if carried:
         yield from _carrier(carriers.fresh(trial.place), plan, observation)
-    try:
-        elsewhere.require(plan, trial)
-        existing.refuse(trial)
-    except (PlaceError, InputError) as error:
-        yield Lack(str(error), error.hint)
+    for refusing in (partial(elsewhere.require, plan), existing.refuse):
+        try:
+            refusing(trial)
+        except (PlaceError, InputError) as error:
+            yield Lack.of(error)
     if elsewhere.of(trial) is None and (not carried or is_booted(trial.place)):  # a container has its own programs
         yield from _workload(workload_of(trial.workload), place, observation)
     if not carried:  # it has other settings than its machine
@@ -165,7 +172,7 @@ def _server(
             if system.awaited() is None and inside:  # looking downloads nothing, and a container has its own
                 system.identity(place)
         except (PlaceError, InputError) as error:
-            known[source] = [Lack(str(error), error.hint)]
+            known[source] = [Lack.of(error)]
     yield from known[source]
     name, cache_bytes = system.cache_bytes() or ("", 0.0)
     memory_bytes = (observation.kibibytes("MemTotal") or 0) << 10
@@ -187,14 +194,14 @@ def _workload(workload: Workload[Any], place: OpenPlace, observation: PlaceObser
         try:
             workload.require(place)
         except PlaceError as error:
-            yield Lack(str(error), error.hint)
+            yield Lack.of(error)
 
 
 def _settings(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation) -> Iterator[Lack]:
     try:
         settable.require(place, [trial], rehearse=False)  # nothing here may change the place
     except PlaceError as error:
-        yield Lack(str(error), error.hint)
+        yield Lack.of(error)
         return
     steps = effects(trial.settings, observation.facts, elsewhere.context(trial)).steps
     names = dict.fromkeys(step.name for _phase, step in steps)
@@ -205,7 +212,8 @@ def _settings(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
 def _carrier(place: FreshPlace[Any], plan: Plan, observation: PlaceObservation) -> Iterator[Lack]:
     """Programs, an image and memory that its machine has not, and a processor that may be measured on."""
     need = place.requirements()
-    for program in need.programs:
+    missing = [program for program in need.programs if program not in observation.programs]
+    for program in missing:
         yield from _program(observation, program)
     available = (observation.kibibytes("MemAvailable") or 0) << 10
     noun = "guest" if isinstance(place, BootedPlace) else place.name
@@ -215,9 +223,10 @@ def _carrier(place: FreshPlace[Any], plan: Plan, observation: PlaceObservation) 
             f"stop what takes the memory, or give the {noun} less with `--set place.{place.name}.memory=…`",
         )
     try:
-        place.require()
+        if not missing:
+            place.require()
     except PlaceError as error:
-        yield Lack(str(error), error.hint)
+        yield Lack.of(error)
     if need.virtualisation is None:
         return
     # Whether KVM is there where it must be; what has not been tried is believed.
@@ -228,7 +237,7 @@ def _carrier(place: FreshPlace[Any], plan: Plan, observation: PlaceObservation) 
     try:
         emulation.require_counts(plan, emulated=need.virtualisation == "unused" or not works)
     except PlaceError as error:
-        yield Lack(str(error), error.hint)
+        yield Lack.of(error)
 
 
 def _program(observation: PlaceObservation, program: str) -> Iterator[Lack]:

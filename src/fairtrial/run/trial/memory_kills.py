@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from fairtrial.errors import SystemStartError
+from fairtrial.study.tree.quantities import format_bytes
 from fairtrial.wire.open_place import OpenPlace
 
 COUNTER: Final = "oom_kill"  # /proc/vmstat, since Linux 4.13
@@ -32,7 +33,11 @@ def report(place: OpenPlace, *, since: int) -> str:
         return ""
     said = place.execute(["sh", "-c", WORDS, "dmesg", str(min(killed, NAMED_AT_MOST))])
     words = f": {said.output.strip()}" if said.output.strip() else ""
-    return f"the kernel killed {killed} for want of memory{words}"
+    container = place.agent.container
+    limit = ""
+    if container is not None and container.memory_bytes is not None:
+        limit = f" (place.container.memory is {format_bytes(container.memory_bytes)}: raise it, or use less)"
+    return f"the kernel killed {killed} for want of memory{limit}{words}"
 
 
 @contextmanager

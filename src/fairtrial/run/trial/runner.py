@@ -343,7 +343,7 @@ class Attempt:
     def _sampled_drive(self, instance: Instance) -> None:
         """Drives with the sampler around it. The sampler ends first: checks are not part of any figure."""
         request = telemetry.request(self.remote / "out", instance, plan=self.runner.writer.plan)
-        sampler = telemetry.Sampler(self.place, request)
+        sampler = telemetry.Sampler(self.place, request, shown=self.runner.progress.load)
         try:
             with self._phase("drive"), self._governed(instance):
                 self._probed_drive(instance)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.metrics import telemetry
 from fairtrial.metrics.telemetry import series
+from fairtrial.metrics.telemetry.measures import shown_columns
 from fairtrial.protocol.endpoints import ServiceEndpoint
 from fairtrial.protocol.generated import Sample, SampledCommand, SampledExporter, SampledServer
+from fairtrial.protocol.progress import PROGRESS, ProgressLine
 from fairtrial.protocol.subcommands import SAMPLE, Failure, failure
 from fairtrial.record.models import Plan
-from fairtrial.study.service_counters import PLACEHOLDER
 from fairtrial.systems import Instance
+from fairtrial.systems.service import rendering
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
+from fairtrial.workloads import OnProgress
 
 SOURCES: Final = ("cpu", "memory", "vmstat", "disks", "pressure")
 SHORTEST_SERVER_INTERVAL_MS = 100  # the sampler refuses less: a question costs a server some 0.2 ms
@@ -28,10 +29,15 @@ FIRST_READING_S = 6.0  # for which the sampler waits for an endpoint's or a comm
 POLL_S = 0.02
 
 
+def _unseen(_line: ProgressLine) -> None:
+    """Nobody looks on."""
+
+
 class Sampler:
     """A sampler at work, from its first look at every source, which it waits for, until `stop`."""
 
-    def __init__(self, place: OpenPlace, request: Sample) -> None:
+    def __init__(self, place: OpenPlace, request: Sample, *, shown: OnProgress = _unseen) -> None:
+        self._shown = shown
         self._place = place
         self._directory = PurePosixPath(request.output_directory)
         self._lines: list[str] = []
@@ -54,6 +60,9 @@ class Sampler:
 
     def _hear(self, _stream: str, line: str) -> None:
         """The stream's thread: a warning, the list of sources once all were read, or the ticks at the end."""
+        if line.startswith('{"progress"'):
+            self._shown(PROGRESS.validate_json(line))
+            return
         self._lines.append(line)
         if line.startswith('{"sampling"'):
             self._sampling.set()
@@ -84,9 +93,6 @@ def request(directory: PurePosixPath, instance: Instance, *, plan: Plan) -> Samp
         directory: for the files; exists, with a `log` in it.
         instance: the trial's system.
         plan: says how often, and what beside the place; a server is asked no more often than it should be.
-
-    Raises:
-        PlaceError: an endpoint or a command names what the system is not handed in.
     """
     server = {} if instance.process is None else {"server": instance.process.pid}
     interval_ms = plan.telemetry_interval_ms
@@ -106,7 +112,8 @@ def request(directory: PurePosixPath, instance: Instance, *, plan: Plan) -> Samp
         exporters=[
             SampledExporter(
                 name=f"{series.EXPORTER}{number}",
-                url=_filled(exporter.url, handed_in, field="prometheus.url"),
+                url=rendering.filled(exporter.url, handed_in),
+                authorities=exporter.authorities if exporter.url.startswith("https:") else None,
                 interval_ms=exporter.interval_ms(interval_ms),
                 matching=exporter.match,
             )
@@ -115,7 +122,7 @@ def request(directory: PurePosixPath, instance: Instance, *, plan: Plan) -> Samp
         commands=[
             SampledCommand(
                 name=f"{series.COMMAND}{number}",
-                argv=[_filled(word, handed_in, field="command.run") for word in shlex.split(command.run)],
+                argv=rendering.argv(command.run, handed_in),
                 interval_ms=command.interval_ms(interval_ms),
                 series=command.name,
                 counter=command.type == "counter",
@@ -124,24 +131,9 @@ def request(directory: PurePosixPath, instance: Instance, *, plan: Plan) -> Samp
             )
             for number, command in enumerate(plan.counter_commands, start=1)
         ],
+        shown=shown_columns(),
         output_directory=str(directory),
     )
-
-
-def _filled(text: str, handed_in: Mapping[str, str], *, field: str) -> str:
-    """A text with what a service was handed in.
-
-    Raises:
-        PlaceError: it names something else.
-    """
-    for name in PLACEHOLDER.findall(text):
-        if name not in handed_in:
-            known = ", ".join(f"{{{each}}}" for each in sorted(handed_in)) or "nothing, as the system is not a service"
-            raise PlaceError(
-                f"telemetry.{field} names {{{name}}}, which the system is not handed in; it has {known}",
-                hint="name a port of `system.service.ports`, or write the address itself",
-            )
-    return PLACEHOLDER.sub(lambda match: handed_in[match[1]], text)
 
 
 def to_parquet(directory: Path, *, shift_ns: int = 0) -> list[str]:

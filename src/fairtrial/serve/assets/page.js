@@ -67,84 +67,194 @@
     dress(document.getElementById(id) ?? document);
   }
 
-  // Charts: a median line within a band from the least to the most, one cursor over all.
+  // Charts: a median line within a band from the least to the most, one cursor over all of a page.
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const section = document.getElementById("charts");
-  const shown = new Map();
-  let state = null;
+  const CHART_HEIGHT = 150;
+  const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString(undefined, { maximumSignificantDigits: 4 }));
 
-  function options(title, width) {
-    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
-    return {
-      width, height: 170, cursor: { sync: { key: "trial" } }, scales: { x: { time: false } },
-      axes: [{ ...axis, label: undefined }, { ...axis, size: 70 }],
-      series: [
-        { label: "second" },
-        { label: "median", stroke: colour("--accent"), width: 1.5 },
-        { label: "least", stroke: "transparent" },
-        { label: "most", stroke: "transparent" },
-      ],
-      bands: [{ series: [3, 2], fill: colour("--band") }],
-    };
-  }
+  class Charts {
+    constructor(box) {
+      this.box = box;
+      this.shown = new Map();
+      this.state = null;
+    }
 
-  function merge(old, news) {
-    if (!old || old.trial !== news.trial || old.width !== news.width) { return news.first === 0 ? news : null; }
-    for (const [name, chart] of Object.entries(news.charts)) {
-      const into = (old.charts[name] ??= { title: chart.title, low: [], median: [], high: [] });
-      for (const each of ["low", "median", "high"]) {
-        into[each].length = Math.min(into[each].length, news.first);
-        while (into[each].length < news.first) { into[each].push(null); }
-        into[each].push(...chart[each]);
+    options(marks, width) {
+      const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "11px system-ui" };
+      const value = (_, each) => number(each);
+      return {
+        width, height: CHART_HEIGHT, cursor: { sync: { key: "seconds" }, drag: { x: true, y: false } }, scales: { x: { time: false } },
+        axes: [{ ...axis, size: 26 }, { ...axis, size: 62 }],
+        series: [
+          { label: "second" },
+          { label: "median", stroke: colour("--accent"), width: 1.5, value, points: { show: false } },
+          { label: "least", stroke: "transparent", value, points: { show: false } },
+          { label: "most", stroke: "transparent", value, points: { show: false } },
+        ],
+        bands: [{ series: [3, 2], fill: colour("--band") }],
+        hooks: {
+          draw: [(plot) => {
+            for (const second of Object.values(marks)) {
+              const x = plot.valToPos(second, "x", true);
+              plot.ctx.save();
+              plot.ctx.strokeStyle = colour("--quiet");
+              plot.ctx.setLineDash([4, 4]);
+              plot.ctx.beginPath();
+              plot.ctx.moveTo(x, plot.bbox.top);
+              plot.ctx.lineTo(x, plot.bbox.top + plot.bbox.height);
+              plot.ctx.stroke();
+              plot.ctx.restore();
+            }
+          }],
+        },
+      };
+    }
+
+    // What a browser has, with what is new; nothing if they do not fit together.
+    merged(news) {
+      const old = this.state;
+      if (!old || old.trial !== news.trial || old.width !== news.width) { return news.first === 0 ? news : null; }
+      for (const [name, chart] of Object.entries(news.charts)) {
+        const into = (old.charts[name] ??= { title: chart.title, low: [], median: [], high: [] });
+        for (const each of ["low", "median", "high"]) {
+          into[each].length = Math.min(into[each].length, news.first);
+          while (into[each].length < news.first) { into[each].push(null); }
+          into[each].push(...chart[each]);
+        }
+      }
+      return { ...old, marks: news.marks };
+    }
+
+    take(news) {
+      const before = this.state?.trial;
+      this.state = news === null ? null : this.merged(news);
+      if (!this.state || this.state.trial !== before) { this.clear(); }
+      this.draw();
+    }
+
+    clear() {
+      this.shown.forEach((each) => { each.plot.destroy(); each.figure.remove(); });
+      this.shown.clear();
+    }
+
+    rows(name) {
+      const chart = this.state.charts[name];
+      return chart.median.map((_, index) => [index * this.state.width, chart.low[index], chart.median[index], chart.high[index]]);
+    }
+
+    draw() {
+      for (const [name, chart] of Object.entries(this.state?.charts ?? {})) {
+        const seconds = chart.median.map((_, index) => index * this.state.width);
+        const data = [seconds, chart.median, chart.low, chart.high];
+        const known = this.shown.get(name);
+        if (known) {
+          known.plot.setData(data);
+        } else {
+          this.shown.set(name, this.figure(name, chart, data));
+        }
+        this.label(name, chart);
       }
     }
-    return { ...old, marks: news.marks };
-  }
 
-  function draw() {
-    if (!state) {
-      shown.forEach((each) => each.plot.destroy());
-      shown.clear();
-      section.replaceChildren();
-      return;
+    label(name, chart) {
+      const values = chart.median.filter((value) => value !== null);
+      const most = Math.max(...chart.high.filter((value) => value !== null));
+      const least = Math.min(...chart.low.filter((value) => value !== null));
+      const { figure } = this.shown.get(name);
+      figure.querySelector(".plot").setAttribute("aria-label", `${chart.title}: now ${number(values.at(-1))}, least ${number(least)}, most ${number(most)}`);
     }
-    for (const [name, chart] of Object.entries(state.charts)) {
-      const seconds = chart.median.map((_, index) => index * state.width);
-      const data = [seconds, chart.median, chart.low, chart.high];
-      const known = shown.get(name);
-      if (known && known.trial === state.trial) {
-        known.plot.setData(data);
-      } else {
-        known?.plot.destroy();
-        known?.figure.remove();
-        const figure = document.createElement("figure");
-        figure.className = "chart wide";
-        const caption = document.createElement("figcaption");
-        caption.textContent = chart.title;
-        figure.append(caption);
-        section.append(figure);
-        const plot = new uPlot(options(chart.title, section.clientWidth), data, figure);
-        shown.set(name, { plot, figure, trial: state.trial });
+
+    figure(name, chart, data) {
+      const figure = document.createElement("figure");
+      figure.className = "chart";
+      const caption = document.createElement("figcaption");
+      caption.textContent = chart.title;
+      const plotted = document.createElement("div");
+      plotted.className = "plot";
+      plotted.setAttribute("role", "img");
+      const table = document.createElement("details");
+      table.className = "data";
+      table.append(Object.assign(document.createElement("summary"), { textContent: "Table" }));
+      table.addEventListener("toggle", () => { if (table.open) { this.tabulate(table, name, chart.title); } });
+      figure.append(caption, plotted, table);
+      this.box.append(figure);
+      const plot = new uPlot(this.options(this.state.marks, figure.clientWidth || this.box.clientWidth), data, plotted);
+      plotted.addEventListener("click", () => {
+        if (plot.cursor.idx !== null) { history.replaceState(null, "", `#t=${data[0][plot.cursor.idx]}`); }
+      });
+      return { plot, figure };
+    }
+
+    tabulate(details, name, title) {
+      details.querySelector("table")?.remove();
+      const table = document.createElement("table");
+      table.className = "compact";
+      table.createCaption().textContent = title;
+      const head = table.createTHead().insertRow();
+      for (const each of ["second", "least", "median", "most"]) {
+        head.append(Object.assign(document.createElement("th"), { scope: "col", className: "n", textContent: each }));
+      }
+      const body = table.createTBody();
+      for (const row of this.rows(name)) {
+        const line = body.insertRow();
+        row.forEach((value) => { Object.assign(line.insertCell(), { className: "n", textContent: number(value) }); });
+      }
+      details.append(table);
+      offerCopies(details);
+    }
+
+    resize() {
+      this.shown.forEach(({ plot, figure }) => plot.setSize({ width: figure.clientWidth, height: CHART_HEIGHT }));
+    }
+
+    recolour() {
+      this.clear();
+      this.draw();
+    }
+
+    moment() {
+      const second = Number(/^#t=(\d+)$/.exec(location.hash)?.[1] ?? NaN);
+      const first = this.shown.values().next().value;
+      if (first && Number.isFinite(second)) {
+        this.box.scrollIntoView({ block: "center" });
+        first.plot.setCursor({ left: first.plot.valToPos(second, "x"), top: CHART_HEIGHT / 3 });
       }
     }
   }
-  addEventListener("resize", () => shown.forEach(({ plot }) => plot.setSize({ width: section.clientWidth, height: 170 })));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    shown.forEach((each) => { each.plot.destroy(); each.figure.remove(); });
-    shown.clear();
-    draw();
-  });
+
+  const box = document.getElementById("charts");
+  const running = box && new Charts(box);
+  const all = running ? [running] : [];
+  addEventListener("resize", () => all.forEach((charts) => charts.resize()));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => all.forEach((charts) => charts.recolour()));
 
   function take(message) {
     const news = JSON.parse(message.data);
+    if (news.refused) {
+      message.target.close();
+      connection.textContent = news.refused;
+      connection.className = "lost";
+      return;
+    }
     for (const [id, html] of Object.entries(news.html ?? {})) { replace(id, html); }
-    if (news.charts !== undefined) {
-      state = news.charts === null ? null : merge(state, news.charts);
-      draw();
+    if (running && news.charts !== undefined) { running.take(news.charts); }
+  }
+
+  async function showTrial(section) {
+    const charts = new Charts(section.querySelector(".charts"));
+    all.push(charts);
+    const answer = await fetch(section.dataset.series);
+    if (answer.ok) {
+      charts.take(await answer.json());
+      charts.moment();
+    } else {
+      charts.box.textContent = await answer.text();
     }
   }
 
   dress(document);
+  const chosen = document.querySelector("[data-series]");
+  if (chosen) { showTrial(chosen); }
   if (page.run) {
     const stream = new EventSource(`/runs/${encodeURIComponent(page.run)}/events?since=${encodeURIComponent(page.since)}`);
     stream.onopen = () => { connection.textContent = "live"; connection.className = ""; };

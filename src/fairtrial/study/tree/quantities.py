@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
 
@@ -196,3 +196,6 @@ def _command_line(text: str) -> str:
 
 CommandLine = Annotated[str, AfterValidator(_command_line)]
 """A command line that a shell's rules can split; no shell runs it."""
+
+PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_.-]*)\}")
+"""A name in braces, in whose place stands what is called so."""

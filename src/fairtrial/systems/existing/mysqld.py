@@ -1,20 +1,31 @@
-"""MariaDB and MySQL that are there already: options by `SET GLOBAL`, which a restart takes back."""
+"""MariaDB and MySQL that are there already: options by `SET GLOBAL`, which a restart takes back.
+
+Read-only ones need a restart and a value that outlasts it, which MySQL keeps from 8.0 on and MariaDB does not.
+"""
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
 from typing import Final
 
-from fairtrial.errors import PlaceError
+from fairtrial.errors import PlaceError, StreamLostError
 from fairtrial.protocol.endpoints import Server
 from fairtrial.protocol.generated import MysqlEndpoint, OriginalOption
 from fairtrial.systems import mysql_options
 from fairtrial.systems.existing.parameters import TABLE
-from fairtrial.systems.existing.server import ExistingServer, literal, recorded
+from fairtrial.systems.existing.server import ExistingServer, is_secret, literal
 from fairtrial.systems.server import Option
 from fairtrial.wire.open_place import OpenPlace
 
 LOCK: Final = "fairtrial"
 NUMERIC: Final = ("INT", "BIGINT", "DOUBLE", "BOOLEAN")  # how types of numbers begin, in MariaDB's own list
+# Variables that move by themselves, as replication goes on, and some that old servers list though they are sessions'.
+MOVING: Final = re.compile(
+    r"gtid_|rand_seed|pseudo_|timestamp|identity|insert_id|last_insert_id|error_count|warning_count|external_user|proxy_user"
+)
+PERSISTED: Final = "SELECT VARIABLE_VALUE FROM performance_schema.persisted_variables WHERE VARIABLE_NAME = {name}"
 HOLDER: Final = (
     "SELECT CONCAT('connection ', ID, ' as ', USER, ' from ', HOST) FROM information_schema.PROCESSLIST "
     f"WHERE ID = IS_USED_LOCK('{LOCK}')"
@@ -25,9 +36,14 @@ class ExistingMysqld(ExistingServer):
     """A MariaDB or MySQL server."""
 
     lasting = False
+    scope = "GLOBAL"
     holder = HOLDER
     maintenance = "information_schema"
     version = "SELECT CONCAT(@@version, ' ', @@version_comment)"
+    own_name = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, @@pid_file)"
+    database_identity = "MD5(DATABASE())"  # names may differ by case alone
+    marked = f"identity = {database_identity}"
+    strictly = ("SET SESSION sql_mode = 'STRICT_ALL_TABLES'",)
 
     def endpoint(self, database: str | None = None) -> Server:
         """As the study says."""
@@ -56,22 +72,27 @@ class ExistingMysqld(ExistingServer):
         where = f"system.{self.kind}.options"
         if unknown := sorted(set(self.options) - set(variables)):
             raise PlaceError(f"{', '.join(unknown)}: not a global variable of {self.address}", hint=f"fix {where}")
-        if fixed := [name for name in sorted(self.options) if self._is_fixed(place, name)]:
+        fixed = [name for name in sorted(self.options) if self._is_fixed(place, name)]
+        if not fixed:
+            return
+        if variables.get("persisted_globals_load") != "ON":  # MariaDB, and MySQL before 8.0, have no such variable
             raise PlaceError(
-                f"{', '.join(fixed)}: read-only, so it takes effect only when {self.address} is restarted with another "
-                "configuration: nothing was changed",
-                hint=f"set it in the server's own configuration and leave it out of {where}",
+                f"{', '.join(fixed)}: read-only, so it takes effect only when {self.address} is restarted with a "
+                "different configuration, which no statement of this server changes: nothing was changed",
+                hint="leave `at` out, because a private server takes any option; or name two servers as arms, each by "
+                "its own `at`, and configure them by hand",
             )
+        self.require_restart(fixed)
 
     def _is_fixed(self, place: OpenPlace, name: str) -> bool:
         if self.kind == "mariadb":
             return self._listed(place, "READ_ONLY", name) == "YES"
-        try:
-            self.ask(place, f"SET GLOBAL {name} = @@GLOBAL.{name}")
+        try:  # the first that cannot be set is told, and then nothing is
+            self.ask(place, f"SET GLOBAL {name} = @@GLOBAL.{name}, SESSION sql_mode = 'none'")
+        except StreamLostError:
+            raise
         except PlaceError as error:
-            if "read only" not in str(error):
-                raise
-            return True
+            return "read only" in str(error)
         return False
 
     def _listed(self, place: OpenPlace, column: str, name: str) -> str:
@@ -80,45 +101,56 @@ class ExistingMysqld(ExistingServer):
         )
         return str(self._cell(place, query))
 
-    def originals(self, place: OpenPlace) -> list[OriginalOption]:
-        """Global values."""
-        found: list[OriginalOption] = []
-        for name in self.options:
-            read = f"SELECT @@GLOBAL.{name}"
-            original = self._cell(place, read)
-            found.append(
-                OriginalOption(
-                    name=name,
-                    read=read,
-                    original=original,
-                    set=None,
-                    restore=f"SET GLOBAL {name} = {self._literal(place, name, original)}",
-                    effective=read,
-                    in_effect=original,
-                )
-            )
-        return found
+    def setter(self, place: OpenPlace) -> ExistingMysqld:
+        """Where an option is read-only, all of them are kept over the server's restart."""
+        if self.at.restart is not None and any(self._is_fixed(place, name) for name in self.options):
+            return PersistingMysqld(self.kind, self.at, self.options)
+        return self
 
-    def _literal(self, place: OpenPlace, name: str, value: str | None) -> str:
-        if value is None:
-            return "NULL"
-        number = mysql_options.NUMBER.match(value) is not None
-        if number and self.kind == "mariadb":
-            number = self._listed(place, "VARIABLE_TYPE", name).startswith(NUMERIC)
-        return value if number else _quoted(value)
+    def queries(self, name: str) -> tuple[str, str]:
+        """Global values."""
+        return (f"SELECT @@GLOBAL.{name}",) * 2
+
+    def restoring(self, place: OpenPlace, name: str, original: str | None) -> str:
+        """As any value."""
+        types = {name: self._listed(place, "VARIABLE_TYPE", name)} if self.kind == "mariadb" else {}
+        return f"SET {self.scope} {name} = {_literal(name, original, types)}"
+
+    def others(self, place: OpenPlace) -> list[OriginalOption]:
+        """All other variables: one may have a default that depends on an option, or a limit."""
+        names = [name for name in self._variables(place) if name not in self.options and not MOVING.match(name)]
+        types: dict[str, str] = {}
+        if self.kind == "mariadb":
+            rows = self.ask(place, "SELECT VARIABLE_NAME, VARIABLE_TYPE FROM SYSTEM_VARIABLES WHERE READ_ONLY = 'NO'")
+            types = {str(name).lower(): str(kind) for name, kind in rows}
+            names = [name for name in names if name in types]
+        reads = [self.queries(name)[0] for name in names]
+        return [
+            OriginalOption(
+                name=name,
+                read=read,
+                original=value,
+                set=None,
+                restore=f"SET {self.scope} {name} = {_literal(name, value, types)}",
+                effective=read,
+                in_effect=value,
+                secret=is_secret(name),
+            )
+            for name, read, value in zip(names, reads, self._read(place, reads), strict=True)
+        ]
 
     def setting(self, name: str, value: Option) -> str:
         """Sizes become numbers, which is all that the statement takes."""
         text = mysql_options.text(value)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return f"SET GLOBAL {name} = {text}"
         if size := mysql_options.SIZE.match(text):
-            return f"SET GLOBAL {name} = {int(size[1]) * mysql_options.FACTORS[size[2].lower()]}"
-        return f"SET GLOBAL {name} = {_quoted(text)}"
+            text = str(int(size[1]) * mysql_options.FACTORS[size[2].lower()])
+        elif isinstance(value, str | bool):
+            text = _quoted(text)
+        return f"SET {self.scope} {name} = {text}"
 
     def effective(self, place: OpenPlace) -> dict[str, str]:
         """All global variables."""
-        return recorded(self._variables(place))
+        return self._variables(place)
 
     def differences(self, place: OpenPlace) -> list[str]:
         """By the rules of options."""
@@ -145,6 +177,39 @@ class ExistingMysqld(ExistingServer):
 
     def settle(self, place: OpenPlace) -> None:
         """Nothing that a user could ask for."""
+
+
+class PersistingMysqld(ExistingMysqld):
+    """A MySQL server whose options are set in its `mysqld-auto.cnf`, which it reads when it starts."""
+
+    lasting = True
+    scope = "PERSIST_ONLY"
+
+    def queries(self, name: str) -> tuple[str, str]:
+        """The entry of the file, and the global value."""
+        return PERSISTED.format(name=literal(name)), f"SELECT @@GLOBAL.{name}"
+
+    def restoring(self, place: OpenPlace, name: str, original: str | None) -> str:
+        """Without an entry where there was none."""
+        return super().restoring(place, name, original) if original is not None else f"RESET PERSIST IF EXISTS {name}"
+
+    def others(self, place: OpenPlace) -> list[OriginalOption]:
+        """None: nothing but the file changes."""
+        del place
+        return []
+
+    def restart_after(self, place: OpenPlace) -> list[str]:
+        """In any case."""
+        del place
+        return shlex.split(self.at.restart or "")
+
+
+def _literal(name: str, value: str | None, types: Mapping[str, str]) -> str:
+    """A value as a statement takes it, by MariaDB's own list of types where there is one."""
+    if value is None:
+        return "NULL"
+    number = mysql_options.NUMBER.match(value) and types.get(name, NUMERIC[0]).startswith(NUMERIC)
+    return value if number else _quoted(value)
 
 
 def _quoted(text: str) -> str:

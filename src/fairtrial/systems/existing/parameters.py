@@ -7,10 +7,19 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from fairtrial.protocol.endpoints import is_loopback
+from fairtrial.study.service_counters import AUTHORITIES
 from fairtrial.study.tree.quantities import CommandLine
 
-AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"  # of Debian and most others
 TABLE = "fairtrial_made"  # the mark of a database that fairtrial made
+SYSTEM_DATABASES = {
+    "information_schema",
+    "mysql",
+    "performance_schema",
+    "postgres",
+    "sys",
+    "template0",
+    "template1",
+}
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,47}$")]
 
 
@@ -60,6 +69,13 @@ class ServerAt(BaseModel):
         description="Command line at the place that restarts the server, which every trial then does after its "
         "options are set (default: it is never restarted).",
     )
+
+    @field_validator("database")
+    @classmethod
+    def _is_no_part_of_the_server(cls, name: str) -> str:
+        if name.lower() in SYSTEM_DATABASES:
+            raise ValueError(f"{name} is a database of the server itself: expected one for the load")
+        return name
 
     @field_validator("may_overwrite")
     @classmethod

@@ -7,10 +7,10 @@ from typing import Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.endpoints import Server
-from fairtrial.protocol.generated import OriginalOption, PostgresEndpoint
+from fairtrial.protocol.generated import PostgresEndpoint
 from fairtrial.systems import postgres_options
 from fairtrial.systems.existing.parameters import TABLE
-from fairtrial.systems.existing.server import ExistingServer, literal, recorded
+from fairtrial.systems.existing.server import ExistingServer, literal
 from fairtrial.systems.server import Option
 from fairtrial.wire.open_place import OpenPlace
 
@@ -21,6 +21,19 @@ ENTRY: Final = (
     "ORDER BY seqno DESC LIMIT 1"
 )
 IN_EFFECT: Final = "SELECT setting FROM pg_settings WHERE lower(name) = {name}"
+# What each file's last entry says of an option, and what is in effect; of sessions' own nothing can be told.
+ENTRIES: Final = (
+    "SELECT lower(s.name), f.setting, s.setting, s.unit, s.source, s.context FROM pg_settings s LEFT JOIN "
+    "(SELECT DISTINCT ON (lower(name)) name, setting FROM pg_file_settings ORDER BY lower(name), seqno DESC) f "
+    "ON lower(f.name) = lower(s.name) WHERE s.source IN ('default', 'environment variable', 'configuration file')"
+)
+# Whether a file is younger than what was read from it; times of files are of whole seconds.
+EDITED: Final = (
+    "SELECT max((pg_stat_file(path, true)).modification) >= date_trunc('second', pg_conf_load_time()) FROM "
+    "(SELECT sourcefile FROM pg_file_settings UNION SELECT sourcefile FROM pg_settings "
+    "WHERE sourcefile IS NOT NULL) AS files (path)"
+)
+IS_SUPERUSER: Final = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
 # Lists of names, which ALTER SYSTEM would quote as one name.
 LISTS: Final = {
     "local_preload_libraries",
@@ -45,6 +58,10 @@ class ExistingPostgres(ExistingServer):
     after = ("SELECT pg_reload_conf()",)
     holder = HOLDER
     maintenance = "postgres"
+    own_name = "SELECT pg_postmaster_start_time()"
+    table = f"public.{TABLE}"
+    database_identity = "(SELECT datname || ' ' || oid FROM pg_database WHERE datname = current_database())"
+    marked = f"identity IN (current_database(), {database_identity})"
 
     def endpoint(self, database: str | None = None) -> Server:
         """As the study says."""
@@ -82,37 +99,56 @@ class ExistingPostgres(ExistingServer):
                 f"{', '.join(fixed)}: cannot be set on a server that is there already", hint=f"leave it out of {where}"
             )
         waiting = sorted(name for name, context in contexts.items() if context == "postmaster")
-        if waiting and self.at.restart is None:
+        if waiting:
+            self.require_restart(waiting)
+        self._require_loaded(place)
+
+    def _require_loaded(self, place: OpenPlace) -> None:
+        """Refuses edits of configuration files that the server has not read yet: a reload would bring them into effect.
+
+        Raises:
+            PlaceError: there are, or the user may not see them.
+        """
+        try:
+            rows = self.ask(place, ENTRIES)
+        except PlaceError as error:
+            if "permission denied" not in str(error):
+                raise
+            user = self.at.user
             raise PlaceError(
-                f"{', '.join(waiting)}: takes effect only when {self.address} is restarted: nothing was changed",
-                hint=f"give the command line that restarts it as system.{self.kind}.at.restart, or leave the option "
-                "out",
+                f"{self.address}: {error}",
+                hint=f"as a superuser: GRANT SELECT ON pg_file_settings TO {user}; "
+                f"GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO {user}",
+            ) from error
+        pending = [
+            str(name)
+            for name, entry, setting, unit, source, context in rows
+            if (context != "postmaster" or self.at.restart is not None)
+            and (source == "configuration file" if entry is None else _differs(entry, setting or "", unit or ""))
+        ]
+        if pending and not (self._is_superuser(place) and self._cell(place, EDITED) == "f"):
+            raise PlaceError(
+                f"{', '.join(pending)}: edited in a configuration file of {self.address} and not reloaded, which "
+                "setting an option would do: nothing was changed",
+                hint="reload it yourself first (SELECT pg_reload_conf()), or take the edit back",
             )
+
+    def _is_superuser(self, place: OpenPlace) -> bool:
+        return self._cell(place, IS_SUPERUSER) == "t"
 
     def restart_after(self, place: OpenPlace) -> list[str]:
         """Where an option needs one."""
         needed = self.at.restart is not None and "postmaster" in self._contexts(place).values()
         return shlex.split(self.at.restart or "") if needed else []
 
-    def originals(self, place: OpenPlace) -> list[OriginalOption]:
-        """The entries of `postgresql.auto.conf`, and what is in effect."""
-        found: list[OriginalOption] = []
-        for name in self.options:
-            read, effective = ENTRY.format(name=literal(name)), IN_EFFECT.format(name=literal(name))
-            original = self._cell(place, read)
-            restore = f"ALTER SYSTEM RESET {name}" if original is None else self.setting(name, original)
-            found.append(
-                OriginalOption(
-                    name=name,
-                    read=read,
-                    original=original,
-                    set=None,
-                    restore=restore,
-                    effective=effective,
-                    in_effect=self._cell(place, effective),
-                )
-            )
-        return found
+    def queries(self, name: str) -> tuple[str, str]:
+        """The entry of `postgresql.auto.conf`, and what is in effect."""
+        return ENTRY.format(name=literal(name)), IN_EFFECT.format(name=literal(name))
+
+    def restoring(self, place: OpenPlace, name: str, original: str | None) -> str:
+        """Without an entry where there was none."""
+        del place
+        return f"ALTER SYSTEM RESET {name}" if original is None else self.setting(name, original)
 
     def setting(self, name: str, value: Option) -> str:
         """In `postgresql.auto.conf`."""
@@ -125,7 +161,7 @@ class ExistingPostgres(ExistingServer):
     def effective(self, place: OpenPlace) -> dict[str, str]:
         """With units."""
         settings = self._settings(place)
-        return recorded({name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()})
+        return {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
 
     def differences(self, place: OpenPlace) -> list[str]:
         """Names compare without case, as the server takes them."""
@@ -144,9 +180,16 @@ class ExistingPostgres(ExistingServer):
         return {str(name) for (name,) in self.ask(place, "SELECT datname FROM pg_database")}
 
     def recreate(self, place: OpenPlace, database: str, *, template: str | None = None) -> None:
-        """A template may have no sessions either while it is copied. Text compares by bytes, as everywhere here."""
+        """A template may have no sessions either while it is copied. Text compares by bytes, as everywhere here.
+
+        A template says beforehand whose copy is ours: one that is killed in between leaves it marked.
+        """
         names = ", ".join(literal(name) for name in (database, template) if name)
         source = f'"{template}"' if template else "template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+        if template is not None:
+            copied = f"SELECT made, data_key, content, {literal(database)} FROM {self.table} WHERE {self.marked}"
+            unless = f"NOT EXISTS (SELECT FROM {self.table} WHERE identity = {literal(database)})"
+            self.ask(place, f"INSERT INTO {self.table} {copied} AND {unless}", database=template)
         self.ask(
             place,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -156,10 +199,14 @@ class ExistingPostgres(ExistingServer):
         )
 
     def has_mark(self, place: OpenPlace, database: str) -> bool:
-        """By the table's name, wherever the path finds it."""
-        return self.ask(place, f"SELECT to_regclass('{TABLE}') IS NOT NULL", database=database)[0][0] == "t"
+        """By the table's name."""
+        return self.ask(place, f"SELECT to_regclass('{self.table}') IS NOT NULL", database=database)[0][0] == "t"
 
     def settle(self, place: OpenPlace) -> None:
         """A checkpoint, of a user who may."""
-        if self.ask(place, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user")[0][0] == "t":
+        if self._is_superuser(place):
             self.ask(place, "CHECKPOINT")
+
+
+def _differs(entry: str, setting: str, unit: str) -> bool:
+    return bool(postgres_options.differences({"": entry}, {"": (setting, unit)}))

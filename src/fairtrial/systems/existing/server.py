@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
-from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
 from fairtrial.protocol.endpoints import Server
 from fairtrial.protocol.generated import (
     ExecuteAction,
@@ -27,8 +27,8 @@ from fairtrial.protocol.generated import (
 )
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.systems.existing.parameters import TABLE, ServerAt
+from fairtrial.systems.instance import Identity, Instance
 from fairtrial.systems.server import Option, require_in_effect
-from fairtrial.systems.system import Identity, Instance
 from fairtrial.wire.open_place import OpenPlace
 
 RESTORE: Final = ("fairtrial-agent", "sql-restore")
@@ -64,6 +64,11 @@ class ExistingServer(ABC):
         version: asks what it is.
         holder: asks who has the advisory lock.
         maintenance: a database that every server has.
+        own_name: asks what no other server answers.
+        table: of marks, as statements name it.
+        database_identity: an expression that no copy of a database has the same value of.
+        marked: the condition that a row of the table is about the database that it is in.
+        strictly: statements after which a session's values are refused that the server would change.
     """
 
     lasting: ClassVar[bool]
@@ -71,6 +76,11 @@ class ExistingServer(ABC):
     version: ClassVar[str] = "SELECT version()"
     holder: ClassVar[str]
     maintenance: ClassVar[str]
+    own_name: ClassVar[str]
+    table: ClassVar[str] = TABLE
+    database_identity: ClassVar[str]
+    marked: ClassVar[str]
+    strictly: ClassVar[Sequence[str]] = ()
 
     def __init__(self, kind: str, at: ServerAt, options: Mapping[str, Option]) -> None:
         self.kind = kind
@@ -94,8 +104,12 @@ class ExistingServer(ABC):
         """
 
     @abstractmethod
-    def originals(self, place: OpenPlace) -> list[OriginalOption]:
-        """What every option is before it is set, and how it is restored."""
+    def queries(self, name: str) -> tuple[str, str]:
+        """Queries of one cell each: an option's value where it is set, no row if it is not, and the one in effect."""
+
+    @abstractmethod
+    def restoring(self, place: OpenPlace, name: str, original: str | None) -> str:
+        """The statement that sets an option to what the first query gave before."""
 
     @abstractmethod
     def setting(self, name: str, value: Option) -> str:
@@ -103,7 +117,7 @@ class ExistingServer(ABC):
 
     @abstractmethod
     def effective(self, place: OpenPlace) -> dict[str, str]:
-        """All options that are in effect for the load's sessions."""
+        """All options that are in effect for the load's sessions, whatever secrets they hold."""
 
     @abstractmethod
     def differences(self, place: OpenPlace) -> list[str]:
@@ -112,6 +126,15 @@ class ExistingServer(ABC):
     @abstractmethod
     def lock(self, holder: str) -> list[str]:
         """Statements that take the server's advisory lock for a session; the last gives whether it has it."""
+
+    def others(self, place: OpenPlace) -> list[OriginalOption]:
+        """All else that the server may change along with an option."""
+        del place
+        return []
+
+    def identify(self, place: OpenPlace) -> str:
+        """What the server is, by whatever name it is reached."""
+        return str(self._cell(place, self.own_name))
 
     def lock_holder(self, place: OpenPlace) -> str:
         """Who has the lock, as far as the server says."""
@@ -195,13 +218,14 @@ class ExistingServer(ABC):
     def mark(self, place: OpenPlace, database: str) -> DataMark | None:
         """What is known of a database; None if there is none.
 
-        One without our table is somebody else's.
+        One without our table is somebody else's, and so is a copy of ours under whatever name.
         """
         if database not in self.databases(place):
             return None
         if not self.has_mark(place, database):
             return DataMark(made=False)
-        rows = self.ask(place, f"SELECT made, data_key, content FROM {TABLE}", database=database)
+        query = f"SELECT made, data_key, content FROM {self.table} WHERE {self.marked}"
+        rows = self.ask(place, query, database=database)
         made, key, content = rows[0] if rows else ("0", "", "")
         return DataMark(made=made == "1", key=key or "", content_sha256=content or "")
 
@@ -209,9 +233,13 @@ class ExistingServer(ABC):
         """Writes down what is known of a database, in it."""
         self.ask(
             place,
-            f"CREATE TABLE IF NOT EXISTS {TABLE} (made integer, data_key varchar(64), content varchar(64))",
-            f"DELETE FROM {TABLE}",
-            f"INSERT INTO {TABLE} VALUES ({int(mark.made)}, '{mark.key}', '{mark.content_sha256}')",
+            f"CREATE TABLE IF NOT EXISTS {self.table} "
+            "(made integer, data_key varchar(64), content varchar(64), identity varchar(64))",
+            "BEGIN",
+            f"DELETE FROM {self.table}",
+            f"INSERT INTO {self.table} "
+            f"SELECT {int(mark.made)}, '{mark.key}', '{mark.content_sha256}', {self.database_identity}",
+            "COMMIT",
             database=database,
         )
 
@@ -237,63 +265,150 @@ class ExistingServer(ABC):
             SystemStartError: an option is not in effect, or the server does not answer.
         """
         try:
-            self._set(place)
+            self.setter(place).set_options(place)
         except SystemStartError:
             raise
         except PlaceError as error:
             raise SystemStartError(f"the {self.kind} server on {self.address}: {error}", hint=error.hint) from error
-        endpoint = self.endpoint()
+        endpoint, effective = self.endpoint(), self.effective(place)
+        shown = recorded(effective)
         return Instance(
             endpoint=endpoint,
             process=None,
-            options=self.effective(place),
+            options=shown,
+            unrecorded={name: value for name, value in effective.items() if name not in shown},
             monitoring=endpoint,
             remote=endpoint if self.at.is_remote else None,
             is_at_place=not self.at.is_remote,
         )
 
-    def _set(self, place: OpenPlace) -> None:
-        path = ""
-        options: list[OriginalOption] = []
-        if self.options:
-            path = str(place.state_directory / "originals" / f"{secrets.token_hex(8)}.json")
-            options = self.originals(place)
-            argv = [*RESTORE, path]
-            # The way back is in the journal before there is anything to restore; the file, before the first change.
-            place.agent.change(
-                Step(
-                    name=f"options of {self.kind} on {self.address}",
-                    action=ExecuteAction(argv=argv),
-                    inverse=ExecuteInverse(argv=argv, lasting=True),
-                )
-            )
-            self._keep(place, path, options)
-        if not self.lasting:
+    def setter(self, place: OpenPlace) -> ExistingServer:
+        """The same server, as its options have to be set."""
+        del place
+        return self
+
+    def set_options(self, place: OpenPlace) -> None:
+        """Sets every option, restarts the server if the study says how, and waits until all are in effect.
+
+        Raises:
+            PlaceError: the server does not answer or refuses, or an option is not in effect.
+        """
+        if not self.options:
+            self._restart(place)
+            return
+        path, originals = self._journalled(place)
+        if not self.lasting and self.at.restart is not None:
             self._restart(place)  # it would take back what is set
-        statements = [self.setting(name, value) for name, value in self.options.items()]
-        if statements:
-            self.ask(place, *statements, *self.after)
+            originals = originals.model_copy(update={"others": self.others(place)})
+            self._keep(place, path, originals)
+        self._set(place, path, originals)
         if self.lasting:
             self._restart(place)
-        if self.options:
-            read = [self._cell(place, option.read) for option in options]
-            noted = [option.model_copy(update={"set": value}) for option, value in zip(options, read, strict=True)]
-            self._keep(place, path, noted)
-            self._await_effect(place)
+        self._await_effect(place)
+
+    def _set(self, place: OpenPlace, path: str, originals: ServerOriginals) -> None:
+        """Sets every option, and notes what all are then: any other value is somebody else's from now on."""
+        everything = [*originals.options, *originals.others]
+        statements = [self.setting(name, value) for name, value in self.options.items()]
+        read = self._read(place, [option.read for option in everything], after=[*statements, *self.after])
+        noted = [option.model_copy(update={"set": value}) for option, value in zip(everything, read, strict=True)]
+        count = len(originals.options)
+        others = [option for option in noted[count:] if option.set != option.original]
+        self._keep(place, path, originals.model_copy(update={"options": noted[:count], "others": others}))
+
+    def require_restorable(self, place: OpenPlace) -> None:
+        """Gives every option the value that it has, by the statement that restores it later.
+
+        Raises:
+            PlaceError: the server refuses one, or has another value then.
+        """
+        if not self.options:
+            return
+        _, originals = self._journalled(place, rehearsed=True)
+        refusals = [refusal for option in originals.options if (refusal := self._refusal(place, option))]
+        failed = place.agent.undo().failed
+        if failed:
+            raise PlaceError("what was tried could not be undone: " + "; ".join(failed), hint="restore it by hand")
+        if refusals:
+            raise PlaceError(
+                f"{'; '.join(refusals)}: nothing was changed",
+                hint=f"leave it out of system.{self.kind}.options, or test a private server",
+            )
+
+    def _refusal(self, place: OpenPlace, option: OriginalOption) -> str:
+        try:
+            (value,) = self._read(place, [option.read], after=[*self.strictly, option.restore])
+        except StreamLostError:
+            raise
+        except PlaceError as error:
+            reason = str(error)
+        else:
+            if value == option.original:
+                return ""
+            reason = f"the server has {value} then"
+        before, why = ("", "") if option.secret else (f" {option.in_effect}", f": {reason}")
+        return f"{option.name}: its value{before} could not be restored{why}"
+
+    def _journalled(self, place: OpenPlace, *, rehearsed: bool = False) -> tuple[str, ServerOriginals]:
+        """The way back, in the journal before there is anything to restore; its file, before the first change."""
+        path = str(place.state_directory / "originals" / f"{secrets.token_hex(8)}.json")
+        originals = ServerOriginals(
+            endpoint=self.endpoint(self.maintenance),
+            lasting=self.lasting,
+            options=[self._original(place, name) for name in self.options],
+            others=self.others(place),
+            after=[] if rehearsed else list(self.after),
+            restart=[] if rehearsed else self.restart_after(place),
+        )
+        argv = [*RESTORE, path]
+        place.agent.change(
+            Step(
+                name=f"options of {self.kind} on {self.address}",
+                action=ExecuteAction(argv=argv),
+                inverse=ExecuteInverse(argv=argv, lasting=True),
+            )
+        )
+        self._keep(place, path, originals)
+        return path, originals
+
+    def _original(self, place: OpenPlace, name: str) -> OriginalOption:
+        read, effective = self.queries(name)
+        original, in_effect = self._read(place, [read, effective])
+        return OriginalOption(
+            name=name,
+            read=read,
+            original=original,
+            set=None,
+            restore=self.restoring(place, name, original),
+            effective=effective,
+            in_effect=in_effect,
+            secret=is_secret(name),
+        )
 
     def _cell(self, place: OpenPlace, query: str) -> str | None:
         rows = self.ask(place, query)
         return rows[0][0] if rows else None
 
-    def _keep(self, place: OpenPlace, path: str, options: list[OriginalOption]) -> None:
-        content = ServerOriginals(
-            endpoint=self.endpoint(self.maintenance),
-            lasting=self.lasting,
-            options=options,
-            after=list(self.after),
-            restart=self.restart_after(place),
-        )
-        place.agent.put(path, content.model_dump_json().encode(), mode=0o600)
+    def _read(self, place: OpenPlace, queries: Sequence[str], *, after: Sequence[str] = ()) -> tuple[str | None, ...]:
+        """What queries of one cell each give, all at once, right after some statements; None: no row."""
+        (row,) = self.ask(place, *after, "SELECT " + ", ".join(f"({query})" for query in queries))
+        return row
+
+    def _keep(self, place: OpenPlace, path: str, originals: ServerOriginals) -> None:
+        place.agent.put(path, originals.model_dump_json().encode(), mode=0o600)
+
+    def require_restart(self, names: Sequence[str]) -> None:
+        """Refuses options that take effect only when the server is restarted, unless the study says how.
+
+        Raises:
+            PlaceError: it does not.
+        """
+        if self.at.restart is None:
+            raise PlaceError(
+                f"{', '.join(names)}: takes effect only when {self.address} is restarted: nothing was changed",
+                hint=f"give the command line that restarts it as system.{self.kind}.at.restart, or leave the option "
+                "out",
+            )
 
     def restart_after(self, place: OpenPlace) -> list[str]:
         """The command line without which restored options do not come into effect; empty: there is none."""
@@ -310,14 +425,14 @@ class ExistingServer(ABC):
         deadline = time.monotonic() + EFFECT_S
         while (wrong := self.differences(place)) and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        require_in_effect(wrong)
+        require_in_effect([without_secret(difference) for difference in wrong])
 
     def changed(self, place: OpenPlace, instance: Instance) -> list[str]:
         """Options set for a trial that no longer have their value: somebody else has changed them."""
         if not self.options:
             return []
         now = _by_lower_case(self.effective(place))
-        then = _by_lower_case(instance.options)
+        then = _by_lower_case({**instance.options, **instance.unrecorded})
         return [name for name in self.options if now.get(name) != then.get(name)]
 
 
@@ -325,9 +440,20 @@ def _by_lower_case(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in options.items()}
 
 
+def without_secret(difference: str) -> str:
+    """What is wrong with an option, by its name alone where its value may hold a secret."""
+    name, _, _ = difference.partition(":")
+    return f"{name}: another value than expected" if is_secret(name) else difference
+
+
+def is_secret(name: str) -> bool:
+    """Whether an option's value may hold a secret."""
+    return SECRET.search(name.lower()) is not None
+
+
 def recorded(options: Mapping[str, str]) -> dict[str, str]:
     """Options without those that may hold a secret."""
-    return {name: value for name, value in options.items() if not SECRET.search(name.lower())}
+    return {name: value for name, value in options.items() if not is_secret(name)}
 
 
 def literal(text: str) -> str:

@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Self
 
 from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.programs import asked_for
 from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint, is_loopback
 from fairtrial.protocol.generated import HttpGet
 from fairtrial.protocol.subcommands import HTTP_GET
 from fairtrial.systems import program, server
-from fairtrial.systems.postgres_options import normal
-from fairtrial.systems.service import rendering, there
-from fairtrial.systems.service.parameters import OPTION, Option, ServiceAt, ServiceParameters
-from fairtrial.systems.system import Identity, Instance, Launch, ServerAddress, System, changed_meanwhile
+from fairtrial.systems.instance import Identity, Instance, Launch, ServerAddress, changed_meanwhile
+from fairtrial.systems.service import lock, read_back, rendering, there
+from fairtrial.systems.service.parameters import HANDED_IN, Option, ServiceAt, ServiceParameters
+from fairtrial.systems.system import System
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
@@ -60,6 +61,11 @@ class Service(System[ServiceParameters]):
     model = ServiceParameters
     is_its_binary = False
 
+    def handed_in(self) -> Collection[str]:
+        """Its directories and ports; of one that is there, what is known of it."""
+        at = self.parameters.at
+        return (*HANDED_IN, *self.parameters.ports) if at is None else there.handed_in(at, work="").keys()
+
     def has_server(self) -> bool:
         """Always."""
         return True
@@ -72,6 +78,15 @@ class Service(System[ServiceParameters]):
         """Its address, where the study gives one."""
         at = self.parameters.at
         return None if at is None else ServerAddress(there.address(at), at.host)
+
+    def hold(self, place: OpenPlace, held: dict[str, Process], *, holder: str) -> None:
+        """Takes the lock of one that is there.
+
+        Raises:
+            PlaceError: another study has it, or has left its options changed.
+        """
+        if self.parameters.at is not None:
+            lock.hold(place, self.parameters.at, held, holder=holder)
 
     def identity(self, place: OpenPlace) -> Identity:
         """Path and hash of the program, and what its version command prints; of one that is there, what it says.
@@ -148,7 +163,8 @@ class Service(System[ServiceParameters]):
             **launch.environment,
         }
         launch = replace(launch, environment=environment, ready_s=parameters.ready_timeout)
-        process = server.spawned(place, command, launch, user=self.user(place))
+        with asked_for("system.service"):
+            process = server.spawned(place, command, launch, user=self.user(place))
         endpoint = ServiceEndpoint(handed_in=handed_in, ports=parameters.ports)
 
         def stop() -> None:
@@ -159,7 +175,7 @@ class Service(System[ServiceParameters]):
             server.wait_until_ready(place, process, launch, looks=looks, kind=self.name)
             self._require_own_ports(place, handed_in, pid=process.pid)
             options = self._read(place, handed_in)
-            server.require_in_effect(self._differences(options))
+            server.require_in_effect(read_back.differences(parameters.options, options))
         return Instance(endpoint=endpoint, process=process, options=options, is_one_process=False)
 
     def _reached(self, place: OpenPlace, launch: Launch, at: ServiceAt) -> Instance:
@@ -169,9 +185,12 @@ class Service(System[ServiceParameters]):
         ready = partial(server.succeeds, place, looks)
         there.await_ready(at, ready, limit_s=self.parameters.ready_timeout)
         there.restore(place, at, handed_in)
-        there.set_options(place, self.parameters, named=handed_in, originals=self._read(place, handed_in))
-        options = self._read(place, handed_in)
-        server.require_in_effect(self._differences(options))
+        own = there.OwnOptions(place, self.parameters, at, handed_in=handed_in)
+        own.set()
+        printed = read_back.printed(place, self.parameters, handed_in)
+        options = read_back.values(printed)
+        server.require_in_effect(read_back.differences(self.parameters.options, options))
+        own.note(printed)
         endpoint = ServiceEndpoint(handed_in=handed_in, ports=self.parameters.port_names)
         is_at_place = is_loopback(at.host)
         return Instance(endpoint=endpoint, process=None, options=options, is_at_place=is_at_place)
@@ -206,8 +225,8 @@ class Service(System[ServiceParameters]):
         limit_s = place.limits.shutdown_s
         if self.parameters.stop is not None and process.exited is None:
             with contextlib.suppress(PlaceError, TimeoutError):  # what hangs is stopped as if there were no command
-                place.execute(rendering.argv(self.parameters.stop, handed_in), timeout_s=limit_s)
-                process.wait(limit_s)
+                if place.execute(rendering.argv(self.parameters.stop, handed_in), timeout_s=limit_s).code == 0:
+                    process.wait(limit_s)
         program.stop(process, limit_s)
 
     def _directories(self, launch: Launch) -> dict[str, str]:
@@ -251,23 +270,7 @@ class Service(System[ServiceParameters]):
         Raises:
             PlaceError: one cannot be read.
         """
-        effective: dict[str, str] = {}
-        commands = self.parameters.read_back
-        for name in self.parameters.options:
-            command = commands[name] if isinstance(commands, dict) else commands or ""
-            words = rendering.argv(command, {**handed_in, OPTION: name})
-            lines = place.require(words, hint="fix system.service.read_back").strip().splitlines()
-            effective[name] = lines[-1].strip() if lines else ""
-        return effective
-
-    def _differences(self, effective: Mapping[str, str]) -> list[str]:
-        """One sentence per option that is not in effect as asked."""
-        expected = {name: rendering.value_text(value) for name, value in self.parameters.options.items()}
-        return [
-            f"{name}: expected {value}, the service reports {effective[name]}"
-            for name, value in expected.items()
-            if normal(effective[name]) != normal(value)
-        ]
+        return read_back.values(read_back.printed(place, self.parameters, handed_in))
 
 
 def _answers(place: OpenPlace, url: str, limit_s: float) -> bool:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import difflib
-import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairtrial.study.tree.quantities import CommandLine, Seconds
+from fairtrial.study.tree.quantities import PLACEHOLDER, CommandLine, Seconds
 from fairtrial.systems.existing.parameters import RestoreCommand
 
 Option = str | int | float | bool
 Format = Literal["space", "equals", "ini", "yaml", "toml", "json", "flags", "environment", "template"]
 PortName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
-PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_.-]*)\}")
 HANDED_IN: Final = ("config", "data", "host", "work")  # beside the ports, by their names
+OF_FILES: Final = {"config", "data"}  # of these: where a service that is started finds what is made for it
+WORK: Final = "work"
 OPTIONS: Final = "options"  # in `run`: a word for each option
 OPTION: Final = "option"  # in `read_back`: the name of one
 VALUE: Final = "value"  # in `set_by`: what it is set to
+LINES: Final = {"space", "equals", "ini"}  # formats in which a line break begins another option
 OF_A_START: Final = ("configuration", "data", "environment", "ports", "stop", "user")
 TAKEN: Final = ("metrics_file", "seed", "trial_directory")  # a load's FAIRTRIAL_ variables of these names are others
 NEAR: Final = 0.7  # as alike as a slip of the pen makes two names (difflib)
@@ -156,7 +158,12 @@ class ServiceParameters(BaseModel):
                 near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
                 if near and name not in known:
                     raise ValueError(f"{field}: {{{name}}} is unknown (did you mean {{{near[0]}}}?)")
-        if self.version is not None and (early := set(PLACEHOLDER.findall(self.version)) & {*HANDED_IN, *self.ports}):
+                if self.at is not None and name in OF_FILES:
+                    raise ValueError(
+                        f"{field}: {{{name}}} is handed in to a service that is started, and this one is there"
+                    )
+        late = {*HANDED_IN, *self.ports} if self.at is None else {WORK}
+        if self.version is not None and (early := set(PLACEHOLDER.findall(self.version)) & late):
             raise ValueError(f"version: {{{min(early)}}} is handed in when the service starts, and it is asked before")
         return self
 
@@ -168,19 +175,29 @@ class ServiceParameters(BaseModel):
             raise ValueError("options are given, and `set_by` does not say how they are set")
         if self.at is None and self.configuration is None:
             raise ValueError("options are given, and `configuration` does not say how they are written")
-        if self._format == "flags" and f"{{{OPTIONS}}}" not in (self.run or "").split():
+        if self.read_back is None:
+            raise ValueError("options are given, and `read_back` does not say how to see that they are in effect")
+        if isinstance(self.read_back, dict) and (missing := self.options.keys() - self.read_back.keys()):
+            raise ValueError(f"read_back: no command for the option {min(missing)}")
+        return self
+
+    @model_validator(mode="after")
+    def _options_are_written(self) -> Self:
+        if self.configuration is None or not self.options:
+            return self
+        if self._format == "flags" and f"{{{OPTIONS}}}" not in shlex.split(self.run or ""):
             raise ValueError("configuration.format is flags: say in `run` where they stand, by the word {options}")
-        if self.configuration is not None and self._format == "template":
+        if self._format in LINES:
+            for name, value in self.options.items():
+                if {"\n", "\r"}.intersection(f"{name}{value}"):
+                    raise ValueError(f"options.{name}: a line break cannot be written in the format {self._format}")
+        if self._format == "template":
             if clash := self.options.keys() & {*HANDED_IN, *self.ports}:
                 raise ValueError(f"options: {min(clash)} is the name of what is handed in: rename the port")
             named = set(PLACEHOLDER.findall(self.configuration.text))
             if missing := set(self.options) - named:
                 name = min(missing)
                 raise ValueError(f"configuration.text: no place for the option {name}: write {{{name}}}")
-        if self.read_back is None:
-            raise ValueError("options are given, and `read_back` does not say how to see that they are in effect")
-        if isinstance(self.read_back, dict) and (missing := self.options.keys() - self.read_back.keys()):
-            raise ValueError(f"read_back: no command for the option {min(missing)}")
         return self
 
     @property
@@ -189,12 +206,15 @@ class ServiceParameters(BaseModel):
 
     def _texts(self) -> Iterator[tuple[str, str, set[str]]]:
         """Every text that may name what is handed in, with its field and what it may name."""
-        known = {*HANDED_IN, *self.port_names}
+        known = {*HANDED_IN, *self.port_names} - (set() if self.at is None else OF_FILES)
         yield "run", self.run or "", known | {OPTIONS}
         yield "stop", self.stop or "", known
         yield "set_by", self.set_by or "", known | {OPTION, VALUE}
         if self.ready is not None:
             yield "ready", self.ready.command or self.ready.http or "", known
+        if self.at is not None:
+            yield "version", self.version or "", known
+            yield "at.restore", "" if self.at.restore == "none" else self.at.restore.command, known
         for name, text in self.environment.items():
             yield f"environment.{name}", text, known
         if self.configuration is not None:

@@ -13,9 +13,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.systems.service.parameters import OPTIONS, PLACEHOLDER, Configuration, Option
+from fairtrial.study.tree.quantities import PLACEHOLDER
+from fairtrial.systems.service.parameters import OPTIONS, Configuration, Option
 
-BARE_KEY: Final = re.compile(r"[A-Za-z0-9_.-]+")  # of TOML, dots between tables included
+BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")  # of TOML
 
 
 def filled(text: str, handed_in: Mapping[str, str]) -> str:
@@ -65,7 +66,7 @@ def document(configuration: Configuration, options: Mapping[str, Option], handed
         case "ini":
             text += _ini(values)
         case "toml":
-            text += "".join(f"{_key(name)} = {json.dumps(value)}\n" for name, value in options.items())
+            text += "".join(f"{_toml_key(name)} = {_toml(value)}\n" for name, value in options.items())
         case "yaml" | "json" as kind:
             text = _nested(kind, text, options)
     return text
@@ -85,8 +86,15 @@ def _ini(values: Mapping[str, str]) -> str:
     return "".join(f"[{name}]\n" * bool(name) + "".join(lines) for name, lines in sections.items() if lines)
 
 
-def _key(name: str) -> str:
-    return name if BARE_KEY.fullmatch(name) else json.dumps(name)
+def _toml_key(name: str) -> str:
+    return ".".join(part if BARE_KEY.fullmatch(part) else _toml(part) for part in name.split("."))
+
+
+def _toml(value: Option) -> str:
+    """A value as TOML 1.0 writes it: a string has no surrogates and no bare DEL, and a number may be `inf` or `nan`."""
+    if isinstance(value, float):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _nested(kind: str, text: str, options: Mapping[str, Option]) -> str:
@@ -99,15 +107,15 @@ def _nested(kind: str, text: str, options: Mapping[str, Option]) -> str:
             for part in above:
                 table = table.setdefault(part, {})
             table[last] = value
-    except (YAMLError, AttributeError, TypeError) as error:
+        if kind == "json":
+            return json.dumps(root, indent=2, allow_nan=False) + "\n"
+    except (YAMLError, AttributeError, TypeError, ValueError) as error:
         problem = Problem(
             f"the text and the options make no {kind} document: {error}",
             "the study",
             field="system.service.configuration.text",
         )
         raise InputError([problem], hint="give a mapping, in which options are keys between dots") from error
-    if kind == "json":
-        return json.dumps(root, indent=2) + "\n"
     written = io.StringIO()
     yaml.dump(root, written)
     return written.getvalue()

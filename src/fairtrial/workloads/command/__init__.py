@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fairtrial.errors import PlaceError
+from fairtrial.programs import asked_for
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition, MetricKind
 from fairtrial.wire.open_place import OpenPlace
@@ -20,6 +21,7 @@ from fairtrial.workloads.command.parameters import CommandMetric, CommandParamet
 from fairtrial.workloads.command.runs import OUTPUT
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
+RUN = "workload.command.run"
 USAGE = "usage.json"  # the kernel's accounting of it
 METRICS_FILE = "metrics.json"
 _USAGE: Mapping[str, tuple[str, str, MetricKind, Literal["lower"]]] = {
@@ -67,7 +69,7 @@ class Command(Workload[CommandParameters]):
         """Looks for the program that the command line begins with."""
         program = shlex.split(self.parameters.run)[0]
         if place.execute(["sh", "-c", 'command -v -- "$0"', program]).code != 0:
-            raise PlaceError(f"no {program} at this place", hint="install it there, or give its full path")
+            raise PlaceError(f"no {program} at this place", hint="install it there, or give its full path", field=RUN)
 
     def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Runs the program, as often as it is asked. It finds its seed and where to put metrics in its environment."""
@@ -77,7 +79,8 @@ class Command(Workload[CommandParameters]):
             command_runs.METRICS_VARIABLE: str(drive.directory / METRICS_FILE),
         }
         drive = replace(drive, environment={**drive.environment, **exchange})
-        runs = command_runs.measured(place, self.parameters, drive)
+        with asked_for(RUN):
+            runs = command_runs.measured(place, self.parameters, drive)
         place.agent.put(str(drive.directory / USAGE), command_runs.accounting(runs), mode=0o644)
         window = Window(start_ns=runs[0].start_ns, end_ns=runs[-1].end_ns)
         return DriveOutcome(window=window, invalid_reason=runs[-1].failure)

@@ -10,6 +10,7 @@ from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse, within
 from fairtrial.analyse.doubts import comparisons as doubts
+from fairtrial.analyse.doubts import contents as content_doubts
 from fairtrial.analyse.doubts import course, existing, fitness
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import order as order_doubts
@@ -159,6 +160,19 @@ def test_trials_that_began_on_a_busy_disk_are_counted() -> None:
     assert doubt.message.startswith("2 of 20 used trials began while the kernel was still writing pages")
     assert doubt.message.endswith(f"{busy[19].trial.id} with 19 MiB")
     assert "not_at_rest" not in raised(analyse(case.plan(), busy[:18]))
+
+
+def test_trials_that_found_the_page_cache_of_those_before_them_are_counted_by_arm() -> None:
+    case = Case(FACTORS, blocks=3)
+    trials = []
+    for number, each in enumerate(case.trials(tpm=lambda _levels, block: 1000 + block)):
+        settled = SettleResult(dirty_bytes=0, dropped=number % 3 > 0, waited_s=0.0)
+        trials.append(each.model_copy(update={"data": TrialData(settled=settled)}))
+    kept = [each.trial.arm for each in trials if each.data.settled and not each.data.settled.dropped]
+    doubt = raised(analyse(case.plan(), trials))["cache_kept"]
+    assert "before 2 of 6 used trials" in doubt.message
+    assert all(f"{kept.count(name)} of {name}" in doubt.message for name in kept)
+    assert "cache_kept" not in raised(analyse(case.plan(), trials[1:3]))
 
 
 def test_trials_whose_client_had_no_pause_are_counted() -> None:
@@ -335,6 +349,7 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         shutdown_doubts,
         reading_doubts,
         work_doubts,
+        content_doubts,
         order_doubts,
         spreads,
         rule_doubts,

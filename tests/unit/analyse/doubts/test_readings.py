@@ -41,6 +41,12 @@ def test_within_the_margin_or_without_growth_there_is_none() -> None:
     assert found(slow, of=tiny_plan()) == [], "nobody judges it"
 
 
+def test_a_metric_of_the_places_own_counters_is_doubted_alike() -> None:
+    (name,) = tiny_plan().metrics.definitions
+    (doubt,) = found({name: 100.0, f"{name}_error": 3.0}, of=tiny_plan())
+    assert (doubt.code, doubt.metric) == ("slow_readings", name)
+
+
 def test_missed_readings_are_counted() -> None:
     (doubt,) = found({"series_samples_missed": 3.0}, {"series_samples_missed": 0.0}, {})
     assert doubt.code == "missed_readings"

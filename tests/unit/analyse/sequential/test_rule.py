@@ -247,6 +247,8 @@ def test_at_the_last_block_there_is_no_future_and_without_a_spread_every_one_is_
     assert chance_of_claim(seen(12, 0.03, 0.01), RULE, wanted()).tolist() == [0.0]
     assert chance_of_claim(seen(4, 0.03, math.inf), RULE, wanted()).tolist() == [1.0]
     assert chance_of_claim(seen(0, 0.0, math.inf), RULE, wanted()).tolist() == [1.0]
+    unreachable = Goal(difference=np.array([math.inf]), equivalence=np.array([math.inf]))
+    assert chance_of_claim(seen(0, 0.0, math.inf), RULE, unreachable).tolist() == [1.0]
 
 
 def test_a_clear_difference_is_as_good_as_claimed_and_a_hopeless_one_is_not() -> None:

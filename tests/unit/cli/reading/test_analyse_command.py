@@ -38,6 +38,7 @@ def test_options_become_a_question() -> None:
     assert question.by == ("memory", "users", "disk")
     assert (question.margin, question.confidence) == (0.03, 0.9)
     assert question.better == ("lower",)
+    assert replace(OPTIONS, better=["hits{a=b}=higher"]).question().better_of == {"hits{a=b}": "higher"}
     assert (question.block, question.cluster) == ("b", "run")
     assert question.numerals == Numerals(",", ".")
 
@@ -50,6 +51,7 @@ def test_options_become_a_question() -> None:
         ({"margin": "2"}, "--margin: expected a share above 0 % and below 100 %, found '2'"),
         ({"confidence": "40%"}, "--confidence: expected a share from 50 % to below 100 %, found '40%'"),
         ({"better": ["more"]}, "--better: expected higher or lower, found 'more'"),
+        ({"better": ["tpm=more"]}, "--better: expected higher or lower, found 'more'"),
         ({"better": ["hihger"]}, "did you mean `higher`?"),
         ({"decimal": ";"}, "--decimal: expected a point or a comma, found ';'"),
         ({"thousands": ","}, "--thousands: expected one of . a space ' ’ _, found ','"),

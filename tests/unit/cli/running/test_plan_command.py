@@ -50,6 +50,22 @@ def test_what_differs_is_shown_and_nothing_runs(here: Desk) -> None:
     assert set(here.state.iterdir()) == before
 
 
+def test_endpoints_and_commands_that_are_read_beside_the_load_are_named(here: Desk) -> None:
+    telemetry = """\
+telemetry:
+  interval: 2s
+  prometheus: [{url: "http://h:1/metrics", match: [a_total, b_*]}, {url: "https://h:2/", interval: 200ms}]
+  command: {run: cat /proc/loadavg, name: load}
+"""
+    done = here.fairtrial("plan", here.study(STUDY + telemetry))
+    (said,) = re.findall(r"(?m)^samples .*\n(?: {12} .*\n)*", done.stdout)
+    assert said == (
+        "samples      http://h:1/metrics (a_total, b_*) every 2s\n"
+        "             https://h:2/ (all metrics) every 200ms\n"
+        "             `cat /proc/loadavg` (load) every 2s\n"
+    )
+
+
 def test_a_size_and_an_assignment_change_the_plan(here: Desk) -> None:
     study = here.study(STUDY)
     assert len(TRIAL.findall(here.fairtrial("plan", study, "--size", "ci").stdout)) == 2

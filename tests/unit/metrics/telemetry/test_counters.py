@@ -36,15 +36,16 @@ def samples(count: int, *, seed: int = 1) -> pl.DataFrame:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(3, 30), st.integers(0, 10**6), st.tuples(st.floats(0, 0.9), st.floats(0.1, 1.0)))
-def test_growths_and_means_are_those_of_one_column_at_a_time(count: int, seed: int, where: tuple[float, float]) -> None:
+def test_growths_and_means_are_those_of_the_whole_curve(count: int, seed: int, where: tuple[float, float]) -> None:
     start, share = where
     whole = (count - 1) * SECOND
     start_ns = int(start * 0.5 * whole)
     window = Window(start_ns=start_ns, end_ns=start_ns + max(1, int(share * (whole - start_ns))))
     seen = observe(samples(count, seed=seed), window)
     assert seen is not None
-    names = ["user", "context_switches"]
-    assert counters.growths(seen, names) == pytest.approx([seen.grown(name) for name in names], rel=1e-9, abs=1e-6)
+    for name in ("user", "context_switches"):
+        curve = np.interp([0.0, seen.length_s], seen.times_s, seen.frame[name].to_numpy().astype(np.float64))
+        assert seen.grown(name) == pytest.approx(curve[1] - curve[0], rel=1e-9, abs=1e-3)
     assert counters.means(seen, ["running"]) == pytest.approx([seen.mean(seen.gauge("running"))], rel=1e-9)
 
 
@@ -123,3 +124,38 @@ def test_sums_that_are_damaged_are_a_damaged_record(tmp_path: Path, content: str
 def test_a_trial_without_telemetry_leaves_no_sums(tmp_path: Path) -> None:
     counters.write(tmp_path, window=Window(start_ns=1, end_ns=2), sources=[])
     assert not (tmp_path / counters.FILE).exists()
+
+
+def test_readings_that_take_long_leave_an_error_of_what_grows_meanwhile(tmp_path: Path) -> None:
+    seconds = np.arange(20)
+    took_ns = np.where(seconds == 2, SECOND // 2, np.where(seconds == 12, SECOND // 4, 0))
+    frame = pl.DataFrame(
+        {
+            "time_ns": seconds * SECOND,
+            "end_ns": seconds * SECOND + took_ns,
+            "forks": (100 * seconds).astype(np.uint64),
+            "running": (7 + 0 * seconds).astype(np.uint64),
+        }
+    )
+    frame.write_parquet(tmp_path / "telemetry-cpu.parquet")
+    window = Window(start_ns=2 * SECOND, end_ns=12 * SECOND)
+    trial = trial_record(planned(1, "a")).model_copy(update={"window": window, "telemetry": ["cpu"]})
+    from_samples = counters.read(tmp_path, trial)
+    counters.write(tmp_path, window=window, sources=["cpu"])
+    found = counters.read(tmp_path, trial)
+    assert found == from_samples
+    assert found is not None
+    assert found.grown == {"cpu:forks": pytest.approx(1000)}
+    assert found.errors == {"cpu:forks": pytest.approx(100 * 0.5 + 100 * 0.25)}
+    stored = json.loads((tmp_path / counters.FILE).read_text(encoding="utf-8"))
+    (tmp_path / counters.FILE).write_text(json.dumps(stored | {"errors": {}}), encoding="utf-8")
+    (wrong,) = counters.contradictions(tmp_path, window=window, sources=["cpu"])
+    assert wrong.startswith("telemetry-summary.json: cpu:forks is None, the samples give 75")
+    (tmp_path / counters.FILE).write_text(json.dumps({**stored, "errors": None}).replace(', "errors": null', ""))
+    assert counters.contradictions(tmp_path, window=window, sources=["cpu"]) == [], "of an older version"
+    short = frame.with_columns(end_ns=pl.col("time_ns") + SECOND // 1000)
+    short.write_parquet(tmp_path / "telemetry-cpu.parquet")
+    counters.write(tmp_path, window=window, sources=["cpu"])
+    found = counters.read(tmp_path, trial)
+    assert found is not None
+    assert found.errors == {}, "below a thousandth it is not said"

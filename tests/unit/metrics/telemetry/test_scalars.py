@@ -66,6 +66,27 @@ def test_iowait_that_steps_back_is_no_negative_share(tmp_path: Path) -> None:
     assert compute(tmp_path, 0, 1)["cpu_iowait_share"] == 0
 
 
+def test_slow_readings_leave_an_error_of_growth_and_of_what_is_made_of_it(tmp_path: Path) -> None:
+    took_ns = [0, 0, SECOND // 5, 0, 0, 0, SECOND // 10, 0, 0]
+    starts_ns = [BOOT + second * SECOND for second in range(9)]
+    ends_ns = [start + took for start, took in zip(starts_ns, took_ns, strict=True)]
+    times = {"time_ns": starts_ns, "end_ns": ends_ns}
+
+    def grown(per_s: int) -> pl.Series:
+        return pl.Series([per_s * second for second in range(9)], dtype=pl.UInt64)
+
+    cpu = pl.DataFrame(times | {"user": grown(30), "idle": grown(70), "context_switches": grown(10)})
+    cpu.write_parquet(tmp_path / "telemetry-cpu.parquet")
+    pressure = pl.DataFrame(times | {"cpu.some.total_us": grown(500_000)})
+    pressure.write_parquet(tmp_path / "telemetry-pressure.parquet")
+    values = compute(tmp_path, 2, 6)
+    assert values["context_switches"] == pytest.approx(40)
+    assert values["context_switches_error"] == pytest.approx(10 * 0.2 + 10 * 0.1)
+    assert values["cpu_stall_share_error"] == pytest.approx(0.5 * 0.3 / 4)
+    assert values["cpu_user_share"] == pytest.approx(0.3)
+    assert "cpu_user_share_error" not in values, "part and whole are off together"
+
+
 def test_counters_grow_evenly_between_the_samples_around_an_edge(tmp_path: Path) -> None:
     write(tmp_path / "vmstat", [0, 1, 2, 3, 4], {"pswpout": [1000, 1100, 1200, 1600, 9999], "pswpin": [7, 7, 7, 7, 7]})
     values = compute(tmp_path, 0.5, 2.25)

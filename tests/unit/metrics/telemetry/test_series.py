@@ -76,16 +76,31 @@ def test_edges_between_readings_are_interpolated(tmp_path: Path) -> None:
     own = {"wanted": CounterMetric(prometheus="delta(a_total)", better="lower")}
     metrics = PlannedMetrics(primary=["wanted"], own=own, definitions={})
     window = Window(start_ns=int(2.5 * S), end_ns=int(6.25 * S))
-    assert series.compute(tmp_path, window=window, metrics=metrics).scalars["wanted"] == pytest.approx(5 + 5)
+    found = series.compute(tmp_path, window=window, metrics=metrics).scalars
+    assert found["wanted"] == pytest.approx(5 + 5)
+    assert found["wanted_error"] == pytest.approx(5 + 15), "it may be 10 + 20 or nothing: what grew beside the edges"
 
 
-def test_a_counter_that_begins_anew_or_appears_counts_from_zero_and_one_that_goes_keeps_what_it_had(
+def test_a_counter_that_begins_anew_or_joins_others_counts_from_zero_and_one_that_goes_keeps_what_it_had(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, [{"a_total": each} for each in (90.0, 100.0, 110.0, 120.0, 3.0, 13.0, 23.0, 33.0)])
     assert value(tmp_path, "delta(a_total)") == pytest.approx(10 + 3 + 20)
-    write(tmp_path, [{"x": 1.0}] * 4 + [{"x": 1.0, "a_total": each} for each in (4.0, 5.0)] + [{"x": 1.0}] * 3)
+    other: Reading = {'a_total{x="1"}': 1.0}
+    write(tmp_path, [other] * 4 + [{**other, 'a_total{x="2"}': each} for each in (4.0, 5.0)] + [other] * 3)
     assert value(tmp_path, "delta(a_total)") == pytest.approx(5)
+
+
+def test_a_counter_without_another_of_its_metric_before_has_an_unknown_past(tmp_path: Path) -> None:
+    x: Reading = {"x": 1.0}
+    known = [{**x, "a_total": 99_000 + 10.0 * second} for second in range(9)]
+    write(tmp_path, [x, *known[1:]])
+    assert value(tmp_path, "rate(a_total)") == pytest.approx(10), "told before the window"
+    write(tmp_path, [x, x, x, *known[3:]])
+    assert "a_total appears inside the measurement window with an unknown past" in reason(tmp_path, "rate(a_total)")
+    counters.write(tmp_path, window=WINDOW, sources=["prometheus-1"])
+    summary = pl.read_json(tmp_path / counters.FILE).to_dicts()[0]
+    assert "prometheus-1:a_total" not in summary["grown"]
 
 
 def test_gauges_have_a_mean_and_a_maximum_of_their_sum_and_may_fall(tmp_path: Path) -> None:
@@ -95,7 +110,9 @@ def test_gauges_have_a_mean_and_a_maximum_of_their_sum_and_may_fall(tmp_path: Pa
     assert value(tmp_path, 'max(g{a="1"})') == pytest.approx(6)
     assert value(tmp_path, "delta(g)") == pytest.approx(-4)
     write(tmp_path, [{"g": 4.0}, {"x": 0.0}] * 4 + [{"g": 4.0}])
-    assert value(tmp_path, "mean(g)") == pytest.approx(2), "one that is missing is 0"
+    assert value(tmp_path, "mean(g)") == pytest.approx(4), "a reading without the metric says nothing of it"
+    write(tmp_path, [{'g{a="1"}': 4.0, 'g{a="2"}': 2.0}, {'g{a="1"}': 4.0}] * 4 + [{'g{a="1"}': 4.0, 'g{a="2"}': 2.0}])
+    assert value(tmp_path, "mean(g)") == pytest.approx(5), "a series that is missing where others are told is 0"
 
 
 def test_several_endpoints_are_summed_and_commands_are_apart(tmp_path: Path) -> None:
@@ -170,3 +187,12 @@ def test_every_series_is_a_candidate_reason_and_those_of_the_sampler_are_not(tmp
     assert summary["grown"] == {"prometheus-1:a_total": pytest.approx(8)}
     assert summary["levels"] == {'prometheus-1:g{x="1"}': pytest.approx(4)}
     assert counters.contradictions(tmp_path, window=WINDOW, sources=["prometheus-1"]) == []
+
+
+def test_a_thousand_new_names_at_every_reading_are_no_table_of_them_all(tmp_path: Path) -> None:
+    readings = [{f'a_total{{id="{second}-{each}"}}': 1.0 for each in range(1000)} for second in range(60)]
+    write(tmp_path, readings)
+    found = series.read(tmp_path / "telemetry-prometheus-1.parquet")
+    assert found is not None
+    assert found.values.shape == (60_000,)
+    assert value(tmp_path, "delta(a_total)") == pytest.approx(4000)

@@ -5,7 +5,7 @@ from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.container.parameters import ContainerParameters
-from fairtrial.places.container.runtime import Runtime
+from fairtrial.places.container.runtime import NewContainer, Runtime
 
 
 def parameters(**given: object) -> ContainerParameters:
@@ -24,6 +24,7 @@ def parameters(**given: object) -> ContainerParameters:
         ({"run_options": ["-td"]}, "'-td': write option and value as one word"),
         ({"run_options": ["--env=PASSWORD=x"]}, "would stand in the record"),
         ({"runtime": "lxc"}, "runtime"),
+        ({"state_directory": "/srv/a,b"}, "state_directory\n.*a path with a comma cannot be mounted"),
         ({"pull": "always"}, "pull"),
     ],
 )
@@ -66,3 +67,9 @@ def test_a_runtime_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 )
 def test_what_a_runtime_says_has_a_remedy(said: str, hint: str) -> None:
     assert hint in Runtime(parameters()).hint(said)
+
+
+def test_a_path_with_a_comma_is_not_mounted() -> None:
+    container = NewContainer(name="a", label="b", mounts={"/srv/a,b": "/state"}, environment={}, command=["c"])
+    with pytest.raises(PlaceError, match="/srv/a,b cannot be mounted: its name has a comma"):
+        Runtime(parameters()).run_argv(container)

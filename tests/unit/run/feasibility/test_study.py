@@ -12,11 +12,11 @@ from support.seen import seen
 
 from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.cli import places
-from fairtrial.cli.doctor import bundled
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Plan
 from fairtrial.run.feasibility.study import Lack, StudyFeasibility, feasibilities, feasibility
 from fairtrial.servers import maven
+from fairtrial.studies import ready
 from fairtrial.study.resolved import Section
 from fairtrial.wire.fake import FakeProgram
 
@@ -58,7 +58,7 @@ def planned(directory: Path, **changed: str) -> Plan:
     }
     file = directory / "study.yaml"
     file.write_text(STUDY.format(**{**values, **changed}), encoding="utf-8")
-    return places.planned(file)
+    return ready.planned(file)
 
 
 def has(*missing: str) -> Any:
@@ -99,7 +99,9 @@ def test_a_study_that_lacks_nothing_can_run(tmp_path: Path) -> None:
 def test_a_program_that_the_command_line_begins_with_must_be_there(tmp_path: Path) -> None:
     found = asked(planned(tmp_path, workload="{command: {run: blockbench --fast}}"), "blockbench")
     assert found.can_run is False
-    assert found.lacks == (Lack("no blockbench at this place", "install it there, or give its full path"),)
+    assert found.lacks == (
+        Lack("workload.command.run: no blockbench at this place", "install it there, or give its full path"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,12 +288,12 @@ def test_a_local_study_is_taken_to_run_at_whatever_was_looked_at(tmp_path: Path)
     assert asked(planned(tmp_path, place=GUEST), at=at).can_run is None, "its guest boots on the machine that asks"
 
 
-@pytest.mark.parametrize("file", bundled(), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", ready.bundled(), ids=lambda file: file.stem)
 def test_every_study_that_is_shipped_can_be_asked_about(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))  # a server that is here has its own hash
-    plan = places.planned(file)
+    plan = ready.planned(file)
     assert asked(plan).can_run is True
     nowhere = asked(plan, "mariadbd", "true", facts={"free_bytes": 0, "user_id": 1}, programs={})
     assert nowhere.can_run is False

@@ -12,6 +12,7 @@ from fairtrial.errors import SystemStartError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import memory_kills
 from fairtrial.run.trial.outcome import TrialOutcome
+from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.fake import FakeProgram
 
 LINE = "[ 9.1] Out of memory: Killed process 7 (python3) total-vm:1kB"
@@ -37,6 +38,14 @@ def test_only_what_was_killed_since_is_told_with_the_kernels_words_if_it_gives_t
         assert memory_kills.report(place, since=2) == f"the kernel killed 1 for want of memory: {LINE}"
     with place_in_memory(kernel("oom_kill 3")) as (place, _):
         assert memory_kills.report(place, since=0) == "the kernel killed 3 for want of memory"
+
+
+def test_a_containers_limit_is_named_where_it_killed() -> None:
+    container = ContainerFacts(image="db:1", image_id="0", runtime="podman 5", run_options=[], memory_bytes=64 << 20)
+    with place_in_memory(kernel("oom_kill 1")) as (place, _):
+        place.agent.container = container
+        killed = "the kernel killed 1 for want of memory (place.container.memory is 64MiB: raise it, or use less)"
+        assert memory_kills.report(place, since=0) == killed
 
 
 def test_this_kernel_counts(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from support.machines.exporter import FAULTS, exporter
 from support.machines.places import place_here
 from support.records import tiny_plan
 
-from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.errors import SystemStartError
 from fairtrial.protocol.endpoints import ServiceEndpoint
 from fairtrial.run.trial import sampling
 from fairtrial.study.service_counters import CounterCommand, Exporter
@@ -89,6 +89,8 @@ def test_an_endpoint_that_never_answers_is_an_error_before_the_load(tmp_path: Pa
     assert "telemetry" in raised.value.hint
 
 
-def test_what_a_system_is_not_handed_in_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PlaceError, match=r"prometheus\.url names \{port\}.*nothing, as the system is not a service"):
-        sampled(tmp_path, exporters=[Exporter(url="http://127.0.0.1:{port}/metrics")])
+def test_authorities_are_those_of_an_encrypted_endpoint() -> None:
+    urls = ("http://h:1/metrics", "https://h:1/metrics")
+    plan = tiny_plan().model_copy(update={"exporters": [Exporter(url=url, authorities="/ca.pem") for url in urls]})
+    request = sampling.request(PurePosixPath("/out"), NONE, plan=plan)
+    assert [each.authorities for each in request.exporters or ()] == [None, "/ca.pem"]

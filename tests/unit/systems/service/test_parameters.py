@@ -37,6 +37,14 @@ WRITTEN: dict[str, Any] = {"configuration": {"format": "equals"}, "read_back": "
         ({**WRITTEN, "run": "d", "options": {"a": 1}, "read_back": {"b": "x"}}, "no command for the option a"),
         ({**WRITTEN, "run": "d", "configuration": {"format": "flags"}, "options": {"a": 1}}, "the word {options}"),
         (
+            {**WRITTEN, "run": "sh -c 'd {options} x'", "configuration": {"format": "flags"}, "options": {"a": 1}},
+            "the word {options}",
+        ),
+        (
+            {**WRITTEN, "run": "d", "options": {"a": "1\nb=2"}},
+            "options.a: a line break cannot be written in the format",
+        ),
+        (
             {
                 **WRITTEN,
                 "run": "d",
@@ -57,12 +65,20 @@ WRITTEN: dict[str, Any] = {"configuration": {"format": "equals"}, "read_back": "
         ({"run": "d", "set_by": "s {option} {value}"}, "set_by: a service that is started has its options from"),
         ({"at": {"host": "h", "ports": {"http": 1}}, "set_by": "s {htpp}"}, "set_by: {htpp} is unknown"),
         ({"run": "d", "user": "-root"}, "user"),
+        ({"at": {"host": "h"}, "ready": {"command": "r {data}"}}, "ready: {data} is handed in to a service that is st"),
+        ({"at": {"host": "h"}, "version": "v {work}"}, "version: {work} is handed in when the service starts"),
+        ({"at": {"host": "h"}, "version": "v {hots}"}, "version: {hots} is unknown (did you mean {host}?)"),
+        ({"at": {"host": "h", "restore": {"command": "r {hots}"}}}, "at.restore: {hots} is unknown"),
     ],
 )
 def test_what_could_not_reach_the_service_is_refused_with_the_fix(parameters: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError) as error:
         ServiceParameters.model_validate(parameters)
     assert says in str(error.value)
+
+
+def test_the_version_of_one_that_is_there_is_asked_at_its_address() -> None:
+    ServiceParameters.model_validate({"at": {"host": "h", "ports": {"redis": 1}}, "version": "v -h {host} -p {redis}"})
 
 
 def test_braces_that_are_no_placeholder_stay() -> None:

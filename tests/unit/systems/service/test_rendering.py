@@ -16,7 +16,9 @@ from fairtrial.systems.service.parameters import Configuration
 
 HANDED_IN = {"http": "21306", "data": "/d"}
 NAMES = st.text("abcxyz_", min_size=1, max_size=8)
-VALUES = st.one_of(st.booleans(), st.integers(-9, 10**12), st.text("abc =#'\"\\é{}", max_size=8))
+CHARACTERS = st.text("abc =#;:'\"\\é🎉{}[]&*!|%@`~-\n\r\t\x7f\u2028", max_size=8)
+VALUES = st.one_of(st.booleans(), st.integers(-9, 10**12), st.floats(allow_nan=False, allow_infinity=False), CHARACTERS)
+LINES = CHARACTERS.filter(lambda value: value == value.strip() and not {*"\n\r\u2028"} & {*value})
 
 
 def document(kind: str, options: dict[str, Any], text: str = "") -> str:
@@ -47,6 +49,31 @@ def test_what_is_written_is_read_by_others_as_it_was_meant(options: dict[str, An
     assert json.loads(document("json", options)) == options
     assert tomllib.loads(document("toml", options)) == options
     assert (YAML(typ="safe").load(document("yaml", options)) or {}) == options
+
+
+@given(st.dictionaries(NAMES, LINES, min_size=1, max_size=5))
+def test_lines_are_read_by_others_as_they_were_meant(options: dict[str, str]) -> None:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(document("ini", {f"section.{name}": value for name, value in options.items()}))
+    assert dict(parser["section"]) == options
+    for kind, between in (("space", " "), ("equals", "=")):
+        lines = document(kind, options).split("\n")[:-1]
+        assert dict(line.split(between, maxsplit=1) for line in lines) == options
+
+
+def test_names_and_numbers_that_toml_writes_otherwise_than_json() -> None:
+    written = document("toml", {"cache.größe 🎉.n": 1, "inf": float("inf"), "nan": float("nan"), "": "\x7f"})
+    assert tomllib.loads(written.replace("nan = nan\n", "")) == {
+        "cache": {"größe 🎉": {"n": 1}},
+        "inf": float("inf"),
+        "": "\x7f",
+    }
+    assert "nan = nan\n" in written
+
+
+def test_a_number_that_json_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match="make no json document"):
+        document("json", {"a": float("inf")})
 
 
 def test_sections_are_read_as_such() -> None:

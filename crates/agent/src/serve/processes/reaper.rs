@@ -15,9 +15,6 @@ use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::event::Usage;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// A page-sized unit of `ru_maxrss` (getrusage(2)).
-const MAXRSS_BYTES: u64 = 1024;
-
 /// How a child ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessEnd {
@@ -146,31 +143,8 @@ fn take_ended() -> Option<(i32, ProcessEnd)> {
             ProcessEnd {
                 status,
                 time_ns: monotonic_ns(),
-                usage: usage_of(&usage),
+                usage: Usage::from(&usage),
             },
         )
     })
-}
-
-fn usage_of(usage: &libc::rusage) -> Usage {
-    let count = |value: i64| u64::try_from(value).unwrap_or(0);
-    Usage {
-        user_s: seconds(usage.ru_utime),
-        system_s: seconds(usage.ru_stime),
-        max_resident_bytes: count(usage.ru_maxrss) * MAXRSS_BYTES,
-        minor_faults: count(usage.ru_minflt),
-        major_faults: count(usage.ru_majflt),
-        blocks_in: count(usage.ru_inblock),
-        blocks_out: count(usage.ru_oublock),
-        voluntary_switches: count(usage.ru_nvcsw),
-        involuntary_switches: count(usage.ru_nivcsw),
-    }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "microseconds of CPU fit a double for 285 years"
-)]
-fn seconds(time: libc::timeval) -> f64 {
-    time.tv_sec as f64 + time.tv_usec as f64 / 1e6
 }

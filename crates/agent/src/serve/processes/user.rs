@@ -1,7 +1,8 @@
-//! Users of the place by name or number, from its files: a static binary has no name service switch.
+//! Users of the place by name or number, with all their groups.
 
 use std::fs;
 
+use fairtrial_state::{Account, account, accounts};
 use rustix::process::{Gid, Uid};
 
 use crate::serve::failure::Failure;
@@ -19,74 +20,53 @@ pub struct Credentials {
 
 /// Finds a user by name or number.
 pub fn find(name: &str) -> Result<Credentials, Failure> {
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
-    parse(name, &users, &groups).ok_or_else(|| Failure::NotFound {
+    let user = account(name).ok_or_else(|| Failure::NotFound {
         what: format!("user {name} (in /etc/passwd)"),
-    })
+    })?;
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    Ok(with_groups(&user, &groups))
 }
 
 /// Name of a user id; the number where it has none.
 pub fn name_of(id: u32) -> String {
-    let number = id.to_string();
-    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let user = users
-        .lines()
-        .map(fields)
-        .find(|fields| fields.get(2) == Some(&number.as_str()));
-    user.map_or_else(|| number.clone(), |fields| fields[0].to_owned())
+    let mut accounts = accounts().into_iter();
+    let user = accounts.find(|account| account.user.as_raw() == id);
+    user.map_or_else(|| id.to_string(), |account| account.name)
 }
 
-fn parse(name: &str, users: &str, groups: &str) -> Option<Credentials> {
-    let user = users
-        .lines()
-        .map(fields)
-        .find(|fields| fields.len() > 3 && (fields[0] == name || fields[2] == name))?;
-    let group = user[3].parse().ok()?;
-    let member = |fields: &Vec<&str>| {
-        fields.len() > 3 && fields[3].split(',').any(|member| member == user[0])
-    };
-    let others = groups
-        .lines()
-        .map(fields)
-        .filter(member)
-        .filter_map(|fields| fields[2].parse().ok());
-    Some(Credentials {
-        id: Uid::from_raw(user[2].parse().ok()?),
-        group: Gid::from_raw(group),
-        groups: std::iter::once(group)
-            .chain(others)
-            .map(Gid::from_raw)
-            .collect(),
-    })
-}
-
-fn fields(line: &str) -> Vec<&str> {
-    line.split(':').collect()
+fn with_groups(user: &Account, groups: &str) -> Credentials {
+    let others = groups.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [_, _, group, members, ..] = fields[..] else {
+            return None;
+        };
+        let mut members = members.split(',');
+        members.any(|member| member == user.name).then_some(())?;
+        group.parse().ok().map(Gid::from_raw)
+    });
+    Credentials {
+        id: user.user,
+        group: user.group,
+        groups: std::iter::once(user.group).chain(others).collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const USERS: &str =
-        "root:x:0:0:root:/root:/bin/bash\nmysql:x:104:106:MySQL,,,:/nonexistent:/bin/false\n";
-    const GROUPS: &str = "root:x:0:\nssl-cert:x:107:postgres,mysql\nmysql:x:106:\n";
+    const GROUPS: &str = "root:x:0:\nbroken\nssl-cert:x:107:postgres,mysql\nmysql:x:106:\n";
 
     #[test]
-    fn a_user_is_found_by_name_or_number_with_all_its_groups() {
-        let by_name = parse("mysql", USERS, GROUPS).expect("listed");
-        assert_eq!((by_name.id.as_raw(), by_name.group.as_raw()), (104, 106));
-        assert_eq!(
-            by_name
-                .groups
-                .iter()
-                .map(|group| group.as_raw())
-                .collect::<Vec<_>>(),
-            [106, 107]
-        );
-        assert_eq!(parse("104", USERS, GROUPS), Some(by_name));
-        assert_eq!(parse("nobody", USERS, GROUPS), None);
+    fn a_user_has_the_primary_group_and_those_that_name_it() {
+        let mysql = Account {
+            name: "mysql".into(),
+            user: Uid::from_raw(104),
+            group: Gid::from_raw(106),
+        };
+        let found = with_groups(&mysql, GROUPS);
+        assert_eq!((found.id, found.group), (mysql.user, mysql.group));
+        assert_eq!(found.groups, [106, 107].map(Gid::from_raw));
     }
 
     #[test]

@@ -107,6 +107,14 @@ fn the_first_line_that_is_not_of_the_format_is_named() {
 }
 
 #[test]
+fn a_number_that_is_cut_is_not_a_smaller_one() {
+    let cut = parse("a_total 7\nb_total 12", |_| true);
+    assert!(cut.is_err_and(|reason| reason.contains("the answer was cut")));
+    let whole = parse("a_total 7\nb_total 123\n# EOF", |_| true);
+    assert_eq!(whole.map(|values| values.len()), Ok(2));
+}
+
+#[test]
 fn patterns_name_metrics_whole_or_by_part() {
     let patterns = ["up", "http_*_total", "*_bytes"].map(str::to_owned);
     for name in ["up", "http_requests_total", "http__total", "node_bytes"] {

@@ -1,0 +1,186 @@
+"""What of a trial's telemetry is worth a picture: one series per measure, from the samplers' raw counters.
+
+The report draws them for finished trials, the live page while one runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import polars as pl
+
+from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, SECTOR_BYTES, whole_devices
+
+RATE: Final = "_per_s"
+DISK_FIELDS: Final = ("sectors_read", "sectors_written")
+MEBI: Final = 2.0**20
+GIBI: Final = 2.0**30
+PERCENT_PER_MICROSECOND_PER_S: Final = 1e-4
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One small figure. `value` is an expression over a source's columns; those it needs are `needs`."""
+
+    name: str
+    title: str
+    source: str
+    needs: tuple[str, ...]
+    value: pl.Expr
+
+    @property
+    def columns(self) -> list[str]:
+        """Those of the source that `value` needs, as they are or as rates."""
+        return [name.removesuffix(RATE) for name in self.value.meta.root_names()]
+
+
+def _sum(*columns: str) -> pl.Expr:
+    """The columns' sum; null where one is, as every rate is in a trial's first row."""
+    return pl.sum_horizontal(*columns, ignore_nulls=False)
+
+
+def _cpu(title: str, *classes: str) -> Measure:
+    whole = _sum(*(f"{name}_per_s" for name in CPU_CLASSES))
+    part = _sum(*(f"{name}_per_s" for name in classes))
+    return Measure(
+        name=f"cpu-{classes[0]}", title=f"CPU, {title}, %", source="cpu", needs=classes, value=100 * part / whole
+    )
+
+
+def _stalled(resource: str, *, shown: str) -> Measure:
+    column = f"{resource}.some.total_us"
+    value = pl.col(f"{column}_per_s") * PERCENT_PER_MICROSECOND_PER_S
+    return Measure(
+        name=f"stall-{resource}",
+        title=f"stalled on {shown} (PSI), % of time",
+        source="pressure",
+        needs=(column,),
+        value=value,
+    )
+
+
+def _level(title: str, *, source: str, column: str) -> Measure:
+    name = column.replace("_", "-").lower()
+    return Measure(name=name, title=f"{title}, GiB", source=source, needs=(column,), value=pl.col(column) / GIBI)
+
+
+def _disks(title: str, how: str) -> Measure:
+    column = f"sectors_{how}"
+    value = pl.col(f"{column}{RATE}") * SECTOR_BYTES / MEBI
+    return Measure(name=f"disk-{how}", title=f"{title}, MiB/s", source="disks", needs=(column,), value=value)
+
+
+def _ratio(title: str, part: str, whole: str) -> Measure:
+    """A share of two columns of the server, %."""
+    return Measure(
+        name=part.removesuffix("_per_s").replace("_", "-"),
+        title=f"{title}, %",
+        source="server",
+        needs=(part.removesuffix("_per_s"),),
+        value=100 * pl.col(part) / pl.col(whole),
+    )
+
+
+def _server(title: str, column: str, *, per: float = 1.0) -> Measure:
+    """A column of the server as it is, or what its counter grew by per second in units of `per`."""
+    name = column.removesuffix("_per_s")
+    return Measure(name=name.replace("_", "-"), title=title, source="server", needs=(name,), value=pl.col(column) / per)
+
+
+MEASURES: Final = (
+    _cpu("user", "user", "nice"),
+    _cpu("system", "system", "irq", "softirq"),
+    _cpu("waiting for I/O", "iowait"),
+    _cpu("stolen", "steal"),
+    _level("memory available", source="memory", column="MemAvailable"),
+    _level("server's memory", source="process-server", column="resident_bytes"),
+    _disks("read from disks", "read"),
+    _disks("written to disks", "written"),
+    _stalled("cpu", shown="CPU"),
+    _stalled("memory", shown="memory"),
+    _stalled("io", shown="I/O"),
+    _server("history list length", "history_list_length"),
+    _ratio("checkpoint age, of its maximum", "checkpoint_age_bytes", "checkpoint_age_max_bytes"),
+    _ratio("dirty pages, of the buffer pool", "buffer_pool_pages_dirty", "buffer_pool_pages_total"),
+    _ratio("buffer pool misses, of its reads", "buffer_pool_reads_per_s", "buffer_pool_read_requests_per_s"),
+    _server("row-lock waits/s", "row_lock_waits_per_s"),
+    _server("written to the server's log, MiB/s", "log_written_bytes_per_s", per=MEBI),
+)
+
+
+def shown_columns() -> list[str]:
+    """Every column that a measure needs, as the sampler names it or, of disks, as it ends."""
+    wanted = {column for measure in MEASURES for column in measure.columns}
+    return sorted(wanted | set(CPU_CLASSES) | set(DISK_FIELDS))
+
+
+def of_rows(rows: Sequence[Mapping[str, float]]) -> pl.DataFrame:
+    """The measures by name of rows that have levels by their columns and rates as `<column>_per_s`.
+
+    A measure whose columns some row lacks is null there; one whose columns all rows lack is left out.
+    """
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    known = set(frame.columns)
+    measures = {each.name: each.value for each in MEASURES if known.issuperset(each.value.meta.root_names())}
+    return frame.select(**measures) if measures else pl.DataFrame()
+
+
+def row_of(source: str, before: Mapping[str, int], now: Mapping[str, int], *, elapsed_s: float) -> dict[str, float]:
+    """One row for `of_rows`: levels and rates of a source, as two samples of it say."""
+    totals = [_totalled(source, values) for values in (before, now)]
+    rates = {f"{name}{RATE}": (value - totals[0].get(name, value)) / elapsed_s for name, value in totals[1].items()}
+    return {**totals[1], **rates}
+
+
+def _totalled(source: str, values: Mapping[str, int]) -> dict[str, float]:
+    """As `completed` has a frame."""
+    if source == "cpu":
+        return {**dict.fromkeys(CPU_CLASSES, 0.0), **values}
+    if source == "disks":
+        devices = whole_devices(list(values))
+        return {field: float(sum(values.get(f"{device}.{field}", 0) for device in devices)) for field in DISK_FIELDS}
+    return {name: float(value) for name, value in values.items()}
+
+
+def columns_of(source: str, columns: Sequence[str]) -> list[str]:
+    """Those of a file's columns that a measure needs."""
+    if source == "disks":
+        devices = whole_devices(list(columns))
+        names = {f"{device}.{field}" for device in devices for field in DISK_FIELDS}
+    else:
+        names = _wanted(source)
+    return [name for name in columns if name in names]
+
+
+@cache
+def _wanted(source: str) -> set[str]:
+    return {name for measure in MEASURES if measure.source == source for name in measure.columns}
+
+
+def completed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
+    """With the columns that measures expect whatever the place has."""
+    if source == "cpu":  # old kernels know fewer classes
+        return frame.with_columns(pl.lit(0).alias(name) for name in CPU_CLASSES if name not in frame.columns)
+    if source == "disks":  # the traffic of a partition or a mapped device is that of the disk below it
+        devices = {field: [name for name in frame.columns if name.endswith(f".{field}")] for field in DISK_FIELDS}
+        return frame.with_columns(_sum(*names).alias(field) for field, names in devices.items() if names)
+    return frame
+
+
+def valued(frame: pl.DataFrame, measures: Sequence[Measure]) -> pl.DataFrame:
+    """The measures' values, null where a column is missing."""
+    roots = {name for measure in measures for name in measure.value.meta.root_names()}
+    absent = {name for measure in measures for name in measure.columns if name not in frame.columns}
+    rates = [name.removesuffix(RATE) for name in roots if name.endswith(RATE)]
+    return (
+        frame.lazy()
+        .with_columns(pl.lit(None, pl.Int64).alias(name) for name in absent)
+        .with_columns(
+            (pl.col(name).cast(pl.Int64).diff() / pl.col("elapsed_s")).alias(f"{name}{RATE}") for name in rates
+        )
+        .select("second", "arm", **{measure.name: measure.value for measure in measures})
+        .collect()
+    )

@@ -1,0 +1,74 @@
+"""The lines of journal.jsonl: every kind of entry, each a model of its own, and what a person made a run do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    Extended,
+    LookTaken,
+    PlaceOpened,
+    RecordModel,
+    RunFinished,
+    RunInterrupted,
+    RunResumed,
+    RunStarted,
+    TrialFinished,
+    TrialStarted,
+)
+
+Act = Literal["stop_after_trial", "stop_now", "pause", "resume", "extend"]
+
+
+class Steered(RecordModel):
+    """Somebody asked the run for something while it went on. `reason`: why it was refused; empty if it was done.
+
+    `blocks`: how many more, of `extend`.
+    """
+
+    event: Literal["steered"] = "steered"
+    act: Act
+    blocks: int = 0
+    obeyed: bool
+    reason: str = ""
+
+
+class PageServed(RecordModel):
+    """What the page of `fairtrial run --page` used, user and system, while one process of the run went on.
+
+    `shared`: whether trials could use the same processors.
+    """
+
+    event: Literal["page_served"] = "page_served"
+    processor_s: float
+    elapsed_s: float
+    shared: bool
+
+
+Event = (
+    RunStarted
+    | RunResumed
+    | PlaceOpened
+    | TrialStarted
+    | TrialFinished
+    | BlockVoided
+    | BlockAdded
+    | Extended
+    | LookTaken
+    | Steered
+    | PageServed
+    | RunInterrupted
+    | RunFinished
+)
+
+
+class JournalLine(RecordModel):
+    """One line of journal.jsonl. `sequence` counts from 0 without gaps."""
+
+    sequence: int
+    time: str
+    entry: Annotated[Event, Field(discriminator="event")]

@@ -1,0 +1,170 @@
+"""A run in the browser while it goes on: the page follows it, through its end, a kill and a resumption."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+from support.command_line import Desk, desk, eventually
+from support.machines import browser as chromium_here
+from support.machines.page import Served, chromium, reader, served
+
+from fairtrial.record.journal import controller
+
+pytestmark = pytest.mark.skipif(chromium_here.CHROMIUM is None, reason=chromium_here.MISSING)
+
+STUDY = """
+study: wal-page
+question: Is <b>write-ahead</b> logging faster?
+place: {local: {}}
+system: {sqlite: {pragmas: {synchronous: FULL}}}
+workload: {tpcc: {warehouses: 1, virtual_users: 1, ramp_up: 300ms, duration: 3s, interval: 100ms}}
+factors:
+  journal:
+    delete: {system: {sqlite: {pragmas: {journal_mode: DELETE}}}}
+    wal: {system: {sqlite: {pragmas: {journal_mode: WAL}}}}
+arm: journal
+trials: {blocks: 3, seed: 1}
+metrics: {primary: throughput_tpm}
+telemetry: {interval: 100ms}
+"""
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Desk]:
+    with desk() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page_of(here: Desk) -> Iterator[Served]:
+    (here.directory / "runs").mkdir()
+    with served(here) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page_of: Served, window: Browser) -> None:
+    process = here.start("run", here.study(STUDY))
+    eventually(lambda: here.runs and controller(here.run) is not None, "the run did not begin")
+    with reader(window, page_of) as seen:
+        page = seen.run(here.run)
+        expect(page.locator("h1")).to_have_text("wal-page")
+        expect(page.locator(".question")).to_have_text("Is <b>write-ahead</b> logging faster?")  # text, never markup
+        expect(page.locator("#now .pill")).to_have_text("running")
+        expect(page.locator(".slot.valid").first).to_be_visible()  # of the plan, without a reload
+        expect(page.locator("#now")).to_contain_text("No verdict yet")
+        expect(page.locator("#charts figure")).to_be_visible()
+        expect(page.locator("#charts figcaption")).to_contain_text("throughput")
+
+        page.locator("#cell-0 details.data summary").click()
+        expect(page.locator("#cell-0 details.data table")).to_be_visible()
+        before = page.locator(".plan .slot.valid").count()
+        eventually(lambda: page.locator(".plan .slot.valid").count() > before, "the plan did not fill in")
+        expect(page.locator("#cell-0 details.data table")).to_be_visible()  # what a reader opened stays open
+
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        expect(page.locator("#now .pill")).to_have_text("interrupted")
+        expect(page.locator("#now")).to_contain_text("--resume")
+        eventually(lambda: here.processes().keys() <= {page_of.process.pid}, "the run left processes")
+
+        resumed = here.start("run", here.run, "--resume")
+        expect(page.locator("#now .pill")).to_have_text("running")
+        resumed.communicate()
+        assert resumed.returncode == 0
+        expect(page.locator("#now .pill")).to_have_text("finished")
+        expect(page.locator(".plan .slot.valid")).to_have_count(6)
+        expect(page.locator("#charts figure")).to_have_count(0)
+
+
+def test_a_finished_run_is_read_trial_by_trial_and_as_a_report(here: Desk, page_of: Served, window: Browser) -> None:
+    with reader(window, page_of) as seen:
+        page = seen.run(here.run, "?trial=0")
+        assert "token" not in page.url
+        expect(page.locator("#trial h2")).to_contain_text("Trial 0")
+        expect(page.locator("#trial figcaption").first).to_contain_text("throughput")
+        for title in ("p95 latency", "CPU, user", "written to disks"):
+            expect(page.locator("#trial figcaption", has_text=title)).to_have_count(1)
+        chart = page.locator("#trial figure").first
+        chart.locator("summary").click()
+        assert chart.locator("tbody tr").count() >= 2
+        assert seen.findings() == []
+        page.locator("#trial a[rel=next]").click()
+        expect(page.locator("#trial h2")).to_contain_text("Trial 1")
+        assert len(page.url) - len(page_of.base) < 200
+        page.locator("#now a", has_text="Report").click()
+        expect(page.locator("#verdicts h2")).to_have_text("Verdicts")
+    with reader(window, page_of, dark=True, phone=True) as seen:
+        page = seen.run(here.run)
+        expect(page.locator("#now .pill")).to_have_text("finished")
+        assert seen.findings() == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than a phone"
+        at = page.locator("#events time").first
+        assert " UTC" in str(at.get_attribute("title"))
+
+
+def raw_status(page: Served, path: str, *, cookie: str) -> int:
+    connection = http.client.HTTPConnection(page.base.removeprefix("http://"))
+    connection.putrequest("GET", path, skip_host=False)
+    connection.putheader("Cookie", cookie)
+    connection.endheaders()
+    try:
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_who_may_look(here: Desk, page_of: Served, window: Browser) -> None:
+    context = window.new_context()
+    page = context.new_page()
+    refused = page.goto(f"{page_of.base}/runs/{here.run.name}")
+    assert refused is not None
+    assert refused.status == 403
+    assert context.cookies() == []
+    wrong = page.goto(f"{page_of.base}/?token=wrong")
+    assert wrong is not None
+    assert wrong.status == 403
+    context.close()
+    with reader(window, page_of) as seen:
+        seen.run(here.run)
+        (cookie,) = seen.page.context.cookies()
+        assert cookie["httpOnly"]
+        assert cookie["sameSite"] == "Lax"
+        kept = f"{cookie['name']}={cookie['value']}"
+        for path in ("/runs/..", "/runs/%2e%2e", "/runs/..%2f..%2fetc", "/runs/../../etc/passwd", "/assets/../site.py"):
+            assert raw_status(page_of, path, cookie=kept) == 404, path  # a browser would have tidied it up
+        for path in ("/runs/nothing-20260101T000000Z", "/nowhere"):
+            assert seen.page.request.get(f"{page_of.base}{path}").status == 404, path
+        for headers in (
+            {"host": f"evil.example:{page_of.base.rpartition(':')[2]}"},
+            {"origin": "http://evil.example"},
+            {"sec-fetch-site": "cross-site"},
+        ):
+            answer = seen.page.request.get(f"{page_of.base}/runs/{here.run.name}", headers=headers)
+            assert answer.status in (403, 421), headers
+            assert here.run.name not in answer.text()
+        assert "127.0.0.1" in seen.page.request.get(page_of.base, headers={"host": "evil.example"}).text()
+
+
+def test_a_damaged_record_is_named_and_shown_as_far_as_nothing_else_breaks(
+    here: Desk, page_of: Served, window: Browser
+) -> None:
+    damaged = here.directory / "runs" / "damaged-20260101T000000Z"
+    damaged.mkdir()
+    (damaged / "plan.json").write_text('{"format_version": 1, "study": "<script>alert(1)</script>"')
+    with reader(window, page_of) as seen:
+        page = seen.run(damaged)
+        expect(page.locator("h1")).to_have_text("Not shown")
+        expect(page.locator("main")).to_contain_text("plan.json")
+        assert page.locator("main script").count() == 0
+        seen.complaints.clear()  # a browser says 404 of what is not shown

@@ -1,0 +1,112 @@
+"""`fairtrial serve` and a browser that looks at it, as a reader has them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from support.command_line import Desk
+from support.machines.browser import CHROMIUM
+
+ADDRESS = re.compile(r"page: (http://127\.0\.0\.1:(\d+))/\S*\?token=(\S+)")
+SERIOUS = ("serious", "critical")
+PATIENCE_MS = 120_000
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A page that is served, and its token."""
+
+    base: str
+    token: str
+    process: subprocess.Popen[str]
+
+    def address(self, path: str) -> str:
+        """One with the token, as `fairtrial serve` prints it."""
+        return f"{self.base}{path}{'&' if '?' in path else '?'}token={self.token}"
+
+
+@contextmanager
+def served(desk: Desk, *arguments: str | Path) -> Iterator[Served]:
+    """The page over a desk's runs."""
+    process = desk.start("serve", *(arguments or ("runs",)), "--no-browser")
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        found = ADDRESS.fullmatch(line.strip())
+        assert found is not None, line + process.stdout.read()
+        yield Served(found[1], found[3], process)
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium; nothing is downloaded."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Reader:
+    """One browser window, logged in, that writes down all that goes wrong in it."""
+
+    page: Page
+    served: Served
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type != "log" else None)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._stays_here)
+
+    def _stays_here(self, request: object) -> None:
+        url = str(getattr(request, "url", ""))
+        if not url.startswith((self.served.base, "data:", "blob:")):
+            self.complaints.append(f"a request left the machine: {url}")
+
+    def open(self, path: str) -> Page:
+        """Goes to an address of the page."""
+        self.page.goto(self.served.address(path), wait_until="domcontentloaded")
+        return self.page
+
+    def run(self, directory: Path, query: str = "") -> Page:
+        """Goes to a run."""
+        return self.open(f"/runs/{quote(directory.name)}{query}")
+
+    def findings(self) -> list[str]:
+        """What axe-core calls serious or worse, of what is on the page now."""
+        found = Axe().run(self.page).response["violations"]
+        return [f"{each['id']}: {each['nodes'][0]['target']}" for each in found if each["impact"] in SERIOUS]
+
+
+@contextmanager
+def reader(browser: Browser, served: Served, *, dark: bool = False, phone: bool = False) -> Iterator[Reader]:
+    """A window of its own; fails if anything went wrong in it that the test has not taken off `complaints`."""
+    context = browser.new_context(
+        color_scheme="dark" if dark else "light",
+        viewport={"width": 390, "height": 844} if phone else {"width": 1200, "height": 900},
+        timezone_id="Asia/Tokyo",
+        locale="en-GB",
+    )
+    try:
+        one = Reader(context.new_page(), served)
+        yield one
+        assert not one.complaints, one.complaints
+    finally:
+        context.close()

@@ -168,7 +168,8 @@ def exit_codes() -> set[int]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "sys.exit":
                 given = node.args[0]
-                value = constants.get(given.id) if isinstance(given, ast.Name) else getattr(given, "value", None)
+                named = isinstance(given, ast.Name) and constants.get(given.id, getattr(errors, given.id, None))
+                value = named or getattr(given, "value", None)
                 codes |= {value} if isinstance(value, int) else set()
     return codes
 

@@ -13,7 +13,7 @@ import pytest
 from support.command_line import Desk, desk, eventually
 
 from fairtrial.record import live
-from fairtrial.record.journal import controller
+from fairtrial.record.live import controller
 from fairtrial.run.steering import Request, ask
 from fairtrial.serve.steering import Control
 

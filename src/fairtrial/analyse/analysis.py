@@ -63,9 +63,8 @@ def analyse(
     """
     diagnostic = sum(trial.trial.diagnostic for trial in trials)
     trials = [trial for trial in trials if not trial.trial.diagnostic]  # probes change what they look at
-    plan = _as_read(plan, trials)
     selection = select(plan, trials, contrast=contrast)
-    roles = _roles(plan)
+    plan, roles = _as_read(plan, trials), _roles(plan)
     expected = expectations(plan, trials)
     steadiness = within.steadiness(selection)
     unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}

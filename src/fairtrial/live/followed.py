@@ -17,7 +17,7 @@ from fairtrial.live.slots import Slot, Slots
 from fairtrial.record import live, read
 from fairtrial.record.events import JournalLine
 from fairtrial.record.journal import NAME as JOURNAL
-from fairtrial.record.journal import JournalReader, controller
+from fairtrial.record.journal import JournalReader, is_held
 from fairtrial.record.live import FeedReader, Live
 from fairtrial.record.models import PlaceOpened, Plan, RunFinished, RunInterrupted, TrialRecord
 from fairtrial.record.reader import Record, extended, trial_file, trial_from_directory
@@ -64,8 +64,9 @@ class FollowedRun:
         Raises:
             RecordError: the record is damaged.
         """
-        self.process = controller(self.directory)
-        self.live = live.read(self.directory) if self.process is not None else None
+        said = live.read(self.directory)
+        self.live = said if said is not None and is_held(self.directory, said.process) else None
+        self.process = None if self.live is None else self.live.process
         new = list(self._lines.lines()) if (self.directory / JOURNAL).exists() else []
         for line in new:
             self.journal.append(line)

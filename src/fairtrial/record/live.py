@@ -19,12 +19,13 @@ from typing import BinaryIO, Final
 from pydantic import Field, ValidationError
 
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.record.journal import utc_now
+from fairtrial.record.journal import is_held, utc_now
 from fairtrial.record.models import RecordModel
 
 NAME: Final = "live.json"
 MOST_NOTES: Final = 100
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of the user's own below it, closed to others
+REQUESTS: Final = ".requests"
 DIGITS: Final = 24  # of a record's path as a hash: no two runs of one user share a feed
 PRIVATE: Final = 0o700
 
@@ -82,6 +83,12 @@ def read(directory: Path) -> Live | None:
         return None
 
 
+def controller(directory: Path) -> int | None:
+    """The process that runs this record now; None if nobody does."""
+    live = read(directory)
+    return live.process if live is not None and is_held(directory, live.process) else None
+
+
 def write(directory: Path, live: Live) -> None:
     """Says it. A full disk ends the run where it matters, not here."""
     path = directory / NAME
@@ -98,6 +105,12 @@ def feed_path(directory: Path) -> Path | None:
     return None if home is None else home / f"{name}.jsonl"
 
 
+def requests_path(directory: Path, *, process: int) -> Path | None:
+    """Where requests to a process that runs a record are, beside its feed: none is for one that takes it up later."""
+    feed = feed_path(directory)
+    return None if feed is None else feed.with_name(f"{feed.stem}.{process}{REQUESTS}")
+
+
 def _private(directory: Path) -> Path | None:
     """A directory that nobody else can have put anything into, made if it is not there."""
     try:
@@ -110,12 +123,14 @@ def _private(directory: Path) -> Path | None:
 
 
 def _forget(home: Path) -> None:
-    """Takes away what controllers that were killed left: nobody holds the lock of their feeds any more."""
+    """Takes away what controllers that were killed left: feeds whose lock nobody holds, requests that nobody reads."""
     for path in home.glob("*.jsonl"):
-        feed = path.with_name(f"{path.name.partition('.')[0]}.jsonl")  # beside which requests to the run may lie
-        with contextlib.suppress(OSError), feed.open("rb") if feed.exists() else path.open("rb") as file:
+        with contextlib.suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             path.unlink()
+    for path in home.glob(f"*{REQUESTS}"):
+        if not Path("/proc", path.name.split(".")[1]).exists():
+            path.unlink(missing_ok=True)
 
 
 class Feed:

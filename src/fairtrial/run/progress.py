@@ -94,6 +94,10 @@ class LiveProgress:
         self._write()
         self._inner.note(text)
 
+    def begin(self) -> None:
+        """Somebody runs it from now on."""
+        self._write()
+
     def end(self) -> None:
         """Nothing runs any more."""
         self._feed.end()
@@ -104,6 +108,7 @@ class LiveProgress:
 def watched(directory: Path, inner: Progress) -> Iterator[Progress]:
     """Progress that others can look at for as long as the run goes on."""
     progress = LiveProgress(directory, inner)
+    progress.begin()
     try:
         yield progress
     finally:

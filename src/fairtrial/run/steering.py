@@ -21,15 +21,13 @@ from pydantic import Field, ValidationError
 from fairtrial import plan as planning
 from fairtrial.errors import PlaceError
 from fairtrial.record.events import Act, Event, Steered
-from fairtrial.record.journal import controller
-from fairtrial.record.live import feed_path
+from fairtrial.record.live import controller, requests_path
 from fairtrial.record.models import Extended, RecordModel
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
 from fairtrial.study.file_model import MAXIMUM_BLOCKS
 from fairtrial.words import counted
 
-SUFFIX: Final = ".requests.jsonl"
 PRIVATE: Final = 0o600
 POLL_S: Final = 0.2  # a pause is over as soon as a person who ended it looks
 MOST_BYTES: Final = 1 << 20  # of requests: whoever writes more than that is no person
@@ -46,17 +44,10 @@ NOT_EXTENDED: Final[Mapping[str, str]] = {
 
 
 class Request(RecordModel):
-    """What is asked. `blocks`: how many more, of `extend`."""
+    """One line of the file. `blocks`: how many more, of `extend`."""
 
     act: Act
     blocks: int = Field(default=0, ge=0, le=MAXIMUM_BLOCKS)
-
-
-class _Line(RecordModel):
-    """One line of the file, to the process that ran the record then: none that takes it up later."""
-
-    process: int
-    request: Request
 
 
 def ask(directory: Path, request: Request) -> None:
@@ -65,14 +56,15 @@ def ask(directory: Path, request: Request) -> None:
     Raises:
         PlaceError: nobody runs it, or this machine has no memory of the user's own to write to.
     """
-    process, path = _running(directory), _path(directory)
+    process = _running(directory)
+    path = requests_path(directory, process=process)
     if path is None:
         raise PlaceError("the request has no way to the run: /dev/shm is not available", hint="stop the run by Ctrl-C")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE)
         with os.fdopen(descriptor, "ab", buffering=0) as file:
-            file.write(_Line(process=process, request=request).model_dump_json().encode() + b"\n")
+            file.write(request.model_dump_json().encode() + b"\n")
     except OSError as error:
         raise PlaceError(f"the request cannot be written: {error}", hint="free memory in /dev/shm") from error
     if request.act == "stop_now":
@@ -109,16 +101,11 @@ def _ignores_ctrl_c(process: int) -> bool:
     return ignored is not None and bool(int(ignored[1], 16) >> (signal.SIGINT - 1) & 1)
 
 
-def _path(directory: Path) -> Path | None:
-    feed = feed_path(directory)
-    return None if feed is None else feed.with_suffix(SUFFIX)
-
-
 class Mailbox:
-    """The requests to one run, read once each."""
+    """The requests to this process about one run, read once each."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = _path(directory)
+        self._path = requests_path(directory, process=os.getpid())
         self._offset = 0
 
     def clear(self) -> None:
@@ -129,7 +116,7 @@ class Mailbox:
                 self._path.unlink()
 
     def requests(self) -> list[Request]:
-        """What came for this process since the last call; lines that are none are left out."""
+        """What came since the last call; lines that are none are left out."""
         if self._path is None:
             return []
         try:
@@ -144,8 +131,8 @@ class Mailbox:
         found = []
         for line in data[:whole].splitlines():
             with contextlib.suppress(ValidationError):
-                found.append(_Line.model_validate_json(line))
-        return [line.request for line in found if line.process == os.getpid()]
+                found.append(Request.model_validate_json(line))
+        return found
 
 
 def more(schedule: Schedule, blocks: int) -> Extended:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from fairtrial.record.journal import controller
+from fairtrial.record.live import controller
 from fairtrial.serve.server import Listening
 
 KEPT_S: Final = 600.0  # after the run's end and the last browser

@@ -33,4 +33,6 @@ def tail(path: Path) -> str:
 
 def _shown(line: str) -> str:
     cut = line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
+    if cut.isprintable():
+        return cut
     return "".join(each if each.isprintable() or each == "\t" else "\N{REPLACEMENT CHARACTER}" for each in cut)

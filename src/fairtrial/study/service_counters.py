@@ -162,9 +162,7 @@ class CounterMetric(CountersModel):
         return "command" if self.prometheus is None else "prometheus"
 
     def definition(self, name: str) -> MetricDefinition:
-        """It as every metric of a study is defined: what grew is a count, as long as readings leave no error; the rest
-        depends on time.
-        """
+        """It as every metric of a study is defined: what grew is a count, as long as readings leave no error."""
         return MetricDefinition(
             name=name,
             label=self.label or name,

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from support import skips
 from support.command_line import Desk, desk, eventually
 from support.machines.holding import Held
@@ -212,6 +211,7 @@ def test_what_somebody_else_sets_meanwhile_makes_the_trial_invalid_and_stays(her
 
 
 def test_a_database_of_somebody_elses_is_named_twice_or_not_touched(here: Desk, server: ServerThere) -> None:
+    server.ask("DROP DATABASE IF EXISTS theirs")
     server.ask("CREATE DATABASE theirs")
     try:
         server.ask("CREATE TABLE kept (id integer)", "theirs")
@@ -341,8 +341,11 @@ def place(here: Desk) -> Iterator[OpenPlace]:
 
 def existing(server: ServerThere, options: dict[str, str] | None = None, **at: str) -> ExistingServer:
     """The server as a trial has it."""
-    given = {**yaml.safe_load(f"{{{server.at()}}}"), "database": "bench", "password": {"env": VARIABLE}, **at}
-    document = {"at": given, "options": options or {}}
+    where = dict(part.split(": ") for part in server.at().split(", "))
+    document = {
+        "at": {**where, "database": "bench", "password": {"env": VARIABLE}, **at},
+        "options": options or {},
+    }
     if server.kind == "postgres":
         found: ExistingServer | None = Postgres(PostgresParameters.model_validate(document)).existing()
     else:
@@ -356,12 +359,38 @@ def require(arm: ExistingServer, place: OpenPlace) -> None:
     arm.require_restorable(place)
 
 
+def test_a_copy_of_a_database_of_ours_is_somebody_elses(place: OpenPlace, server: ServerThere) -> None:
+    ours, mark = existing(server), DataMark(made=True, key="k")
+    for name in ("bench", "copy"):
+        server.ask(f"DROP DATABASE IF EXISTS {name}")
+    ours.recreate(place, "bench")
+    ours.note(place, "bench", mark)
+    if server.kind == "postgres":
+        server.ask("ALTER DATABASE bench SET search_path = elsewhere")
+        server.ask("CREATE DATABASE copy TEMPLATE bench")
+    else:
+        server.ask("CREATE DATABASE copy")
+        server.ask("CREATE TABLE copy.fairtrial_made AS SELECT * FROM bench.fairtrial_made")
+    assert (ours.mark(place, "bench"), ours.mark(place, "copy")) == (mark, DataMark(made=False))
+    with pytest.raises(PlaceError, match=r"the database copy on .* is not one that fairtrial made"):
+        existing(server, database="copy").require_own(place)
+    if server.kind == "postgres":
+        ours.recreate(place, "other", template="bench")
+        assert ours.mark(place, "other") == mark
+        server.ask("DROP DATABASE other")
+        server.ask("DROP DATABASE bench")
+        server.ask("ALTER DATABASE copy RENAME TO bench")
+        assert ours.mark(place, "bench") == DataMark(made=False)
+        server.ask("DROP DATABASE bench")
+    else:
+        server.ask("DROP DATABASE copy")
+
+
 @MARIADB
 def test_what_moves_along_with_an_option_is_restored(place: OpenPlace, server: ServerThere) -> None:
     server.ask("SET GLOBAL collation_server = 'utf8mb4_bin'")
     before = server.snapshot()
-    given = {"innodb_io_capacity": "5000", "character_set_server": "latin2"}
-    arm = existing(server, given)
+    arm = existing(server, {"innodb_io_capacity": "5000", "character_set_server": "latin2"})
     require(arm, place)
     assert server.snapshot() == before
     arm.set_options(place)
@@ -396,12 +425,15 @@ def test_edits_of_others_that_a_reload_would_bring_into_effect_are_refused(
 ) -> None:
     arm, refusal = existing(server, {"work_mem": "8MB"}), "maintenance_work_mem: edited in a configuration file"
     require(arm, place)
-    for edit in ("SET maintenance_work_mem = '77777777B'", "RESET maintenance_work_mem"):
+    edits = {"SET maintenance_work_mem = '77777777B'": "75955kB", "RESET maintenance_work_mem": "64MB"}
+    for edit, value in edits.items():
         server.ask(f"ALTER SYSTEM {edit}")
         with pytest.raises(PlaceError, match=refusal):
             require(arm, place)
-        server.ask("SELECT pg_reload_conf()")
         time.sleep(1.1)  # times of files are of whole seconds, and the server rounds what it was given
+        server.ask("SELECT pg_reload_conf()")
+        while server.ask("SHOW maintenance_work_mem").strip() != value:
+            time.sleep(0.05)
         require(arm, place)
 
 
@@ -432,10 +464,11 @@ def test_a_user_who_may_not_see_what_is_set_is_told_what_to_grant(place: OpenPla
 
 
 def test_an_option_that_may_hold_a_secret_is_watched_and_not_recorded(place: OpenPlace, server: ServerThere) -> None:
-    name, change = {
-        "postgres": ("archive_cleanup_command", "ALTER SYSTEM SET archive_cleanup_command = 'false'"),
-        "mariadb": ("init_connect", "SET GLOBAL init_connect = 'SET @b = 2'"),
+    name, change, reset = {
+        "postgres": ("archive_cleanup_command", "ALTER SYSTEM SET {} = 'false'", "ALTER SYSTEM RESET {}"),
+        "mariadb": ("init_connect", "SET GLOBAL {} = 'SET @b = 2'", "SET GLOBAL {} = DEFAULT"),
     }[server.kind]
+    reload = "SELECT pg_reload_conf()" if server.kind == "postgres" else "SELECT 1"
     arm = existing(server, {name: "SET @a = 1"})
     arm.recreate(place, "bench")
     try:
@@ -443,27 +476,21 @@ def test_an_option_that_may_hold_a_secret_is_watched_and_not_recorded(place: Ope
         assert name not in instance.options
         assert "@a" not in repr(instance)
         assert arm.changed(place, instance) == []
-        server.ask(change)
-        if server.kind == "postgres":
-            server.ask("SELECT pg_reload_conf()")
+        for statement in (change.format(name), reload):
+            server.ask(statement)
         eventually(lambda: arm.changed(place, instance) == [name], "the change")
     finally:
         place.agent.undo()
-        for reset in (
-            ["ALTER SYSTEM RESET archive_cleanup_command", "SELECT pg_reload_conf()"]
-            if server.kind == "postgres"
-            else ["SET GLOBAL init_connect = DEFAULT"]
-        ):
-            server.ask(reset)
+        for statement in (reset.format(name), reload):
+            server.ask(statement)
 
 
 def test_one_server_by_two_names_is_locked_once(here: Desk, place: OpenPlace, server: ServerThere) -> None:
-    (here.directory / "again").symlink_to(server.directory / "socket")
+    link = here.directory / "again"
+    link.symlink_to(server.directory / "socket")
     key = "socket_directory" if server.kind == "postgres" else "socket"
     one = existing(server)
-    two = existing(
-        server, **{key: str(one.at.socket_path).replace(f"{server.directory}/socket", f"{here.directory}/again")}
-    )
+    two = existing(server, None, **{key: str(one.at.socket_path).replace(str(link.readlink()), str(link))})
     servers = ExistingServers(place, "a run")
     servers.hold(one)
     servers.hold(two)

@@ -13,7 +13,7 @@ from support.command_line import Desk, desk, eventually
 from support.machines import browser as chromium_here
 from support.machines.page import Served, chromium, reader, served
 
-from fairtrial.record.journal import controller
+from fairtrial.record.live import controller
 
 pytestmark = pytest.mark.skipif(chromium_here.CHROMIUM is None, reason=chromium_here.MISSING)
 

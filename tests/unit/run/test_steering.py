@@ -180,14 +180,13 @@ def test_only_whole_requests_to_this_process_are_read_and_an_ended_run_refuses_a
     directory: Path, tmp_path: Path
 ) -> None:
     writer = record.create(directory, plan=plan("fixed"), sources={"study.yaml": "study: tiny\n"})
-    ask(directory, Request(act="pause"))
-    (path,) = tmp_path.glob("fairtrial-*/*.requests.jsonl")
+    with watched(directory, Told()):
+        ask(directory, Request(act="pause"))
+    (path,) = tmp_path.glob("fairtrial-*/*.requests")
     assert path.stat().st_mode & 0o077 == 0
     mailbox = steering.Mailbox(directory)
     with path.open("a", encoding="utf-8") as file:
-        for process, act in ((os.getpid(), "rm -rf"), (1, "resume")):  # the second is for another process
-            file.write(f'{{"process": {process}, "request": {{"act": "{act}"}}}}\n')
-        file.write('not JSON\n{"process": ')
+        file.write('{"act": "rm -rf"}\nnot JSON\n{"act": "resume"')
     assert mailbox.requests() == [Request(act="pause")]
     mailbox.clear()
     writer.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.record import live
 from fairtrial.record.journal import NAME, Journal
+from fairtrial.record.live import Live
 from fairtrial.serve.overview import index as indexing
 from fairtrial.serve.overview import summarising
 from fairtrial.serve.overview.index import Index, RunSummary
@@ -126,18 +129,20 @@ def test_a_directory_that_is_not_there_has_no_runs(tmp_path: Path) -> None:
     assert (index.summaries(), index.left) == ([], 0)
 
 
-def test_who_holds_the_lock_runs(runs: Path, write: Write) -> None:
+def test_whoever_says_so_and_has_the_journal_open_runs(runs: Path, write: Write) -> None:
     held, free = write("held", state="unfinished"), write("free", state="unfinished")
     index = Index(runs)
     index.refresh()
     assert index.running(index.summaries()) == set()
+    for directory in (held, free):
+        live.write(directory, Live(process=os.getpid()))
     journal = Journal(held / NAME)
     try:
         index.refresh()
-        assert index.running(index.summaries()) == {"held"}
+        assert index.running(index.summaries()) == {"held"}  # the other was killed, and another process has its number
     finally:
         journal.close()
-    assert free.is_dir()
+    assert index.running(index.summaries()) == set()
 
 
 def test_looking_waits_for_a_small_directory(runs: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

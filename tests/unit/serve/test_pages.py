@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -281,13 +282,17 @@ def test_studies_are_listed_with_what_the_machine_lacks(reader: Reader, monkeypa
 def test_nothing_looks_at_the_machine_while_a_run_goes_on(
     reader: Reader, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from fairtrial.record import live  # noqa: PLC0415
     from fairtrial.record.journal import NAME, Journal  # noqa: PLC0415
+    from fairtrial.record.live import Live  # noqa: PLC0415
 
     def looked(_at: str) -> None:
         raise PlaceError("looked", hint="")
 
     monkeypatch.setattr(machine, "looked_at", looked)
-    journal = Journal(write("r", state="unfinished") / NAME)
+    directory = write("r", state="unfinished")
+    live.write(directory, Live(process=os.getpid()))
+    journal = Journal(directory / NAME)
     try:
         page = reader.get("/studies").text
         assert "A run goes on" in page

@@ -11,10 +11,12 @@ from urllib.parse import urlencode
 
 import pytest
 from starlette.types import ASGIApp, Message, Scope
+from support.progress import Told
 from support.records import tiny_plan
 
 from fairtrial import record
 from fairtrial.record import Writer, live
+from fairtrial.run import watched
 from fairtrial.run.steering import Mailbox, Request
 from fairtrial.serve.guard import Guard
 from fairtrial.serve.site import application
@@ -69,7 +71,8 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
     """A run that goes on."""
     monkeypatch.setattr(live, "MEMORY", tmp_path)
     found = record.create(tmp_path / "runs" / "one", plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"})
-    yield found
+    with watched(found.directory, Told()):
+        yield found
     found.close()
 
 

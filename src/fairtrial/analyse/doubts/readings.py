@@ -32,7 +32,8 @@ def _slow(metric: str, used: Sequence[TrialRecord], *, margin: float) -> Iterato
         yield Doubt(
             code="slow_readings",
             message=f"in {len(wide)} of {len(used)} used trials readings took so long or lay so far apart that the "
-            f"value may be off by more than the margin of {100 * margin:g} %, in {worst} by up to {100 * wide[worst]:.2g} %",
+            f"value may be off by more than the margin of {100 * margin:g} %, in {worst} by up to "
+            f"{100 * wide[worst]:.2g} %",
             advice="measure longer, or read endpoints and commands more often (`interval`); of an endpoint `match` "
             "only the metrics that are needed, and see what holds its answer up",
             metric=metric,

@@ -23,71 +23,111 @@ PERCENT_PER_MICROSECOND_PER_S: Final = 1e-4
 
 @dataclass(frozen=True)
 class Measure:
-    """One small figure. `value` is an expression over a source's columns; those it needs are `needs`."""
+    """One small figure: `scale` times the sum of `part` over the sum of `whole`, columns of a source or their rates.
+
+    `needs`: columns without which there is nothing to show.
+    """
 
     name: str
     title: str
     source: str
     needs: tuple[str, ...]
-    value: pl.Expr
+    part: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+    scale: float = 1.0
 
     @property
     def columns(self) -> list[str]:
         """Those of the source that `value` needs, as they are or as rates."""
-        return [name.removesuffix(RATE) for name in self.value.meta.root_names()]
+        return [name.removesuffix(RATE) for name in (*self.part, *self.whole)]
+
+    @property
+    def value(self) -> pl.Expr:
+        """As an expression over a frame; null where a column is, as every rate is in a trial's first row."""
+        value = self.scale * _sum(*self.part)
+        return value / _sum(*self.whole) if self.whole else value
+
+    def value_of(self, row: Mapping[str, float]) -> float | None:
+        """Of one row; None where it lacks a column, or the whole is nothing."""
+        try:
+            part, whole = (sum(row[name] for name in names) for names in (self.part, self.whole or self.part))
+        except KeyError:
+            return None
+        if not self.whole:
+            return self.scale * part
+        return self.scale * part / whole if whole else None
 
 
 def _sum(*columns: str) -> pl.Expr:
-    """The columns' sum; null where one is, as every rate is in a trial's first row."""
+    """The columns' sum; null where one is."""
     return pl.sum_horizontal(*columns, ignore_nulls=False)
 
 
+def _rates(*columns: str) -> tuple[str, ...]:
+    return tuple(f"{name}{RATE}" for name in columns)
+
+
 def _cpu(title: str, *classes: str) -> Measure:
-    whole = _sum(*(f"{name}_per_s" for name in CPU_CLASSES))
-    part = _sum(*(f"{name}_per_s" for name in classes))
     return Measure(
-        name=f"cpu-{classes[0]}", title=f"CPU, {title}, %", source="cpu", needs=classes, value=100 * part / whole
+        name=f"cpu-{classes[0]}",
+        title=f"CPU, {title}, %",
+        source="cpu",
+        needs=classes,
+        part=_rates(*classes),
+        whole=_rates(*CPU_CLASSES),
+        scale=100,
     )
 
 
 def _stalled(resource: str, *, shown: str) -> Measure:
     column = f"{resource}.some.total_us"
-    value = pl.col(f"{column}_per_s") * PERCENT_PER_MICROSECOND_PER_S
     return Measure(
         name=f"stall-{resource}",
         title=f"stalled on {shown} (PSI), % of time",
         source="pressure",
         needs=(column,),
-        value=value,
+        part=_rates(column),
+        scale=PERCENT_PER_MICROSECOND_PER_S,
     )
 
 
 def _level(title: str, *, source: str, column: str) -> Measure:
     name = column.replace("_", "-").lower()
-    return Measure(name=name, title=f"{title}, GiB", source=source, needs=(column,), value=pl.col(column) / GIBI)
+    return Measure(name=name, title=f"{title}, GiB", source=source, needs=(column,), part=(column,), scale=1 / GIBI)
 
 
 def _disks(title: str, how: str) -> Measure:
     column = f"sectors_{how}"
-    value = pl.col(f"{column}{RATE}") * SECTOR_BYTES / MEBI
-    return Measure(name=f"disk-{how}", title=f"{title}, MiB/s", source="disks", needs=(column,), value=value)
+    return Measure(
+        name=f"disk-{how}",
+        title=f"{title}, MiB/s",
+        source="disks",
+        needs=(column,),
+        part=_rates(column),
+        scale=SECTOR_BYTES / MEBI,
+    )
 
 
 def _ratio(title: str, part: str, whole: str) -> Measure:
     """A share of two columns of the server, %."""
+    column = part.removesuffix(RATE)
     return Measure(
-        name=part.removesuffix("_per_s").replace("_", "-"),
+        name=column.replace("_", "-"),
         title=f"{title}, %",
         source="server",
-        needs=(part.removesuffix("_per_s"),),
-        value=100 * pl.col(part) / pl.col(whole),
+        needs=(column,),
+        part=(part,),
+        whole=(whole,),
+        scale=100,
     )
 
 
 def _server(title: str, column: str, *, per: float = 1.0) -> Measure:
     """A column of the server as it is, or what its counter grew by per second in units of `per`."""
-    name = column.removesuffix("_per_s")
-    return Measure(name=name.replace("_", "-"), title=title, source="server", needs=(name,), value=pl.col(column) / per)
+    name = column.removesuffix(RATE)
+    return Measure(
+        name=name.replace("_", "-"), title=title, source="server", needs=(name,), part=(column,), scale=1 / per
+    )
 
 
 MEASURES: Final = (
@@ -117,19 +157,14 @@ def shown_columns() -> list[str]:
     return sorted(wanted | set(CPU_CLASSES) | set(DISK_FIELDS))
 
 
-def of_rows(rows: Sequence[Mapping[str, float]]) -> pl.DataFrame:
-    """The measures by name of rows that have levels by their columns and rates as `<column>_per_s`.
-
-    A measure whose columns some row lacks is null there; one whose columns all rows lack is left out.
-    """
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    known = set(frame.columns)
-    measures = {each.name: each.value for each in MEASURES if known.issuperset(each.value.meta.root_names())}
-    return frame.select(**measures) if measures else pl.DataFrame()
+def values(row: Mapping[str, float]) -> dict[str, float]:
+    """The measures by name of a row that has levels by their columns and rates as `<column>_per_s`."""
+    found = ((measure.name, measure.value_of(row)) for measure in MEASURES)
+    return {name: value for name, value in found if value is not None}
 
 
 def row_of(source: str, before: Mapping[str, int], now: Mapping[str, int], *, elapsed_s: float) -> dict[str, float]:
-    """One row for `of_rows`: levels and rates of a source, as two samples of it say."""
+    """One row for `values`: levels and rates of a source, as two samples of it say."""
     totals = [_totalled(source, values) for values in (before, now)]
     rates = {f"{name}{RATE}": (value - totals[0].get(name, value)) / elapsed_s for name, value in totals[1].items()}
     return {**totals[1], **rates}
@@ -172,7 +207,7 @@ def completed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
 
 def valued(frame: pl.DataFrame, measures: Sequence[Measure]) -> pl.DataFrame:
     """The measures' values, null where a column is missing."""
-    roots = {name for measure in measures for name in measure.value.meta.root_names()}
+    roots = {name for measure in measures for name in (*measure.part, *measure.whole)}
     absent = {name for measure in measures for name in measure.columns if name not in frame.columns}
     rates = [name.removesuffix(RATE) for name in roots if name.endswith(RATE)]
     return (

@@ -190,7 +190,7 @@ class Index:
         candidates = [name for name in unfinished if name in known and known[name][0][JOURNAL_INODE] in held]
         if not candidates:
             return set()
-        from fairtrial.record.journal import controller  # noqa: PLC0415 - see the module's docstring
+        from fairtrial.record.live import controller  # noqa: PLC0415 - see the module's docstring
 
         return {name for name in candidates if controller(self.runs / name) is not None}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def code_of(directory: Path) -> int:
 def test_a_terminal_shows_state_looks_blocks_and_events_and_obeys_nothing(tmp_path: Path) -> None:
     writer = begun(tmp_path / "one", blocks=1)
     writer.append(TrialStarted(trial=planned(2, "b")))
-    live.write(writer.directory, Live(process=1, notes=(Note(time="2026-01-01T00:00:00.000Z", text=ESCAPE),)))
+    live.write(writer.directory, Live(process=os.getpid(), notes=(Note(time="2026-01-01T00:00:00.000Z", text=ESCAPE),)))
     seen = drawn(writer.directory)
     writer.close()
     assert "running  2 of 4 trials" in seen

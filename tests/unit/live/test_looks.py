@@ -1,0 +1,50 @@
+"""What a cell has shown after each block: as the same blocks would have, had the run ended there."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy import stats
+from support.records import planned, tiny_plan, trial_record
+
+from fairtrial.analyse.sequential import anytime
+from fairtrial.live.looks import cell_looks
+from fairtrial.record.models import TrialRecord
+
+VALUES = ((100.0, 110.0), (90.0, 104.0), (103.0, 108.0), (98.0, 112.0))
+
+
+def used() -> list[TrialRecord]:
+    (metric,) = tiny_plan().metrics.primary
+    return [
+        trial_record(planned(block, arm)).model_copy(update={"scalars": {metric: value}})
+        for block, pair in enumerate(VALUES, start=1)
+        for arm, value in zip("ab", pair, strict=True)
+    ]
+
+
+def test_each_look_is_the_interval_of_its_blocks_alone() -> None:
+    (cell,) = cell_looks(tiny_plan(), used())
+    logs = [math.log(arm / baseline) for baseline, arm in VALUES]
+    assert cell.ratios == pytest.approx([arm / baseline for baseline, arm in VALUES])
+    assert (cell.looks[0].low, cell.looks[0].high) == (None, None)  # one block shows no spread
+    for n in (2, 3, 4):
+        expected = stats.ttest_1samp(logs[:n], 0).confidence_interval(0.95)
+        assert (cell.looks[n - 1].low, cell.looks[n - 1].high) == pytest.approx(
+            (math.exp(expected.low), math.exp(expected.high))
+        )
+
+
+def test_of_a_design_that_may_be_looked_at_at_will_the_intervals_hold_together() -> None:
+    plan = tiny_plan()
+    plan = plan.model_copy(update={"design": plan.design.model_copy(update={"stop": "anytime", "min_blocks": 2})})
+    (cell,) = cell_looks(plan, used())
+    (alone,) = cell_looks(tiny_plan(), used())
+    for look, single in zip(cell.looks[1:], alone.looks[1:], strict=True):
+        if math.isinf(anytime.reach(look.blocks, level=0.05)):
+            assert (look.low, look.high) == (None, None)
+        else:
+            assert look.high is not None
+            assert single.high is not None
+            assert look.high > single.high

@@ -1,0 +1,54 @@
+"""The plan as it fills in, event by event."""
+
+from __future__ import annotations
+
+from support.records import planned, tiny_plan
+
+from fairtrial.live.slots import Slots
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    CellLook,
+    LookTaken,
+    RunFinished,
+    RunInterrupted,
+    TrialFinished,
+    TrialStarted,
+)
+
+
+def fates(slots: Slots) -> dict[str, str]:
+    return {slot.trial.id: slot.fate for slot in slots.slots()}
+
+
+def test_a_plan_fills_in() -> None:
+    slots = Slots(tiny_plan())
+    first, second = (trial for trial in tiny_plan().trials if trial.block == 1)
+    assert set(fates(slots).values()) == {"planned"}
+    slots.apply(TrialStarted(trial=first))
+    assert fates(slots)[first.id] == "running"
+    slots.apply(TrialFinished(trial=first.id, valid=True, files={}))
+    assert fates(slots)[first.id] == "valid"
+    slots.apply(TrialStarted(trial=second))
+    slots.apply(RunInterrupted(reason="stopped by the user"))
+    assert fates(slots)[second.id] == "planned"  # nobody runs it any more
+    slots.apply(TrialStarted(trial=second))
+    slots.apply(TrialFinished(trial=second.id, valid=False, invalid_reason="the server ended", files={}))
+    slots.apply(BlockVoided(cell="all", block=1, reason=f"{second.id} is invalid"))
+    said = {slot.trial.id: slot for slot in slots.slots()}
+    assert (said[first.id].fate, said[second.id].fate) == ("void", "invalid")
+    assert said[second.id].reason == "the server ended"
+    added = [planned(9, arm) for arm in "ab"]
+    slots.apply(BlockAdded(cell="all", block=9, round=2, replaces=1, trials=added))
+    assert fates(slots)["all.b09.a"] == "planned"
+    assert slots.number(added[0].id) == len(tiny_plan().trials) + len(tiny_plan().diagnostics)  # others keep theirs
+
+
+def test_a_cell_that_the_rule_stops_gets_no_more_and_a_finished_run_owes_nothing() -> None:
+    slots = Slots(tiny_plan())
+    stop = CellLook(cell="all", blocks=2, information=1.0, decision="stop", reason="difference")
+    slots.apply(LookTaken(round=1, decision="continue", cells=[stop]))
+    assert {(slot.fate, slot.reason) for slot in slots.slots()} == {("stopped", "difference")}
+    other = Slots(tiny_plan())
+    other.apply(RunFinished())
+    assert set(fates(other).values()) == {"stopped"}

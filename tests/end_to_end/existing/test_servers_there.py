@@ -122,9 +122,7 @@ def test_an_option_is_an_arm_and_the_server_is_as_before(here: Desk, server: Ser
     here.fairtrial("verify", here.run)
 
 
-def test_sysbench_fills_and_drives_a_database_whose_name_differs_from_anothers_by_case_alone(
-    here: Desk, server: ServerThere
-) -> None:
+def test_sysbench_fills_and_drives_a_database_whose_name_differs_by_case_alone(here: Desk, server: ServerThere) -> None:
     skips.require("sysbench")
     for name in ("theirs", "Theirs"):
         server.ask(f"DROP DATABASE IF EXISTS {server.quoted(name)}")

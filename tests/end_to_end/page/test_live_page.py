@@ -63,8 +63,8 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
         expect(page.locator("#now .pill")).to_have_text("running")
         expect(page.locator(".slot.valid").first).to_be_visible()  # of the plan, without a reload
         expect(page.locator("#now")).to_contain_text("No verdict yet")
-        expect(page.locator("#charts figure")).to_be_visible()
-        expect(page.locator("#charts figcaption")).to_contain_text("throughput")
+        expect(page.locator("#charts figure").first).to_be_visible()
+        expect(page.locator("#charts figcaption", has_text="throughput")).to_have_count(1)
 
         page.locator("#cell-0 details.data summary").click()
         expect(page.locator("#cell-0 details.data table")).to_be_visible()

@@ -1,0 +1,149 @@
+"""Runs that are long, records that mean harm: the page stays small, quick and text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+from support.command_line import Desk, desk, eventually
+from support.machines import browser as chromium_here
+from support.machines.page import Served, chromium, reader, served
+from support.progress import Told
+from support.records import planned, tiny_plan, trial_record
+
+from fairtrial.protocol.generated import RateProgress
+from fairtrial.record import Writer, create
+from fairtrial.record.live import Feed
+from fairtrial.record.models import Plan, PlannedTrial, TrialStarted
+from fairtrial.run import watched
+
+pytestmark = pytest.mark.skipif(chromium_here.CHROMIUM is None, reason=chromium_here.MISSING)
+
+BLOCKS, HOUR_S = 500, 3600
+HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e</script><script>alert(2)</script>"
+HEAP = "performance.memory.usedJSHeapSize"
+MEBI = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def here() -> Iterator[Desk]:
+    with desk() as found:
+        (found.directory / "runs").mkdir()
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page_of(here: Desk) -> Iterator[Served]:
+    with served(here) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+def long_plan() -> Plan:
+    trials = [planned(block, arm) for block in range(1, BLOCKS + 1) for arm in "ab"]
+    plan = tiny_plan()
+    return plan.model_copy(update={"trials": trials, "design": plan.design.model_copy(update={"blocks": BLOCKS})})
+
+
+def commit(writer: Writer, trial: PlannedTrial, *, log: bytes = b"") -> None:
+    (metric,) = writer.plan.metrics.primary
+    record = trial_record(trial)
+    value = 100.0 + trial.block % 7 + (5.0 if trial.arm == "b" else 0.0)
+    directory = writer.begin(trial.id)
+    (directory / "log" / "server.log").write_bytes(log)
+    writer.commit(record.model_copy(update={"scalars": {**record.scalars, metric: value}}))
+
+
+def test_a_thousand_trials_and_an_hour_by_second_stay_small(here: Desk, page_of: Served, window: Browser) -> None:
+    plan = long_plan()
+    directory = here.directory / "runs" / "tiny-20260101T000000Z"
+    writer = create(directory, plan=plan, sources={"study.yaml": "study: tiny\n"})
+    for trial in plan.trials[:-2]:
+        commit(writer, trial)
+    last = plan.trials[-1]
+    writer.append(TrialStarted(trial=last))
+    with watched(directory, Told()) as progress:
+        progress.trial_started(last, number=len(plan.trials), total=len(plan.trials), left_s=60)
+        feed = Feed(directory)
+        feed.begin()
+        began_s = time.time()
+
+        def drive(seconds: range) -> None:
+            for second in seconds:
+                per_s = 5000.0 if second == HOUR_S // 2 else 100.0 + second % 10  # one spike of one second
+                feed.say(last.id, RateProgress(per_s=per_s, errors=0), at_s=began_s + second)
+
+        drive(range(HOUR_S))
+        with reader(window, page_of) as seen:
+            page = seen.run(directory)
+            expect(page.locator(".plan .slot.valid")).to_have_count(len(plan.trials) - 2)
+            expect(page.locator("#charts .plot[aria-label*='most 5,000']")).to_be_visible()  # the spike is not lost
+            page.locator("#charts details.data summary").click()
+            assert page.locator("#charts tbody tr").count() <= 600
+            assert page.evaluate("document.querySelectorAll('*').length") < 20_000
+            page.evaluate("globalThis.gc?.()")
+
+            def rows() -> int:
+                page.locator("#charts details.data summary").click()
+                page.locator("#charts details.data summary").click()
+                return page.locator("#charts tbody tr").count()
+
+            before = page.evaluate(HEAP)
+            for part in range(5):
+                drive(range(HOUR_S + 600 * part, HOUR_S + 600 * (part + 1)))
+                grown = (HOUR_S + 600 * (part + 1)) // 16  # stretches are of 16 seconds by then
+                eventually(lambda: rows() >= grown, "the chart did not grow")  # noqa: B023 - called at once
+            assert page.evaluate(HEAP) - before < 8 * MEBI
+        feed.end()
+    writer.close()
+
+
+def test_what_a_stranger_wrote_is_shown_as_text(here: Desk, page_of: Served, window: Browser) -> None:
+    plan = tiny_plan().model_copy(update={"study": "tiny", "question": HOSTILE})
+    directory = here.directory / "runs" / "hostile-20260101T000000Z"
+    writer = create(directory, plan=plan, sources={"study.yaml": "study: tiny\n"})
+    for trial in plan.trials:
+        commit(writer, trial, log=b"x" * MEBI + b"\n\xff\xfe\n" + HOSTILE.encode() + b"\n")
+    writer.close()
+    with reader(window, page_of) as seen:
+        seen.page.on("dialog", lambda dialog: seen.complaints.append(dialog.message))
+        page = seen.run(directory, "?trial=0")
+        expect(page.locator("#trial h2")).to_contain_text("Trial 0")
+        assert "<img src=x onerror=alert(1)>" in page.locator(".question").inner_text()
+        assert "\x1b" not in page.content()
+        assert "\u202e" not in page.content()
+        logs = page.locator("#trial .log pre")
+        assert "alert(2)" in str(logs.first.text_content())
+        assert len(page.content()) < MEBI // 4
+        assert page.locator("main img, main script").count() == 0
+        (directory / "trials" / plan.trials[0].id / "log" / "leak.log").symlink_to(Path("/etc/passwd"))
+        logs = seen.run(directory, "?trial=0").locator("main")
+        expect(logs).to_contain_text("Trial 0")
+        assert "root:" not in seen.page.content()
+
+
+def test_a_journal_that_is_cut_is_shown_as_far_as_it_goes_and_a_changed_one_is_named(
+    here: Desk, page_of: Served, window: Browser
+) -> None:
+    plan = tiny_plan()
+    directory = here.directory / "runs" / "cut-20260101T000000Z"
+    writer = create(directory, plan=plan, sources={"study.yaml": "study: tiny\n"})
+    commit(writer, plan.trials[0])
+    writer.close()
+    journal = directory / "journal.jsonl"
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b'{"sequence": 2, "ti')
+    with reader(window, page_of) as seen:
+        page = seen.run(directory)
+        expect(page.locator(".plan .slot.valid")).to_have_count(1)
+        expect(page.locator("#now .pill")).to_have_text("interrupted")
+        journal.write_bytes(whole + b"nonsense\n")
+        eventually(lambda: "not a journal line" in page.locator("#connection").inner_text(), "the damage is not told")

@@ -125,10 +125,11 @@ class FollowedRun:
     @property
     def places(self) -> tuple[PlaceOpened, ...]:
         """Every place, as it was when it was last opened."""
-        return self._record.places
+        return self.record.places
 
     @property
-    def _record(self) -> Record:
+    def record(self) -> Record:
+        """All that was written so far."""
         return Record(directory=self.directory, plan=self.plan, journal=tuple(self.journal))
 
     @property
@@ -142,18 +143,14 @@ class FollowedRun:
         return cell_looks(self.plan, self.used)
 
     def analysis(self) -> Analysis:
-        """Doubts and, of a finished run alone, verdicts.
+        """Doubts about what there is so far; never a verdict: that is the finished record's.
 
         Raises:
             FairtrialError: the trials contradict the plan.
         """
         from fairtrial.analyse import analyse  # noqa: PLC0415 - a page is there before the analysis is
-        from fairtrial.report.analysing import analysed  # noqa: PLC0415
 
-        record = self._record
-        if record.finished:
-            return analysed(record)
-        return analyse(self.plan, list(self.trials.values()), finished=False, places=record.places)
+        return analyse(self.plan, list(self.trials.values()), finished=False, places=self.record.places)
 
 
 def _plan(directory: Path) -> Plan:

@@ -142,4 +142,4 @@ class Following:
 
 async def _analysed(page: RunPage) -> None:
     await asyncio.to_thread(page.analyse)
-    page.show_doubts()
+    page.show_analysis()

@@ -31,10 +31,10 @@ def page(runs: Path, name: str) -> str:
     read = record.read(runs / name)
     drawn = sorted((read.directory / REPORT / FIGURES).glob("*.svg"))
     images = [(f"/runs/{quote(name)}/report/figures/{quote(path.name)}", path.stem) for path in drawn]
-    return render_still(Scene(read, _analysis(read)), images)
+    return render_still(Scene(read, analysis(read)), images)
 
 
-def _analysis(of: Record) -> Analysis:
+def analysis(of: Record) -> Analysis:
     """As the report says it; computed again where it cannot be read, or is older than the journal."""
     path = of.directory / REPORT / "report.json"
     try:

@@ -18,6 +18,7 @@ from fairtrial.live.course import width_s
 from fairtrial.live.followed import FollowedRun
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
 from fairtrial.report.figures.thinning import rounded
+from fairtrial.report.text import summary
 from fairtrial.serve import run_views, trial_view
 from fairtrial.serve.fragments import Fragments
 from fairtrial.serve.tails import tails
@@ -53,6 +54,7 @@ class RunPage:
     templates: jinja2.Environment
     parts: Fragments = field(default_factory=Fragments)
     found: tuple[Concern, ...] | None = None
+    verdicts: tuple[str, ...] = ()
     analysed_at: float = 0.0
     analysed_s: float = 0.0
     stale: bool = True
@@ -90,29 +92,36 @@ class RunPage:
                 is_open = number < CELLS_OPEN
                 self._put(f"cell-{number}", "cell", f"cell-{number}", each, is_open)
         self._put("events", "events", outline.events(self.run, most=MOST_EVENTS))
-        self._put("doubts", "doubts", self.found)
+        self.show_analysis()
 
     def wants_analysis(self) -> bool:
         """Whether doubts may have changed, and looking for them costs little beside the time since the last."""
+        if self.state != "running":
+            return self.stale
         return self.stale and time.monotonic() - self.analysed_at >= self.analysed_s / ANALYSED_SHARE
 
     def analyse(self) -> None:
-        """Looks for doubts; slow, for a thread of its own."""
+        """Looks for doubts and, of a finished run, takes its verdicts; slow, for a thread of its own."""
+        from fairtrial.serve import reports  # noqa: PLC0415 - what draws takes long to load
+
         began = time.monotonic()
         self.stale = False
         try:
-            analysis = self.run.analysis()
+            is_finished = self.run.state == "finished"
+            analysis = reports.analysis(self.run.record) if is_finished else self.run.analysis()
         except FairtrialError as error:
             self.found = (Concern(code="not analysed", message=str(error), advice=error.hint or "", spots=()),)
         else:
+            self.verdicts = summary.sentences(analysis) if is_finished else ()
             self.found = kinds(
                 concerns(each for each in doubts(analysis) if self.run.state != "running" or each.code not in OF_PARTS)
             )
         self.analysed_at = time.monotonic()
         self.analysed_s = self.analysed_at - began
 
-    def show_doubts(self) -> None:
+    def show_analysis(self) -> None:
         """Puts what `analyse` found on the page."""
+        self._put("verdicts", "verdicts", self.verdicts)
         self._put("doubts", "doubts", self.found)
 
     def _tails(self) -> list[tuple[str, str]]:

@@ -85,6 +85,7 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
         expect(page.locator("#now .pill")).to_have_text("finished")
         expect(page.locator(".plan .slot.valid")).to_have_count(6)
         expect(page.locator("#charts figure")).to_have_count(0)
+        expect(page.locator("#verdicts")).to_contain_text("journal wal instead of delete")
 
 
 def test_a_finished_run_is_read_trial_by_trial_and_as_a_report(here: Desk, page_of: Served, window: Browser) -> None:

@@ -17,7 +17,7 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial.protocol.generated import RateProgress
 from fairtrial.record import Writer, create
 from fairtrial.record.live import Feed
-from fairtrial.record.models import Plan, PlannedTrial, TrialStarted
+from fairtrial.record.models import BlockVoided, CellLook, LookTaken, Plan, PlannedTrial, TrialStarted
 from fairtrial.run import watched
 
 pytestmark = pytest.mark.skipif(chromium_here.CHROMIUM is None, reason=chromium_here.MISSING)
@@ -104,6 +104,41 @@ def test_a_thousand_trials_and_an_hour_by_second_stay_small(here: Desk, page_of:
             assert page.evaluate(HEAP) - before < 8 * MEBI
         feed.end()
     writer.close()
+
+
+def test_what_became_of_a_plan_is_said_and_reached_by_the_keyboard(
+    here: Desk, page_of: Served, window: Browser
+) -> None:
+    plan = tiny_plan()
+    plan = plan.model_copy(
+        update={
+            "trials": [planned(block, arm) for block in (1, 2, 3) for arm in "ab"],
+            "design": plan.design.model_copy(update={"stop": "sequential", "blocks": 3, "min_blocks": 1}),
+        }
+    )
+    directory = here.directory / "runs" / "stopped-20260101T000000Z"
+    writer = create(directory, plan=plan, sources={"study.yaml": "study: tiny\n"})
+    commit(writer, plan.trials[0])
+    writer.begin(plan.trials[1].id)
+    writer.commit(trial_record(plan.trials[1], valid=False))
+    writer.append(BlockVoided(cell="all", block=1, reason="all.b01.b is invalid"))
+    for trial in plan.trials[2:4]:
+        commit(writer, trial)
+    stop = CellLook(cell="all", blocks=1, information=0.3, decision="stop", reason="difference")
+    writer.append(LookTaken(round=2, decision="stop", cells=[stop]))
+    writer.close()
+    with reader(window, page_of) as seen:
+        page = seen.run(directory)
+        expect(page.locator(".plan .slot.stopped")).to_have_count(2)
+        expect(page.locator(".plan .slot.void")).to_have_attribute("title", "block 1, a: void, all.b01.b is invalid")
+        expect(page.locator("#cells")).to_contain_text("stopped after 1 block: a difference is shown")
+        assert "p value" not in page.locator("main").inner_text()  # a look has none
+        page.locator(".plan a.slot").first.focus()
+        page.keyboard.press("ArrowDown")
+        expect(page.locator(".plan .slot.invalid")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("#trial")).to_contain_text("invalid: broken on purpose")
+        assert seen.findings() == []
 
 
 def test_what_a_stranger_wrote_is_shown_as_text(here: Desk, page_of: Served, window: Browser) -> None:

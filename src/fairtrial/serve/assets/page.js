@@ -55,6 +55,25 @@
     offerCopies(root);
   }
 
+  // The plan is one stop of the tab key; arrows move within it.
+  document.addEventListener("keydown", (event) => {
+    const cell = event.target.closest?.("table.plan a.slot")?.parentElement;
+    if (!cell) { return; }
+    const row = cell.parentElement;
+    const next = {
+      ArrowLeft: () => row.cells[cell.cellIndex - 1],
+      ArrowRight: () => row.cells[cell.cellIndex + 1],
+      ArrowUp: () => row.previousElementSibling?.cells[cell.cellIndex],
+      ArrowDown: () => row.nextElementSibling?.cells[cell.cellIndex],
+      Home: () => row.cells[1],
+      End: () => row.cells[row.cells.length - 1],
+    }[event.key]?.()?.querySelector("a.slot");
+    if (next) {
+      event.preventDefault();
+      next.focus();
+    }
+  });
+
   // What a reader has opened, chosen or scrolled stays as it is.
   const kept = {
     beforeNodeRemoved: (node) => !(node instanceof Element && node.classList.contains("copies")),

@@ -25,7 +25,7 @@ def answer(fault: str, seconds: float) -> bytes:
         time.sleep(60)
     if fault == "slow":
         time.sleep(0.6)
-    bodies = {"large": b"x 1\n" * (10 << 18), "binary": bytes(range(256)), "html": b"<html>"}
+    bodies = {"large": b"x 1\n" * (10 << 18), "binary": bytes(range(256)), "html": b"<html>\n"}
     own = f'# TYPE ticks_total counter\nticks_total{{kind="a"}} {100 * seconds:.3f}\n# TYPE level gauge\nlevel 7\n'
     return bodies.get(fault, own.encode())
 

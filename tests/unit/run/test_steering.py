@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import eventually
+from support.command_line import PATIENCE_S, eventually
 from support.progress import Accept, Told
 from support.records import planned, tiny_plan, trial_record
 
@@ -62,6 +62,8 @@ class Asking:
         self.writer.commit(found)
         if (request := self.requests.get(trial.id.removeprefix("all.").replace(".", "_"))) is not None:
             ask(self.writer.directory, request)
+            if request.act == "stop_now":
+                time.sleep(PATIENCE_S)  # the kernel may hand the signal to a thread that has to wait for its turn
         return found
 
 

@@ -14,6 +14,7 @@ from fairtrial.analyse.doubts import contents as content_doubts
 from fairtrial.analyse.doubts import course, existing, fitness
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import order as order_doubts
+from fairtrial.analyse.doubts import page as page_doubts
 from fairtrial.analyse.doubts import readings as reading_doubts
 from fairtrial.analyse.doubts import rules as rule_doubts
 from fairtrial.analyse.doubts import runs as run_doubts
@@ -353,6 +354,7 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         order_doubts,
         spreads,
         rule_doubts,
+        page_doubts,
     )
     source = "".join(inspect.getsource(module) for module in (*modules, asking, gathering, reader))
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

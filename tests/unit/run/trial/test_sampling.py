@@ -11,6 +11,7 @@ from support.machines.places import place_here, place_in_memory, spawned
 from support.records import tiny_plan
 
 from fairtrial.metrics import telemetry as telemetry_files
+from fairtrial.metrics.telemetry.measures import shown_columns
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.systems import Instance
@@ -31,7 +32,10 @@ def test_it_is_asked_for_every_source_and_ended_by_a_signal() -> None:
     with place_in_memory(lambda _spawn: FakeProgram(code=None, stdout=[SAMPLING])) as (place, fake):
         sampler = telemetry.Sampler(place, asked())
         sent = wire.Sample.model_validate_json(spawned(fake, "sampler").stdin or "")
-        assert sent == wire.Sample(interval_ms=250, sources=list(telemetry.SOURCES), output_directory=str(OUT))
+        everything = wire.Sample(
+            interval_ms=250, sources=list(telemetry.SOURCES), shown=shown_columns(), output_directory=str(OUT)
+        )
+        assert sent == everything
         sampler.stop()
         assert [request.signal for request in fake.requests if isinstance(request, wire.Signal)] == [signal.SIGTERM]
         assert fake.files[str(OUT / "log" / "sampler.log")].decode() == SAMPLING

@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import tempfile
+import threading
 import time
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -97,6 +98,7 @@ class Listening:
     def serve(self, *, kept_s: float = math.inf, needed: Callable[[], bool] = lambda: True) -> None:
         """Answers until SIGINT or SIGTERM, or until it is no longer needed and nobody has looked for `kept_s`."""
         os.nice(NICENESS)
+        threading.Thread(target=_load, daemon=True).start()
         config = uvicorn.Config(
             self._presence,
             log_level="error",
@@ -119,6 +121,11 @@ class Listening:
                 self._presence.seen_s = time.monotonic()
             server.should_exit |= self._presence.absent_s >= kept_s
         await serving
+
+
+def _load() -> None:
+    """What pages are made from, before the first is asked for: the address is there at once, its page soon after."""
+    import fairtrial.serve.following  # noqa: F401, PLC0415 - to be loaded
 
 
 def open_browser(address: str, *, opened: Callable[[str], bool] = webbrowser.open) -> Path:

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import mimetypes
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,15 +26,18 @@ NOT_FOUND: Final = 404
 FIGURE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # whoever opens it by itself
 DIGITS: Final = 12  # of an asset's hash in its name: it may be kept for ever
 FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
-ASSETS: Final = {
-    "report.css": "fairtrial.report.page/templates",
-    "page.css": "fairtrial.serve/assets",
-    "overview.css": "fairtrial.serve/assets",
-    "page.js": "fairtrial.serve/assets",
-    "uPlot.min.css": "fairtrial.serve/assets",
-    "uPlot.iife.min.js": "fairtrial.serve/assets",
-    "idiomorph.min.js": "fairtrial.serve/assets",
-}
+ROOM: Final = Path(__file__).parent
+ASSETS: Final = (
+    ROOM.parent
+    / "report"
+    / "page"
+    / "templates"
+    / "report.css",  # by path: the report's package takes a second to load
+    *(
+        ROOM / "assets" / name
+        for name in ("page.css", "overview.css", "page.js", "uPlot.min.css", "uPlot.iife.min.js", "idiomorph.min.js")
+    ),
+)
 
 
 class Assets:
@@ -44,13 +46,11 @@ class Assets:
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
         self.contents: dict[str, tuple[str, bytes]] = {}
-        for name, where in ASSETS.items():
-            package, _, folder = where.partition("/")
-            content = (resources.files(package) / folder / name).read_bytes()
-            stem, _, suffix = name.rpartition(".")
-            hashed = f"{stem}.{hashlib.sha256(content).hexdigest()[:DIGITS]}.{suffix}"
-            self.names[name] = hashed
-            self.contents[hashed] = (mimetypes.guess_type(name)[0] or "application/octet-stream", content)
+        for path in ASSETS:
+            content = path.read_bytes()
+            hashed = f"{path.stem}.{hashlib.sha256(content).hexdigest()[:DIGITS]}{path.suffix}"
+            self.names[path.name] = hashed
+            self.contents[hashed] = (mimetypes.guess_type(path.name)[0] or "application/octet-stream", content)
 
     async def serve(self, request: Request) -> Response:
         """One file."""

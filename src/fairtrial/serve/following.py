@@ -17,6 +17,7 @@ from fairtrial.live.followed import FollowedRun
 from fairtrial.serve.run_page import RunPage, as_json
 
 TICK_S: Final = 1.0
+SHARED: Final = 0.9  # of a tick, for which what one browser had read is read for all
 HEARTBEAT_S: Final = 15.0  # silence that proxies and sleeping laptops cut
 KEPT: Final = 20  # runs whose pages stay rendered; the one longest unseen goes first
 
@@ -80,7 +81,7 @@ class Following:
             self._forget(besides=name)
         followed = self.known[name]
         async with followed.lock:
-            if time.monotonic() - followed.read_at >= TICK_S / 2:
+            if time.monotonic() - followed.read_at >= TICK_S * SHARED:
                 await asyncio.to_thread(followed.page.refresh)
                 followed.read_at = time.monotonic()
         if followed.page.wants_analysis() and (followed.analysing is None or followed.analysing.done()):

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import jinja2
 
@@ -22,6 +22,9 @@ from fairtrial.report.text import summary
 from fairtrial.serve import run_views, trial_view
 from fairtrial.serve.fragments import Fragments
 from fairtrial.serve.tails import tails
+
+if TYPE_CHECKING:
+    from fairtrial.analyse.models import Analysis
 
 MOST_EVENTS: Final = 200
 ANALYSED_SHARE: Final = 0.002  # of the time: looking for doubts must not become one
@@ -55,6 +58,7 @@ class RunPage:
     parts: Fragments = field(default_factory=Fragments)
     found: tuple[Concern, ...] | None = None
     verdicts: tuple[str, ...] = ()
+    logs: list[tuple[str, str]] = field(default_factory=list)
     analysed_at: float = 0.0
     analysed_s: float = 0.0
     stale: bool = True
@@ -72,7 +76,9 @@ class RunPage:
         grown = self.run.refresh()
         state = self.run.state
         self._put("now", "now", outline.now(self.run), self.run)
-        self._put("logs", "logs", self._tails(), ELSEWHERE)
+        if (shown := self._tails()) != self.logs or not self.parts.version:
+            self.logs = shown
+            self._put("logs", "logs", shown, ELSEWHERE)
         if grown or state != self.state or not self.parts.version:
             self._journalled()
             self.stale = True
@@ -102,13 +108,11 @@ class RunPage:
 
     def analyse(self) -> None:
         """Looks for doubts and, of a finished run, takes its verdicts; slow, for a thread of its own."""
-        from fairtrial.serve import reports  # noqa: PLC0415 - what draws takes long to load
-
         began = time.monotonic()
         self.stale = False
         try:
             is_finished = self.run.state == "finished"
-            analysis = reports.analysis(self.run.record) if is_finished else self.run.analysis()
+            analysis = _finished(self.run) if is_finished else self.run.analysis()
         except FairtrialError as error:
             self.found = (Concern(code="not analysed", message=str(error), advice=error.hint or "", spots=()),)
         else:
@@ -173,6 +177,12 @@ class RunPage:
             scripts=("uPlot.iife.min.js", "idiomorph.min.js", "page.js"),
             selected="" if shown is None else str(getattr(self.macros, "trial")(shown)),  # noqa: B009 - a macro
         )
+
+
+def _finished(run: FollowedRun) -> Analysis:
+    from fairtrial.serve import reports  # noqa: PLC0415 - what draws takes a second to load
+
+    return reports.analysis(run.record)
 
 
 def _drawn(charts: Mapping[str, Chart], *, width: int, first: int) -> dict[str, dict[str, object]]:

@@ -126,4 +126,9 @@ class Activity:
     @property
     def length_s(self) -> float:
         """Of the longest course."""
-        return max((chart.course.seconds[-1] for chart in self.charts.values() if len(chart.course)), default=0.0)
+        return length_s(self.charts.values())
+
+
+def length_s(charts: Iterable[Chart]) -> float:
+    """Of the longest course."""
+    return max((chart.course.seconds[-1] for chart in charts if len(chart.course)), default=0.0)

@@ -19,7 +19,7 @@ from fairtrial.record.events import JournalLine
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import JournalReader, is_held
 from fairtrial.record.live import FeedReader, Live
-from fairtrial.record.models import PlaceOpened, Plan, RunFinished, RunInterrupted, TrialRecord
+from fairtrial.record.models import Plan, RunFinished, RunInterrupted, TrialRecord
 from fairtrial.record.reader import Record, extended, trial_file, trial_from_directory
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -121,11 +121,6 @@ class FollowedRun:
         if self.process is None and self.state != "finished":
             self.slots.running = ""
         return self.slots.slots()
-
-    @property
-    def places(self) -> tuple[PlaceOpened, ...]:
-        """Every place, as it was when it was last opened."""
-        return self.record.places
 
     @property
     def record(self) -> Record:

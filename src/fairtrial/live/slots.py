@@ -53,12 +53,15 @@ class Slots:
     looks: list[LookTaken] = field(default_factory=list)
     running: str = ""
     over: bool = False
+    _numbers: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._plan([*self.plan.trials, *self.plan.diagnostics])
 
     def _plan(self, trials: Iterable[PlannedTrial]) -> None:
-        self.planned |= {trial.id: trial for trial in trials}
+        for trial in trials:
+            self._numbers.setdefault(trial.id, len(self._numbers))
+            self.planned[trial.id] = trial
 
     def apply(self, event: Event) -> None:
         """Takes one journal entry in."""
@@ -83,13 +86,13 @@ class Slots:
         stopped = {cell.cell: cell.reason for look in self.looks for cell in look.cells if cell.decision == "stop"}
         ended = any(look.decision == "stop" for look in self.looks)
         return [
-            Slot(trial, number, *self._fate(trial, stopped=stopped, ended=ended))
-            for number, trial in enumerate(self.planned.values())
+            Slot(trial, self.number(trial.id), *self._fate(trial, stopped=stopped, ended=ended))
+            for trial in self.planned.values()
         ]
 
     def number(self, trial: str) -> int:
         """Of a planned trial."""
-        return list(self.planned).index(trial)
+        return self._numbers[trial]
 
     def _fate(self, trial: PlannedTrial, *, stopped: Mapping[str, str], ended: bool) -> tuple[Fate, str]:
         done = self.finished.get(trial.id)

@@ -13,7 +13,7 @@ import jinja2
 
 from fairtrial.errors import FairtrialError
 from fairtrial.live import finished, outline
-from fairtrial.live.activity import Activity, Chart
+from fairtrial.live.activity import Activity, Chart, length_s
 from fairtrial.live.course import width_s
 from fairtrial.live.followed import FollowedRun
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
@@ -90,7 +90,7 @@ class RunPage:
     def _journalled(self) -> None:
         looks = self.run.looks()
         views = {cell.name: run_views.cells(self.run, cell, looks) for cell in self.run.plan.cells}
-        self._put("cells", "cells", [view for each in views.values() for view in each], None)
+        self._put("cells", "cells", [view for each in views.values() for view in each])
         for number, (_cell, grid) in enumerate(outline.grids(self.run)):
             self._put(f"grid-{number}", "grid", f"grid-{number}", grid, outline.MARKS)
         for number, each in enumerate(views.values()):
@@ -157,8 +157,7 @@ class RunPage:
         if found is None:
             return None
         charts, marks = finished.charts(*found)
-        length_s = max((chart.course.seconds[-1] for chart in charts.values() if len(chart.course)), default=0.0)
-        width = width_s(length_s)
+        width = width_s(length_s(charts.values()))
         drawn = _drawn(charts, width=width, first=0)
         return {"trial": found[1].trial.id, "width": width, "first": 0, "marks": marks, "charts": drawn}
 

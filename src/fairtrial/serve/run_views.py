@@ -42,39 +42,49 @@ class CellView:
 
 def cells(run: FollowedRun, cell: Cell, looks: Sequence[CellLooks]) -> list[CellView]:
     """Comparisons of a cell on primary metrics."""
-    return [_cell(run, cell, metric, arm, looks) for metric in run.plan.metrics.primary for arm in _arms(run)[1:]]
-
-
-def _arms(run: FollowedRun) -> list[str]:
-    return run.plan.factors[run.plan.arm]
-
-
-def _cell(run: FollowedRun, cell: Cell, metric: str, arm: str, looks: Sequence[CellLooks]) -> CellView:  # noqa: PLR0917 - which comparison of which cell
-    definition = run.plan.metrics.definitions[metric]
-    found = next((each for each in looks if (each.cell, each.arm, each.metric) == (cell.name, arm, metric)), None)
     used = {trial.trial.id for trial in run.used}
-    arms = [_arms(run)[0], arm]
-    own = [
+    shown = [
         ShownTrial(trial, run.slots.number(trial.trial.id), trial.trial.id in used)
         for trial in run.trials.values()
-        if trial.trial.cell == cell.name and not trial.trial.diagnostic and trial.trial.arm in arms
+        if trial.trial.cell == cell.name and not trial.trial.diagnostic
     ]
+    found = {(each.metric, each.arm): each for each in looks if each.cell == cell.name}
+    baseline, *others = run.plan.factors[run.plan.arm]
+    return [
+        _cell(run, cell, shown, looks=found.get((metric, arm)), compared=(metric, baseline, arm))
+        for metric in run.plan.metrics.primary
+        for arm in others
+    ]
+
+
+def _cell(
+    run: FollowedRun,
+    cell: Cell,
+    shown: Sequence[ShownTrial],
+    *,
+    looks: CellLooks | None,
+    compared: tuple[str, str, str],
+) -> CellView:
+    """One comparison: metric, baseline and arm."""
+    metric, *arms = compared
+    definition = run.plan.metrics.definitions[metric]
+    own = [each for each in shown if each.trial.trial.arm in arms]
     scale = numbers.scale(definition.unit, [each.trial.scalars.get(metric) for each in own])
     label = cell_label(cell.levels) or "all trials"
-    last = found.looks[-1] if found else None
+    last = looks.looks[-1] if looks else None
     return CellView(
         label=label,
         metric=f"{definition.label}, {scale.unit}",
-        arm=f"{arm} / {arms[0]}",
+        arm=f"{arms[1]} / {arms[0]}",
         better=definition.better,
         blocks=str(last.blocks if last else 0),
         ratio=numbers.ratio(last.ratio) if last else numbers.ABSENT,
         interval=numbers.ratio_interval(last.low, last.high) if last else numbers.ABSENT,
         rule=outline.rule(run, cell.name),
         header=("block", *arms, "ratio", "ratio so far", "interval so far"),
-        table=_table([each.trial for each in own if each.used], found, metric=metric, arms=arms, scale=scale),
+        table=_table([each.trial for each in own if each.used], looks, metric=metric, arms=arms, scale=scale),
         dots=drawings.trials(f"{definition.label} of every trial, {label}", own, metric=metric, arms=arms, scale=scale),
-        looks=drawings.looks(found, label=f"{arm} / {arms[0]} after every block, {label}") if found else None,
+        looks=drawings.looks(looks, label=f"{arms[1]} / {arms[0]} after every block, {label}") if looks else None,
         note=LOOK_NOTE[are_always_valid(run.plan)],
     )
 

@@ -10,6 +10,7 @@ import argparse
 import zlib
 from typing import TYPE_CHECKING
 
+import calibrated_hosts
 import calibrated_own
 import calibrated_paths
 import calibrated_stopping
@@ -20,7 +21,12 @@ from simulated_noise import KINDS, OWN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PATHS = {**calibrated_paths.PATHS, **calibrated_stopping.PATHS, **calibrated_own.PATHS}
+PATHS = {
+    **calibrated_paths.PATHS,
+    **calibrated_stopping.PATHS,
+    **calibrated_hosts.PATHS,
+    **calibrated_own.PATHS,
+}
 BLOCKS = (3, 5, 6, 8, 10, 12, 20)
 RUNS = 60_000  # a true rate of 5 % then has an upper bound above 5.5 % once in 8,000 rows
 RUNS_AT_ONCE = 20_000  # 300 MiB
@@ -30,6 +36,17 @@ TITLES: dict[Figure, str] = {
     "power": "Power, % of runs",
     "blocks": "Mean number of blocks",
 }
+
+
+PLAIN, OVER_HOSTS, OWN_NOISE = "", ", several hosts", ", noise of one arm's own"
+SECTIONS = {PLAIN: list(KINDS), OVER_HOSTS: list(KINDS), OWN_NOISE: list(OWN)}
+
+
+def _section(rate: Rate) -> str:
+    """The part of the page that a rate stands in: what its tables' titles end in."""
+    if rate.noise in OWN:
+        return OWN_NOISE
+    return OVER_HOSTS if calibrated_hosts.NAME.search(rate.path) else PLAIN
 
 
 def simulate(path: str, noise: str, n: int, *, runs: int, seed: int) -> list[Rate]:
@@ -81,11 +98,12 @@ def main() -> int:
         for rate in simulate(path, noise, n, runs=asked.runs, seed=asked.seed)
     ]
     print(f"{asked.runs:,} runs per row, seed {asked.seed}; in brackets the exact 95 % Monte-Carlo bounds.")
-    for kinds, of in ((list(KINDS), ""), (list(OWN), ", noise of one arm's own")):
+    for of, kinds in SECTIONS.items():
+        here = [rate for rate in rates if _section(rate) == of]
         for figure, title in TITLES.items():
-            if any(rate.figure == figure and rate.noise in kinds for rate in rates):
+            if any(rate.figure == figure for rate in here):
                 print(f"\n### {title}{of}\n")
-                print("\n".join(table(rates, figure, kinds)))
+                print("\n".join(table(here, figure, kinds)))
     return _verdict(rates)
 
 

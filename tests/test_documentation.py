@@ -16,7 +16,8 @@ import typer.main
 from support.command_line import desk
 
 from fairtrial import errors, study
-from fairtrial.analyse.models import DOUBT_CODES, Verdict
+from fairtrial.analyse.models import DOUBT_CODES
+from fairtrial.analyse.result import Verdict
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.app import app
 from fairtrial.study.reference import MARKER

@@ -5,6 +5,7 @@ FairtrialError            has a message, a hint (what the user can do next) and 
 ├── PlaceError            exit 3: the environment: a place, a missing program, a full disk, a busy place
 │   ├── AgentError        the agent refused or failed a request
 │   ├── StreamLostError   the stream to the agent ended
+│   ├── HostBootError     a host did not boot the kernel of an arm
 │   └── SystemStartError  the system under test did not start, with its own last log lines
 └── RecordError           exit 3: a record that is damaged or not one
 
@@ -100,6 +101,10 @@ class AgentError(PlaceError):
 
 class StreamLostError(PlaceError):
     """The stream to the agent ended or fell silent."""
+
+
+class HostBootError(PlaceError):
+    """A host did not boot the kernel that a trial asks for, however often it was tried; it runs its default kernel."""
 
 
 class SystemStartError(PlaceError):

@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.machines import browser
-from support.machines.browser import Page
+from support.machines.browser import CHROMIUM, MISSING, Window, window
 
 import fairtrial
 
@@ -39,15 +38,14 @@ def test_every_public_name_is_documented_and_on_the_page(site: Path) -> None:
     assert undocumented == []
 
 
-@pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.MISSING)
+@pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 def test_the_site_opens_in_a_browser(site: Path) -> None:
-    with browser.browser() as opened:
+    with window() as opened:
         assert_drawn(opened, site / "index.html", title="fairtrial", link="first-study.html")
         assert_drawn(opened, site / "reference" / "commands.html", title="Commands", link="../reference/study.html")
-        assert [request for request in opened.requests if not request.startswith(("file:", "data:", "blob:"))] == []
 
 
-def assert_drawn(page: Page, path: Path, *, title: str, link: str) -> None:
+def assert_drawn(page: Window, path: Path, *, title: str, link: str) -> None:
     page.open(path, dark=False)
     assert page.evaluate("document.querySelector('article h1').innerText").startswith(title)
     assert page.evaluate("getComputedStyle(document.querySelector('.md-header')).position") == "sticky", "no style"
@@ -55,3 +53,4 @@ def assert_drawn(page: Page, path: Path, *, title: str, link: str) -> None:
     # The address that the browser makes of the menu's link is a file of the site.
     address = page.evaluate(f"(document.querySelector('.md-nav a[href$=\"{Path(link).name}\"]') || {{}}).href")
     assert Path(address.removeprefix("file://")).is_file()
+    assert [request for request in page.requests if not request.startswith(("file:", "data:", "blob:"))] == []

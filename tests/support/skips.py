@@ -32,6 +32,8 @@ PACKAGES: Final = {
     r"runc": "runc",
     r"mmdebstrap": "mmdebstrap",
     r"redis-server": "redis-server",
+    r"grub-editenv": "grub-common",
+    r"sfdisk": "fdisk",
     r"nginx": "nginx-light",
     r"wrk": "wrk",
     r"pgrep": "procps",

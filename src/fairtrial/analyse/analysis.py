@@ -10,10 +10,12 @@ from typing import Final
 from fairtrial.analyse import sequential, within
 from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.doubts import fitness
+from fairtrial.analyse.doubts import hosts as host_doubts
 from fairtrial.analyse.doubts import order as order_doubts
 from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts.course import course
 from fairtrial.analyse.expectations import expectations
+from fairtrial.analyse.hosts.comparing import over_hosts
 from fairtrial.analyse.inference import guardrails, judging, sharing
 from fairtrial.analyse.inference.comparing import ComparisonOptions, Subject, comparable, compare
 from fairtrial.analyse.measured import ArmValues, measured, summary
@@ -62,7 +64,8 @@ def analyse(
         RecordError: two trials stand for the same arm in the same block.
     """
     diagnostic = sum(trial.trial.diagnostic for trial in trials)
-    trials = [trial for trial in trials if not trial.trial.diagnostic]  # probes change what they look at
+    every = [trial for trial in trials if not trial.trial.diagnostic]  # probes change what they look at
+    trials = sequential.in_time(plan, every)
     selection = select(plan, trials, contrast=contrast)
     plan, roles = _as_read(plan, trials), _roles(plan)
     expected = expectations(plan, trials)
@@ -87,7 +90,7 @@ def analyse(
         _table(selection, roles),
         request,
         Course(
-            counts=selection.counts.model_copy(update={"diagnostic": diagnostic}),
+            counts=selection.counts.model_copy(update={"diagnostic": diagnostic, "late": len(every) - len(trials)}),
             finished=finished,
             doubts=(
                 *course(plan, selection, expected=expected, finished=finished),
@@ -138,6 +141,9 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
     )
     if setting.once:
         judged = [_with_power(each, table, setting=setting) for each in judged]
+    rule = None if course.run is None else course.run.rule
+    judged = over_hosts(judged, table, metrics=request.metrics, setting=setting, rule=rule)
+    judged = [each.model_copy(update={"doubts": (*each.doubts, *host_doubts.about(each))}) for each in judged]
     return Analysis(
         study=request.study,
         question=request.question,

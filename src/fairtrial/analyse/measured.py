@@ -16,13 +16,17 @@ from fairtrial.record.models import TrialRecord
 
 @dataclass(frozen=True)
 class ArmValues:
-    """Values in time order, shape (n,), in the metric's unit; `absent` counts used trials without a finite value."""
+    """Values in time order, shape (n,), in the metric's unit; `absent` counts used trials without a finite value.
+
+    `hosts` has the host of each value, and is empty where trials name none.
+    """
 
     arm: str
     values: Values
     blocks: tuple[int, ...]
     positions: tuple[int, ...]
     absent: int
+    hosts: tuple[str, ...] = ()
 
     @property
     def positive(self) -> bool:
@@ -39,6 +43,11 @@ class ArmValues:
         by_block = dict(zip(self.blocks, self.values.tolist(), strict=True))
         return t_tests.array([by_block[block] for block in blocks])
 
+    def hosts_at(self, blocks: Sequence[int]) -> list[str]:
+        """Hosts of some of its blocks, in their order."""
+        by_block = dict(zip(self.blocks, self.hosts, strict=True))
+        return [by_block[block] for block in blocks]
+
 
 def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> ArmValues:
     """Takes one metric out of an arm's trials."""
@@ -49,6 +58,7 @@ def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> ArmValu
         blocks=tuple(trial.trial.block for trial in present),
         positions=tuple(trial.trial.position for trial in present),
         absent=len(trials) - len(present),
+        hosts=tuple(trial.host for trial in present) if any(trial.host for trial in present) else (),
     )
 
 
@@ -75,4 +85,5 @@ def summary(of: ArmValues, *, confidence: float) -> Summary | None:
         values=tuple(of.values.tolist()),
         blocks=of.blocks,
         positions=of.positions,
+        hosts=of.hosts,
     )

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from fairtrial.analyse.hosts.models import OverHosts
 from fairtrial.analyse.noise.models import NoiseFloor, NoiseProfile
-from fairtrial.analyse.result import Result
+from fairtrial.analyse.result import Result, Verdict
 from fairtrial.analyse.why.models import CellWhy
 from fairtrial.record.models import StopReason
 from fairtrial.study.catalogue import MetricDefinition
 
-Verdict = Literal["faster", "slower", "equivalent", "undecided", "none"]
 Role = Literal["primary", "secondary", "guardrail"]
 Adjustment = Literal["none", "holm", "dunnett", "benjamini_hochberg"]
 Outcome = Literal["kept", "breached", "unclear", "none"]
@@ -32,6 +32,8 @@ DOUBT_CODES: Final = (
     "fixed_slots",
     "dependent_blocks",
     "dependent_rows",
+    "hosts_disagree",
+    "hosts_mixed",
     "shared_state",
     "summarised",
     "guessed_encoding",
@@ -49,6 +51,7 @@ DOUBT_CODES: Final = (
     "slow_readings",
     "missed_readings",
     "client_saturated",
+    "tail_unmeasured",
     "timed_out",
     "latency_saturated",
     "footprint",
@@ -102,6 +105,7 @@ class Summary(Result):
         values: one per valid trial, in time order.
         blocks: the block of each value.
         positions: its place in time, from the run's first trial on.
+        hosts: the host of each value; empty where trials name none.
         sd: sample standard deviation (n - 1); None if n < 2.
         low, high: interval of the mean at `confidence`; None if n < 2.
         purpose: what the interval is good for. It is not one to compare arms by, and where some trials are slow now
@@ -119,6 +123,7 @@ class Summary(Result):
     values: tuple[float, ...]
     blocks: tuple[int, ...]
     positions: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
     purpose: Literal["descriptive"] = "descriptive"
 
 
@@ -265,6 +270,8 @@ class Comparison(Result):
         spreads: whether the arms' own spreads differ; None where there are too few values to tell.
         stalls: what stalls that nobody has seen may be worth.
         guardrail: whether a guardrail is kept; None for other roles.
+        over_hosts: the hosts of its blocks, and what they say of hosts like these; None where trials name no host,
+            because one place ran all of them.
         assumptions: in words.
     """
 
@@ -301,6 +308,7 @@ class Comparison(Result):
     spreads: Spreads | None = None
     stalls: Stalls | None = None
     guardrail: Guardrail | None = None
+    over_hosts: OverHosts | None = None
     assumptions: tuple[str, ...]
     doubts: tuple[Doubt, ...] = ()
 
@@ -349,6 +357,8 @@ class Counts(Result):
     """How many trials and blocks stand behind the analysis. Diagnostic trials are in none of the other figures.
 
     Attributes:
+        late: trials of rounds after the one that stopped their cell, which a farm had begun by then; in none of the
+            other figures either.
         rows: of a table, where rows were averaged into trials; 0 where every row is a trial.
     """
 
@@ -360,6 +370,7 @@ class Counts(Result):
     blocks_voided: int
     blocks_replaced: int
     diagnostic: int = 0
+    late: int = 0
     rows: int = 0
 
 

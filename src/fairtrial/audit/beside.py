@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from fairtrial.analyse.models import Analysis, Comparison, Verdict
+from fairtrial.analyse.models import Analysis, Comparison
+from fairtrial.analyse.result import Verdict
 from fairtrial.audit.comparisons import ArmComparison, tables
 from fairtrial.audit.models import Levels, Rerun
 from fairtrial.audit.reading import Dataset

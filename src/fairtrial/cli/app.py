@@ -50,9 +50,13 @@ def run(
     aa: options.AgainstItself = False,
     plain: options.Plain = False,
     page: options.WithPage = False,
+    places: options.HostsFile = None,
+    cluster: options.ClusterAddress = None,
+    insecure_farm: options.WithoutToken = False,
 ) -> None:
     """Run a study and report its verdicts."""
     from fairtrial.cli.running import run as command
+    from fairtrial.cli.running.farming import Farm
 
     command.run(
         study,
@@ -63,6 +67,7 @@ def run(
         against_itself=aa,
         drawn=not plain,
         page=page,
+        farm=Farm(places=places, cluster=cluster, insecure=insecure_farm),
     )
 
 

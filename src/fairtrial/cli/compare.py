@@ -16,7 +16,8 @@ from rich.console import Console
 from fairtrial import plan as planning
 from fairtrial import record, report
 from fairtrial import study as language
-from fairtrial.analyse.models import Analysis, Verdict
+from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.result import Verdict
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.analyse import direction
 from fairtrial.cli.running.one_line import OneLine

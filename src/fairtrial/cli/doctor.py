@@ -119,10 +119,10 @@ def restore_left(place: Section) -> None:
         PlaceError: the place cannot be reached.
     """
     from fairtrial.errors import AgentError
-    from fairtrial.places import is_fresh, open_place
+    from fairtrial.places import boots_anew, is_fresh, open_place
     from fairtrial.wire.open_place import OpenPlace
 
-    if is_fresh(place):
+    if is_fresh(place) or boots_anew(place):
         return
     with open_place(place.kind, place.parameters, holder=HOLDER, lock=False) as agent:
         journal = f"{agent.hello.state_directory}/undo.jsonl"

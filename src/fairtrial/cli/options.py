@@ -40,6 +40,15 @@ Plain = Annotated[
     typer.Option("--plain", help="Skip the report's page and figures to save seconds; `fairtrial report` adds them."),
 ]
 
+HostsFile = Annotated[
+    Path | None,
+    typer.Option("--places", exists=True, dir_okay=False, help="Run blocks on the hosts of this file, side by side."),
+]
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option("--farm", metavar="ADDRESS", help="Run blocks on nodes of a Ray cluster, side by side."),
+]
+WithoutToken = Annotated[bool, typer.Option("--insecure-farm", help="Accept a Ray cluster that asks for no token.")]
 WithPage = Annotated[
     bool, typer.Option("--page", help="Show the run in a browser while it goes on; prints the page's address.")
 ]

@@ -20,7 +20,7 @@ STUDIES: Final = (".yaml", ".yml")
 def of_plan(plan: Plan) -> list[Section]:
     """Every place of a plan, once, in the order of its cells."""
     trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
-    every = [place for trial in trials for place in (trial.place, trial.workload_place) if place is not None]
+    every = [place for trial in trials for place in (trial.place, *trial.clients)]
     return list(dict.fromkeys(every))
 
 

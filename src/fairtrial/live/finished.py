@@ -21,7 +21,6 @@ from fairtrial.metrics.telemetry.window import TIME
 from fairtrial.record.models import TrialRecord, Window
 
 PERCENTS: Final = {"p95": 95.0, "p99": 99.0}
-NANOSECONDS_PER_MILLISECOND: Final = 1e6
 
 
 def charts(directory: Path, trial: TrialRecord) -> tuple[dict[str, Chart], dict[str, float]]:
@@ -52,7 +51,7 @@ def _latencies(directory: Path, *, zero_ns: int) -> dict[str, Chart]:
     found = latency.by_second(directory, zero_ns=zero_ns)
     drawn = {name: Chart(title=f"{name} latency, ms") for name in PERCENTS} if found else {}
     for second, distribution in sorted(found.items()):
-        values = distribution.percentiles_ns(np.array(list(PERCENTS.values()))) / NANOSECONDS_PER_MILLISECOND
+        values = distribution.percentiles_ns(np.array(list(PERCENTS.values()))) / words.MILLISECOND_NS
         for chart, value in zip(drawn.values(), values.tolist(), strict=True):
             chart.course.add(float(second), value)
     return drawn

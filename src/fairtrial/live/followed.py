@@ -14,11 +14,11 @@ from fairtrial.live import words
 from fairtrial.live.activity import Activity
 from fairtrial.live.looks import CellLooks, cell_looks
 from fairtrial.live.slots import Slot, Slots
-from fairtrial.record import live, read
+from fairtrial.record import read
 from fairtrial.record.events import JournalLine
 from fairtrial.record.journal import NAME as JOURNAL
-from fairtrial.record.journal import JournalReader, is_held
-from fairtrial.record.live import FeedReader, Live
+from fairtrial.record.journal import JournalReader
+from fairtrial.record.live import FeedReader, Live, LiveReader
 from fairtrial.record.models import Plan, RunFinished, RunInterrupted, TrialRecord
 from fairtrial.record.reader import Record, extended, trial_file, trial_from_directory
 from fairtrial.study.catalogue import MetricDefinition
@@ -57,6 +57,8 @@ class FollowedRun:
         self.slots = Slots(self.plan)
         self._lines = JournalReader(self.directory / JOURNAL)
         self._feed = FeedReader(self.directory)
+        self._live = LiveReader(self.directory)
+        self._fates: tuple[tuple[int, bool], list[Slot]] | None = None
 
     def refresh(self) -> bool:
         """Reads what is new; whether the journal has grown.
@@ -64,8 +66,7 @@ class FollowedRun:
         Raises:
             RecordError: the record is damaged.
         """
-        said = live.read(self.directory)
-        self.live = said if said is not None and is_held(self.directory, said.process) else None
+        self.live = self._live.read()
         self.process = None if self.live is None else self.live.process
         new = list(self._lines.lines()) if (self.directory / JOURNAL).exists() else []
         for line in new:
@@ -120,7 +121,10 @@ class FollowedRun:
         """Every planned trial and what became of it. A trial that nobody runs any more does not run."""
         if self.process is None and self.state != "finished":
             self.slots.running = ""
-        return self.slots.slots()
+        known = (len(self.journal), self.process is None)
+        if self._fates is None or self._fates[0] != known:
+            self._fates = known, self.slots.slots()
+        return self._fates[1]
 
     @property
     def record(self) -> Record:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fairtrial.record.events import Event
+from fairtrial.record.events import BlockLeased, Event
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
@@ -44,6 +44,8 @@ class Slots:
     Attributes:
         planned: every trial planned at the start or added since, in order.
         looks: what the stopping rule said, by round.
+        running: the trial that this machine runs.
+        out: trials that hosts of a farm have.
     """
 
     plan: Plan
@@ -52,6 +54,7 @@ class Slots:
     voided: dict[tuple[str, int], str] = field(default_factory=dict)
     looks: list[LookTaken] = field(default_factory=list)
     running: str = ""
+    out: set[str] = field(default_factory=set)
     over: bool = False
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -71,6 +74,9 @@ class Slots:
             case TrialFinished():
                 self.finished[event.trial] = event
                 self.running = ""
+                self.out.discard(event.trial)
+            case BlockLeased():
+                self.out.update(event.trials)
             case BlockVoided():
                 self.voided[event.cell, event.block] = event.reason
             case BlockAdded() | Extended():
@@ -78,7 +84,8 @@ class Slots:
             case LookTaken():
                 self.looks.append(event)
             case _:
-                self.running = "" if event.event.startswith("run_") else self.running
+                if event.event.startswith("run_"):
+                    self.running, self.out = "", set()
                 self.over |= event.event == "run_finished"
 
     def slots(self) -> list[Slot]:
@@ -103,7 +110,7 @@ class Slots:
             return "void", lost
         if done is not None:
             return "valid", ""
-        if trial.id == self.running:
+        if trial.id == self.running or trial.id in self.out:
             return "running", ""
         if not trial.diagnostic and (trial.cell in stopped or ended):
             return "stopped", stopped.get(trial.cell, "")

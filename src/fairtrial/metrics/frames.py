@@ -13,7 +13,7 @@ from fairtrial.metrics import telemetry as telemetry_files
 from fairtrial.metrics.latency import Distribution, merged_latency
 from fairtrial.metrics.series import timeline
 from fairtrial.record import Record
-from fairtrial.record.models import TrialRecord, Window
+from fairtrial.record.models import LookTaken, TrialRecord, Window
 
 IDENTITY: Final = {
     "id": pl.String,
@@ -47,10 +47,17 @@ LEVELS: Final = {
 
 
 def used_trials(record: Record) -> tuple[TrialRecord, ...]:
-    """Trials that estimates use: valid ones of blocks that lost no trial."""
+    """Trials that estimates use: valid ones of blocks that lost no trial, up to the round that stopped their cell."""
     lost = {(event.cell, event.block) for event in record.voided}
     lost |= {(trial.trial.cell, trial.trial.block) for trial in record.trials if not trial.valid}
-    return tuple(trial for trial in record.trials if (trial.trial.cell, trial.trial.block) not in lost)
+    looks = [event for event in record.events if isinstance(event, LookTaken)]
+    ends = {cell.cell: look.round for look in looks for cell in look.cells if cell.decision == "stop"}
+    return tuple(
+        trial
+        for trial in record.trials
+        if (trial.trial.cell, trial.trial.block) not in lost
+        and trial.trial.round <= ends.get(trial.trial.cell, trial.trial.round)
+    )
 
 
 def factor_column(factor: str) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "FreshPlace",
     "Place",
     "ReachedPlace",
+    "boots_anew",
     "is_booted",
     "is_fresh",
     "kind_of",
@@ -60,6 +61,11 @@ def is_fresh(section: Section) -> bool:
 def is_booted(section: Section) -> bool:
     """Whether it has a kernel of its own, too."""
     return issubclass(PLACES.get(section.kind, Place), BootedPlace)
+
+
+def boots_anew(section: Section) -> bool:
+    """Whether every stream to the place of a section, other than one that only looks, begins with its boot."""
+    return place_of(section).boots_anew
 
 
 def kind_of(place: type[Place[Any]]) -> Kind:

@@ -104,6 +104,25 @@ class Place(ABC, Generic[P]):
         """What must be there to open it, as a plan tells; empty: nothing."""
         return ""
 
+    @property
+    def boots_anew(self) -> bool:
+        """Whether every stream that takes its lock begins with a boot of the place itself, and data stay."""
+        return False
+
+    def fetched(self) -> None:
+        """Finds and fetches what all its trials are made from, once, before the first of them.
+
+        Raises:
+            PlaceError: it is missing, or cannot be fetched.
+        """
+
+    def leave(self, *, holder: str) -> None:
+        """Brings it back to what it is without fairtrial, after the last stream.
+
+        Raises:
+            PlaceError: it does not come back.
+        """
+
     def duration_s(self) -> float:
         """What it adds to the expected duration of a trial, seconds."""
         return 0.0
@@ -146,13 +165,6 @@ class FreshPlace(Place[P]):
     def requirements(self) -> Requirements:
         """What it takes of that machine."""
         return Requirements(tuple(program.name for program in self.programs))
-
-    def fetched(self) -> None:
-        """Finds and fetches what all its trials are made from, once, before the first of them.
-
-        Raises:
-            PlaceError: it is missing, or cannot be fetched.
-        """
 
     def require(self) -> None:
         """Looks for what it takes of that machine beside programs and memory; changes nothing.

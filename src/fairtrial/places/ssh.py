@@ -16,9 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import bringing, running
-from fairtrial.places.place import ReachedPlace
+from fairtrial.places.boot import booting, looking, ways
+from fairtrial.places.boot.booting import BootingHost
+from fairtrial.places.boot.parameters import BootParameters
+from fairtrial.places.boot.waiting import RestartingHost
+from fairtrial.places.place import PASSING, Disk, ReachedPlace
 from fairtrial.study.tree.paths import OwnPath
-from fairtrial.wire import Limits, PipeTransport
+from fairtrial.wire import Agent, Limits, PipeTransport
+from fairtrial.wire.open_place import OpenPlace
 
 ALIVE_COUNT = 3  # unanswered: ssh ends after the wire's own limit of silence at the latest
 SSH_FAILED = 255  # ssh's exit code for its own errors; others are the remote command's
@@ -47,6 +52,9 @@ class SshParameters(BaseModel):
     state_directory: str | None = Field(
         None, pattern="^/", description="Where the agent keeps its state there, as for a local place."
     )
+    boot: BootParameters | None = Field(
+        None, description="A kernel that the host boots before every trial; its default kernel comes back at the end."
+    )
 
 
 class Ssh(ReachedPlace[SshParameters]):
@@ -59,22 +67,76 @@ class Ssh(ReachedPlace[SshParameters]):
 
     @property
     def title(self) -> str:
-        """With the host."""
-        return f"{self.name} {self.parameters.host}"
+        """With the host, and its kernel."""
+        host, boot = self.parameters.host, self.parameters.boot
+        return f"{self.name} {host}" + ("" if boot is None else f" booting {boot.kernel or 'its default kernel'}")
 
     @property
     def need(self) -> str:
-        """The way there."""
-        return f"access to {self.parameters.host} over SSH"
+        """The way there, and the right to boot."""
+        host, boot = self.parameters.host, self.parameters.boot
+        return f"access to {host} over SSH" + ("" if boot is None else f" as root, to boot it by {boot.by}")
 
     @property
     def word(self) -> str:
         """The host's address, if that is all."""
         parameters = self.parameters
-        if parameters.config is not None or parameters.state_directory is not None:
+        if any(each is not None for each in (parameters.config, parameters.state_directory, parameters.boot)):
             return super().word
         user = "" if parameters.user is None else f"{parameters.user}@"
         return f"ssh://{user}{parameters.host}" + ("" if parameters.port is None else f":{parameters.port}")
+
+    @property
+    def boots_anew(self) -> bool:
+        """Whether the study names a kernel to boot."""
+        return self.parameters.boot is not None
+
+    def duration_s(self) -> float:
+        """Of its boot."""
+        return 0.0 if self.parameters.boot is None else self.parameters.boot.expected
+
+    def fetched(self) -> None:
+        """Its kernel."""
+        if self.parameters.boot is not None:
+            booting.kernel(self.parameters.boot)
+
+    def open(self, *, holder: str, lock: bool, disk: Disk) -> Agent:
+        """Reaches it; with its lock, after a boot into the study's kernel, or into its own where a run left another.
+
+        Raises:
+            HostBootError: it did not boot that kernel, twice.
+            PlaceError: it cannot boot in the study's way, or does not come back.
+        """
+        boot = self.parameters.boot
+        if lock and boot is not None:
+            return self._booting(boot, holder).booted()
+        agent = super().open(holder=holder, lock=lock, disk=disk)
+        try:
+            if boot is not None:
+                ways.require(boot, looking.look(OpenPlace(agent)))
+            left = booting.journalled(agent) if lock else None
+        except BaseException:
+            agent.close()
+            raise
+        if left is None:
+            return agent
+        agent.close()
+        self._booting(BootParameters(by="kexec"), holder).leave()
+        return super().open(holder=holder, lock=lock, disk=disk)
+
+    def leave(self, *, holder: str) -> None:
+        """Boots its default kernel, if it runs or is about to run another of this holder's.
+
+        Raises:
+            PlaceError: it does not come back.
+        """
+        if self.parameters.boot is not None:
+            self._booting(self.parameters.boot, holder).leave(of=_run_of(holder))
+
+    def _booting(self, boot: BootParameters, holder: str) -> BootingHost:
+        ssh = _ssh(self.parameters, Limits.from_environment())
+        restarting = RestartingHost(self.parameters.host, partial(_run, ssh), boot)
+        return BootingHost(restarting, partial(super().open, holder=holder, lock=True, disk=PASSING), _run_of(holder))
 
     def connect(self, limits: Limits) -> PipeTransport:
         """Brings the agent there unless it is there already, and starts it.
@@ -85,6 +147,11 @@ class Ssh(ReachedPlace[SshParameters]):
         ssh = _ssh(self.parameters, limits)
         script = bringing.serving(partial(_run, ssh), limits=limits, state_directory=self.parameters.state_directory)
         return PipeTransport([*ssh, _in_sh(script)], limits=limits)
+
+
+def _run_of(holder: str) -> str:
+    """Without the process, which is another one after a resume."""
+    return holder.rpartition(", process")[0] or holder
 
 
 def _ssh(parameters: SshParameters, limits: Limits) -> list[str]:

@@ -409,6 +409,31 @@ class FinishingProgress(BaseModel):
     """Monotonic time."""
 
 
+class FleetShare(BaseModel):
+    """
+    What one client of several does. All count the same arrivals from the same start, and users are numbered over all
+    clients: together they do what one client with all users would.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    client: Annotated[int, Field(ge=0)]
+    """Number of this client, from 0: in an open loop it takes this one of every `clients` arrivals."""
+    clients: Annotated[int, Field(ge=0)]
+    """Number of clients."""
+    start_path: str
+    """
+    File that does not exist yet, in which the start of ramp-up will be found once this client has said that it is
+    ready: nanoseconds of its own monotonic clock, and the end of the line.
+    """
+    user_numbers: list[int]
+    """Numbers of this client's virtual users among those of all, from 0: one for each of its own."""
+    users: Annotated[int, Field(ge=0)]
+    """Virtual users of all clients."""
+
+
 class GaussianDistribution(BaseModel):
     """The mean of `iterations` uniform draws."""
 
@@ -929,6 +954,18 @@ class Reading(BaseModel):
     """`CLOCK_MONOTONIC`, nanoseconds since the place booted."""
     realtime_ns: int
     """`CLOCK_REALTIME`, nanoseconds since the Unix epoch."""
+
+
+class ReadyProgress(BaseModel):
+    """All users of one client of several are connected: it waits for the start that they agree on."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    progress: Literal["ready"] = "ready"
+    time_ns: int
+    """Monotonic time."""
 
 
 class Refused(BaseModel):
@@ -2332,6 +2369,8 @@ class Drive(BaseModel):
     """Measured seconds; exactly one of this and `transactions`, neither in a search."""
     endpoint: Annotated[SqliteEndpoint | MysqlEndpoint | PostgresEndpoint, Field(discriminator="kind")]
     """Where."""
+    fleet: FleetShare | None = None
+    """The share of one client of several; absent where this client drives alone."""
     interval_ms: Annotated[int, Field(ge=0)]
     """Width of timeline and histogram intervals, milliseconds."""
     output_directory: str

@@ -14,6 +14,7 @@ from fairtrial.protocol.generated import (
     ProbingProgress,
     RampUpProgress,
     RateProgress,
+    ReadyProgress,
 )
 
 
@@ -45,6 +46,7 @@ ProgressLine = (
     | ProbingProgress
     | RampUpProgress
     | RateProgress
+    | ReadyProgress
     | TelemetryProgress
 )
 PROGRESS: Final[TypeAdapter[ProgressLine]] = TypeAdapter(Annotated[ProgressLine, Field(discriminator="progress")])

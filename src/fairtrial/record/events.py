@@ -49,11 +49,34 @@ class PageServed(RecordModel):
     shared: bool
 
 
+class BlockLeased(RecordModel):
+    """A host of a farm was given a block; without `trial_finished` for its trials, it left nothing that counts.
+
+    `host`: empty where the farm chooses it.
+    """
+
+    event: Literal["block_leased"] = "block_leased"
+    cell: str
+    block: int
+    host: str
+    trials: list[str]
+
+
+class HostLeft(RecordModel):
+    """A host of a farm gets no more blocks of this run."""
+
+    event: Literal["host_left"] = "host_left"
+    host: str
+    reason: str
+
+
 Event = (
     RunStarted
     | RunResumed
     | PlaceOpened
     | TrialStarted
+    | BlockLeased
+    | HostLeft
     | TrialFinished
     | BlockVoided
     | BlockAdded

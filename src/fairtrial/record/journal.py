@@ -80,18 +80,37 @@ def is_held(directory: Path, process: int) -> bool:
 
     proc_locks(5) would say who holds the lock, but to read it stops every other process's locking for milliseconds.
     """
-    try:
-        seen = (directory / NAME).stat()
-        links = list(Path(f"/proc/{process}/fd").iterdir())
-    except PermissionError:
-        return True  # another user's process, which is there
-    except OSError:
-        return False
-    for link in links:
-        with contextlib.suppress(OSError):
-            if os.path.samestat(link.stat(), seen):
+    return Holder(directory).holds(process)
+
+
+class Holder:
+    """Asks again and again who is a record's controller; looks first where the journal was open last time."""
+
+    def __init__(self, directory: Path) -> None:
+        self._journal = directory / NAME
+        self._process = 0
+        self._link = Path()
+
+    def holds(self, process: int) -> bool:
+        """See `is_held`."""
+        try:
+            seen = self._journal.stat()
+            if self._process == process and self._leads_to(seen):
                 return True
-    return False
+            self._process = process
+            for self._link in Path(f"/proc/{process}/fd").iterdir():
+                if self._leads_to(seen):
+                    return True
+        except PermissionError:
+            return True  # another user's process, which is there
+        except OSError:
+            return False
+        return False
+
+    def _leads_to(self, seen: os.stat_result) -> bool:
+        with contextlib.suppress(OSError):
+            return os.path.samestat(self._link.stat(), seen)
+        return False
 
 
 class Journal:

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from pydantic import Field, ValidationError
 
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.record.journal import is_held, utc_now
+from fairtrial.record.journal import Holder, is_held, utc_now
 from fairtrial.record.models import RecordModel
 
 NAME: Final = "live.json"
@@ -81,6 +81,28 @@ def read(directory: Path) -> Live | None:
         return Live.model_validate_json((directory / NAME).read_bytes())
     except (OSError, ValidationError):
         return None
+
+
+class LiveReader:
+    """Reads live.json again and again: only when it has changed, and believes it while its process runs the record."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path = directory / NAME
+        self._holder = Holder(directory)
+        self._version = (0, 0)
+        self._said: Live | None = None
+
+    def read(self) -> Live | None:
+        """What the run says now; None unless somebody runs it."""
+        try:
+            seen = self._path.stat()
+        except OSError:
+            return None
+        version = (seen.st_ino, seen.st_mtime_ns)
+        if version != self._version:
+            self._version, self._said = version, read(self._directory)
+        return self._said if self._said is not None and self._holder.holds(self._said.process) else None
 
 
 def controller(directory: Path) -> int | None:

@@ -116,6 +116,7 @@ class Design(RecordModel):
         margin: equivalence margin as a share of the baseline (0.02 is 2 %).
         confidence: of every interval, before multiplicity.
         voided_limit: how many blocks a cell may lose to invalid trials and have replaced.
+        hosts: of a farm: `alike` must have the kernel, processor and agent in common, `factor` may differ.
         min_blocks: blocks before the first decision; null if `stop` is `fixed`, as all below.
         spending: how `sequential` spends the error over its looks.
         futility: whether a cell is given up once a claim has become improbable.
@@ -131,6 +132,7 @@ class Design(RecordModel):
     margin: float
     confidence: float = 0.95
     voided_limit: int
+    hosts: Literal["alike", "factor"] = "alike"
     min_blocks: int | None = None
     spending: Literal["pocock", "obrien_fleming"] | None = None
     futility: bool | None = None
@@ -222,6 +224,22 @@ class ClockShift(RecordModel):
     error_ns: int
 
 
+class ClientRecord(RecordModel):
+    """One of several clients that drove together.
+
+    Attributes:
+        place: in words.
+        users: virtual users that it had.
+        start_ns: when ramp-up was to begin, one instant for all, on its own monotonic clock.
+        clock_shift: what lies between that clock and the one of the system's place; its error is that of the start.
+    """
+
+    place: str
+    users: int
+    start_ns: int
+    clock_shift: ClockShift
+
+
 class Window(RecordModel):
     """The measured window on the monotonic clock of the workload's place."""
 
@@ -289,6 +307,8 @@ class TrialRecord(RecordModel):
             `check`, `stop`, `undo`, `collect`.
         telemetry: sampler sources that have a file.
         clock_shift: of a workload at another place than its system; null where one clock told all.
+        clients: that drove together, in the study's order; empty where one drove.
+        host: name of the host of a farm that ran it; empty where a run has one place for all blocks.
     """
 
     format_version: FormatVersion = FORMAT_VERSION
@@ -311,6 +331,8 @@ class TrialRecord(RecordModel):
     phases_s: dict[str, float] = {}
     telemetry: list[str] = []
     clock_shift: ClockShift | None = None
+    clients: list[ClientRecord] = []
+    host: str = ""
 
 
 class RunStarted(RecordModel):
@@ -366,6 +388,7 @@ class PlaceOpened(RecordModel):
         clock: both clocks of the place at that moment.
         server_user: user that servers run as; null if the agent's own.
         findings: how fit it was to measure on; of a place that boots for every trial, as its first boot showed it.
+        host: of a farm, where it was opened; empty where a run has one place for all blocks.
     """
 
     event: Literal["place_opened"] = "place_opened"
@@ -375,6 +398,7 @@ class PlaceOpened(RecordModel):
     clock: Clock
     server_user: str | None
     findings: list[Finding] = []
+    host: str = ""
 
 
 class TrialStarted(RecordModel):

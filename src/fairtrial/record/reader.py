@@ -112,12 +112,12 @@ class Record:
     @property
     def places(self) -> tuple[PlaceOpened, ...]:
         """Every place as it was when it was last opened, each finding as it was when it was worst."""
-        known: dict[Section, PlaceOpened] = {}
+        known: dict[tuple[str, Section], PlaceOpened] = {}
         for event in self.events:
             if isinstance(event, PlaceOpened):
-                earlier = known.get(event.place)
+                earlier = known.get((event.host, event.place))
                 findings = worst([*(earlier.findings if earlier else []), *event.findings])
-                known[event.place] = event.model_copy(update={"findings": findings})
+                known[event.host, event.place] = event.model_copy(update={"findings": findings})
         return tuple(known.values())
 
     def trial_directory(self, trial_id: str) -> Path:
@@ -278,8 +278,10 @@ def verify_hashes(record: Record) -> list[str]:
 
 
 def _places(record: Record) -> list[str]:
-    path = record.directory / PLACES
-    if not record.places or (path.exists() and path.read_bytes() == places_json(record)):
+    """Of a farm that was killed the file may be missing or older: it is written when the run ends."""
+    path, of_farm = record.directory / PLACES, any(opened.host for opened in record.places)
+    behind = of_farm and not record.finished
+    if not record.places or behind or (path.exists() and path.read_bytes() == places_json(record)):
         return []
     return [f"{PLACES}: {'changed since it was written' if path.exists() else 'missing'}; the journal has the original"]
 

@@ -73,6 +73,10 @@ class Writer:
     def note_place(self, opened: PlaceOpened) -> None:
         """Journals that a place was opened, and writes places.json anew."""
         self.append(opened)
+        self.write_places()
+
+    def write_places(self) -> None:
+        """Writes places.json as the journal has it."""
         with full_disk_explained(self.directory):
             write_synced(self.directory / PLACES, places_json(self.record()))
 

@@ -8,6 +8,7 @@ from fairtrial.analyse import analyse
 from fairtrial.analyse.doubts import page as page_doubts
 from fairtrial.analyse.doubts import rules as rule_doubts
 from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.sequential import in_time
 from fairtrial.analyse.why.models import CellWhy
 from fairtrial.analyse.why.ranking import explain
 from fairtrial.metrics.telemetry import counters
@@ -33,9 +34,8 @@ def analysed(record: Record, *, contrast: str | None = None, trials: Sequence[Tr
     paths = [difference.path for difference in contrasted(record.plan, analysis.contrast)]
     kernels = {str(opened.facts.get("kernel", "")) for opened in record.places}
     doubted = rule_doubts.about(list(analysis.metrics), paths=paths, kernels=kernels)
-    return analysis.model_copy(
-        update={"why": _why(record, analysis, used, paths=paths), "doubts": (*analysis.doubts, *doubted)}
-    )
+    why = _why(record, analysis, in_time(record.plan, used), paths=paths)
+    return analysis.model_copy(update={"why": why, "doubts": (*analysis.doubts, *doubted)})
 
 
 def _why(

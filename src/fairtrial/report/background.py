@@ -32,6 +32,12 @@ FACT_LABELS: Final = {
     "file_system": "file system",
     "client_operations_per_core_s": "client's ceiling, operations per second and core",
     "client_interface": "client's event interface",
+    "boot.by": "booted by",
+    "boot.kernel_source": "kernel's source",
+    "boot.kernel_sha256": "kernel image's SHA-256",
+    "boot.build_id": "kernel's build id",
+    "boot.microcode": "microcode",
+    "boot.watchdog": "hardware watchdog",
     "container.image": "image",
     "container.image_id": "image's identifier",
     "container.runtime": "container runtime",
@@ -146,9 +152,11 @@ def place_facts(record: Record, trial: TrialRecord) -> Mapping[str, Any]:
 def _places(places: Iterable[PlaceOpened]) -> Iterable[PlaceFacts]:
     for opened in places:
         entry = opened.model_dump()
-        container = opened.facts.get("container")
-        own = container if isinstance(container, dict) else {}
-        facts = {**opened.facts, **{f"container.{name}": value for name, value in own.items()}}
+        parts = {part: opened.facts.get(part) for part in ("boot", "container")}
+        own = {
+            f"{part}.{name}": value for part, of in parts.items() if isinstance(of, dict) for name, value in of.items()
+        }
+        facts = {**opened.facts, **own}
         labelled = [Fact(label, _fact(name, facts[name])) for name, label in FACT_LABELS.items() if name in facts]
         labelled += [Fact(label, shown(entry[name])) for name, label in ENTRY_LABELS.items()]
         findings = tuple(finding.model_dump(mode="json") for finding in opened.findings)

@@ -12,18 +12,18 @@ from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
 
 PER_LINE: Final = 6
 TEMPLATE: Final = "raw_data.r"
+HOSTS: Final = "hosts.r"  # of comparisons over several hosts
 
 
 def render(analysis: Analysis) -> str:
     """The script. `Rscript raw_data.r` prints one tab-separated row per comparison."""
+    hosts = any(each.hosts for cell in analysis.cells for found in cell.summaries.values() for each in found)
     lines = [
         f"# {_comment(analysis.study)}: {_comment(analysis.question)}",
         f"# compared: {_comment(analysis.contrast)}; ratios and differences are against the first level",
         *_looks(analysis),
         "records <- list()",
-        "add <- function(metric, cell, arm, block, value)",
-        "  records[[length(records) + 1]] <<-",
-        "    list(metric = metric, cell = cell, arm = arm, block = block, value = value)",
+        *_adding(hosts=hosts),
         f"confidence <- {analysis.confidence!r}",
         "",
     ]
@@ -39,8 +39,18 @@ def render(analysis: Analysis) -> str:
         for comparison in comparisons
     ]
     lines += [",\n".join(calls), ")"]
-    template = resources.files("fairtrial.report.page") / "templates" / TEMPLATE
-    return "\n".join(lines) + "\n" + template.read_text(encoding="utf-8")
+    templates = resources.files("fairtrial.report.page") / "templates"
+    parts = ([HOSTS] if hosts else []) + [TEMPLATE]
+    return "\n".join(lines) + "\n" + "".join((templates / part).read_text(encoding="utf-8") for part in parts)
+
+
+def _adding(*, hosts: bool) -> list[str]:
+    more, also = (", host", ", host = host") if hosts else ("", "")
+    return [
+        f"add <- function(metric, cell, arm, block, value{more})",
+        "  records[[length(records) + 1]] <<-",
+        f"    list(metric = metric, cell = cell, arm = arm, block = block, value = value{also})",
+    ]
 
 
 def _looks(analysis: Analysis) -> list[str]:
@@ -57,7 +67,8 @@ def _looks(analysis: Analysis) -> list[str]:
 def _data(cell: CellResult, *, metric: str, summary: Summary) -> list[str]:
     names = ", ".join(_string(name) for name in (metric, cell.cell, summary.arm))
     blocks = ", ".join(str(block) for block in summary.blocks)
-    return [f"add({names}, c({blocks}), c(", *_wrapped(summary.values), "))"]
+    hosts = f", c({', '.join(map(_string, summary.hosts))})" if summary.hosts else ""
+    return [f"add({names}, c({blocks}), c(", *_wrapped(summary.values), f"){hosts})"]
 
 
 def _wrapped(values: Iterable[float]) -> list[str]:

@@ -19,28 +19,36 @@ def csv(record: Record) -> str:
 
     A rule that could stop the run is a column, as `fairtrial analyse` reads it: its p values do not allow for looks.
     """
-    frame = frames.trials(record)
-    factors = [frames.factor_column(factor) for factor in record.plan.factors]
-    scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - set(factors))
+    frame, factors, host = _trials(record)
+    scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - {*factors, *host})
     design = record.plan.design
     rule = pl.lit(f"{design.stop}, looks from {design.min_blocks} to {design.blocks} blocks").alias(STOPPED_BY)
     stopped = [] if design.stop == "fixed" or STOPPED_BY in factors else [rule]
-    text: str = frame.select(*factors, *LEADING, *stopped, *scalars).write_csv()
+    text: str = frame.select(*factors, *LEADING, *host, *stopped, *scalars).write_csv()
     return text
+
+
+def _trials(record: Record) -> tuple[pl.DataFrame, list[str], list[str]]:
+    """Every trial, the columns of factors, and that of the host if trials name any."""
+    frame = frames.trials(record)
+    factors = [frames.factor_column(factor) for factor in record.plan.factors]
+    if not any(trial.host for trial in record.trials):
+        return frame, factors, []
+    name = "farm_host" if "host" in frame.columns else "host"
+    return frame.with_columns(pl.Series(name, [trial.host for trial in record.trials])), factors, [name]
 
 
 def shown(scene: Scene) -> dict[str, Any]:
     """The page's table: factors, place in the run and the analysed metrics, as printed; `left` columns are text."""
     record = scene.record
-    frame = frames.trials(record)
-    factors = [frames.factor_column(factor) for factor in record.plan.factors]
+    frame, factors, host = _trials(record)
     tables = [table for table in scene.tables if table.definition.name in frame.columns]
     rows = [
         {
             "used": row["used"],
             "fields": [
                 row["id"],
-                *(row[factor] for factor in factors),
+                *(row[name] for name in (*factors, *host)),
                 "used" if row["used"] else (row["invalid_reason"] or "its block was voided"),
                 str(row["block"]),
                 str(row["position"]),
@@ -49,6 +57,6 @@ def shown(scene: Scene) -> dict[str, Any]:
         }
         for row in frame.iter_rows(named=True)
     ]
-    header = ["trial", *record.plan.factors, "fate", "block", "position"]
+    header = ["trial", *record.plan.factors, *host, "fate", "block", "position"]
     header += [f"{table.definition.label} ({table.scale.unit})" for table in tables]
-    return {"header": header, "left": 2 + len(factors), "rows": rows}
+    return {"header": header, "left": 2 + len(factors) + len(host), "rows": rows}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from fairtrial.analyse.inference.shift import Resampling, ShiftCurve, curve, observed
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.selection import ContrastCell, select
+from fairtrial.analyse.sequential import in_time
 from fairtrial.metrics.latency import Counts, Distribution
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
@@ -17,7 +18,7 @@ Distributions = Mapping[str, Distribution]  # by trial, all transaction types to
 
 def of_record(record: Record, analysis: Analysis, distributions: Distributions) -> tuple[ShiftCurve, ...]:
     """The curve of every arm against the baseline in every cell where both have latencies, all types together."""
-    selection = select(record.plan, record.trials, contrast=analysis.contrast)
+    selection = select(record.plan, in_time(record.plan, record.trials), contrast=analysis.contrast)
     first, *others = selection.levels
     curves = []
     for cell in selection.cells:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from fairtrial.analyse.hosts.models import OverHosts
 from fairtrial.analyse.models import (
     Adjustment,
     Analysis,
@@ -15,11 +17,12 @@ from fairtrial.analyse.models import (
     Outcome,
     Role,
     Summary,
-    Verdict,
 )
+from fairtrial.analyse.result import Verdict
 from fairtrial.report import numbers
 from fairtrial.report.numbers import Scale
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.words import counted
 
 ROLES: Final[tuple[Role, ...]] = ("primary", "secondary", "guardrail")
 TWO_ARMS: Final = 2
@@ -109,9 +112,23 @@ def cell_label(levels: dict[str, str]) -> str:
     return " · ".join(levels.values()) or "all"
 
 
+def over_hosts(rows: Iterable[Row]) -> list[OverHosts]:
+    """Of the rows whose trials name hosts."""
+    return [row.comparison.over_hosts for row in rows if row.comparison.over_hosts is not None]
+
+
+def hosts(rows: Iterable[Row]) -> str:
+    """`5 hosts`, `3 to 5 hosts`; nothing if one place ran all trials."""
+    counts = sorted({len(over.hosts) for over in over_hosts(rows)})
+    if not counts:
+        return ""
+    return counted(counts[0], "host") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} hosts"
+
+
 def procedure(analysis: Analysis, table: MetricTable) -> str:
     """How the table's comparisons were made, in a line: pairing, family, margin."""
     parts = ["paired over blocks" if analysis.paired else "arms independent"]
+    parts += [said for said in [hosts(table.rows)] if said]
     size = max((row.comparison.family_size for row in table.rows), default=0)
     if size:
         adjusted = ADJUSTED[table.rows[0].comparison.adjustment]

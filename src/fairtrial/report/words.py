@@ -13,6 +13,7 @@ def counted(analysis: Analysis) -> list[tuple[str, int]]:
     """How many trials and blocks stand behind the analysis."""
     counts = analysis.counts
     diagnostic = [("diagnostic, not included above", counts.diagnostic)] if counts.diagnostic else []
+    late = [("of rounds after their cell's last, not included above", counts.late)] if counts.late else []
     rows = [("rows, averaged into trials", counts.rows)] if counts.rows else []
     return [
         ("planned", counts.planned),
@@ -23,6 +24,7 @@ def counted(analysis: Analysis) -> list[tuple[str, int]]:
         ("blocks voided", counts.blocks_voided),
         ("blocks replaced", counts.blocks_replaced),
         *diagnostic,
+        *late,
         *rows,
     ]
 

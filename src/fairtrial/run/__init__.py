@@ -6,12 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairtrial.run.loop import Decision, Run, StoppingRule
+    from fairtrial.run.conducting import Conductor, Decision, StoppingRule
+    from fairtrial.run.loop import Run
     from fairtrial.run.opening import opened
     from fairtrial.run.progress import Progress, watched
 
-__all__ = ["Decision", "Progress", "Run", "StoppingRule", "opened", "watched"]
-_HOMES = {"opened": "opening", "Progress": "progress", "watched": "progress"}
+__all__ = ["Conductor", "Decision", "Progress", "Run", "StoppingRule", "opened", "watched"]
+_HOMES = {
+    "Conductor": "conducting",
+    "Decision": "conducting",
+    "Progress": "progress",
+    "StoppingRule": "conducting",
+    "opened": "opening",
+    "watched": "progress",
+}
 
 
 def __getattr__(name: str) -> Any:

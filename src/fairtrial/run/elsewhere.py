@@ -1,4 +1,4 @@
-"""A workload at another place than its system: what that needs, how the one reaches the other, and one time for both.
+"""A workload at other places than its system: what that needs, how they reach the other, and one time for all.
 
 Owns the address and the clocks. It must not know how a load is driven.
 """
@@ -6,19 +6,20 @@ Owns the address and the clocks. It must not know how a load is driven.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final, NoReturn
 
 from fairtrial.errors import InputError, PlaceError, Problem
-from fairtrial.places import is_fresh
-from fairtrial.record.models import ClockShift, Plan
+from fairtrial.places import is_fresh, place_of
+from fairtrial.record.models import ClockShift
 from fairtrial.settings import ANY_TRIAL, TrialContext
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import system_of
 from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.workloads import workload_of
 
 FIELD: Final = "workload.place"
 LOOKS: Final = 16  # at a clock: the quickest answer tells most, and one of a few is rarely delayed
@@ -29,53 +30,56 @@ CONNECTION_WORDS: Final = 4
 
 @dataclass(frozen=True)
 class Client:
-    """The other place, open.
+    """A place that drives, open.
 
     Attributes:
         place: where the workload runs.
         address: at which it reaches the system's place.
+        title: the place in words.
     """
 
     place: OpenPlace
     address: str
+    title: str = ""
 
 
-def of(trial: ResolvedTrial) -> Section | None:
-    """Where a trial's workload runs; None if it is beside its system."""
-    own = trial.workload_place
-    return None if own is None or own == trial.place else own
+def of(trial: ResolvedTrial) -> tuple[Section, ...]:
+    """Where a trial's clients run, in the study's order; empty if its workload is beside its system."""
+    return () if trial.clients == (trial.place,) else trial.clients
 
 
 def context(
-    trial: ResolvedTrial, client: Client | None = None, *, directory: PurePosixPath = ANY_TRIAL.directory
+    trial: ResolvedTrial, clients: Sequence[Client] = (), *, directory: PurePosixPath = ANY_TRIAL.directory
 ) -> TrialContext:
     """What a trial's settings may go by beside its place's facts: where its load runs, and on which processors there.
 
     Args:
         trial: whose settings they are.
-        client: the other place, once it is open; its processors are unknown before.
+        clients: the other places, once they are open; processors are those that each of them has, unknown before.
         directory: the trial's own at the system's place.
     """
-    if of(trial) is None:
+    if not of(trial):
         return TrialContext(directory, load="beside" if system_of(trial.system).has_server() else "within")
-    processors = None if client is None else tuple(client.place.facts.processors)
+    every = [set(client.place.facts.processors) for client in clients]
+    processors = tuple(sorted(set.intersection(*every))) if every else None
     return TrialContext(directory, load="elsewhere", client_processors=processors)
 
 
 def driven_from(place: Section, resolved: Mapping[str, Mapping[str, ResolvedTrial]]) -> list[ResolvedTrial]:
-    """Every trial of a plan whose workload runs at a place."""
+    """Every trial of a plan whose workload, or a part of it, runs at a place."""
     every = [trial for arms in resolved.values() for trial in arms.values()]
-    return [trial for trial in every if (of(trial) or trial.place) == place]
+    return [trial for trial in every if place in (of(trial) or (trial.place,))]
 
 
-def require(plan: Plan, trial: ResolvedTrial) -> None:
+def require(trial: ResolvedTrial) -> None:
     """Refuses what cannot be done over a network, before anything is opened.
 
     Raises:
-        InputError: the system is none that listens, a guest takes part, or the study has probes.
+        InputError: the system is none that listens or encrypts, a guest takes part, or the workload has one client.
     """
-    client = of(trial)
-    if client is None:
+    clients = of(trial)
+    if not clients:
+        _require_nothing(trial)
         return
     system = system_of(trial.system)
     if not system.has_server():
@@ -83,32 +87,78 @@ def require(plan: Plan, trial: ResolvedTrial) -> None:
             f"the system `{system.name}` has no server that another place could reach",
             "take a system that runs a server, such as mariadb or postgres, or leave `place` out",
         )
-    if any(is_fresh(place) for place in (trial.place, client)):
+    if any(is_fresh(place) for place in (trial.place, *clients)):
         _refuse(
             "a guest or container has no network but its own loopback",
-            "use two hosts, `local` and `ssh` or two of `ssh`",
+            "use hosts, `local` and `ssh` or several of `ssh`",
         )
-    if plan.probes:
-        _refuse("probes cannot follow a load of another place yet", "leave `telemetry.probes` out, or `place`")
+    _require_network(trial)
+    if len(clients) > 1:
+        _require_fleet(trial, clients)
 
 
-def _refuse(message: str, suggestion: str) -> NoReturn:
-    raise InputError([Problem(message, "the study", field=FIELD, suggestion=suggestion)], hint="nothing was started")
+def _require_nothing(trial: ResolvedTrial) -> None:
+    """A load beside its system has no network that a study could choose."""
+    for key, is_given in (("address", trial.network.address is not None), ("tls", trial.network.tls)):
+        if is_given:
+            problem = "the load runs beside its system, which it reaches without a network"
+            _refuse(problem, f"name another `place`, or leave `{key}` out", field=f"workload.{key}")
 
 
-def reached(system: OpenPlace, client: OpenPlace, *, places: tuple[Section, Section]) -> Client:
-    """The address of the system's place as the workload's place sees it, taken from the connections to both.
+def _require_network(trial: ResolvedTrial) -> None:
+    """Its server must be one that trials start, and one that this version can tell how to encrypt."""
+    system, workload = system_of(trial.system), workload_of(trial.workload)
+    network = trial.network
+    if system.there() is not None and (network.address is not None or network.tls):
+        key = "address" if network.address is not None else "tls"
+        _refuse(
+            "the server is there already, so `at` says where it listens and how it encrypts",
+            f"leave `{key}` out",
+            field=f"workload.{key}",
+        )
+    if network.tls and not system.encrypts:
+        _refuse(
+            f"the system `{system.name}` is not told how to encrypt", "use mariadb, mysql or postgres", "workload.tls"
+        )
+    if network.tls and not workload.is_native:
+        _refuse(
+            f"the workload `{workload.name}` is not told how to encrypt", "use tpcc, oltp or script", "workload.tls"
+        )
+
+
+def _require_fleet(trial: ResolvedTrial, clients: Sequence[Section]) -> None:
+    """Several clients drive one workload that can be divided, none of them beside the system."""
+    if trial.place in clients:
+        _refuse(
+            f"client {clients.index(trial.place) + 1} runs at the system's own place",
+            "several clients reach the system over one network: use hosts other than the system's",
+        )
+    if problem := workload_of(trial.workload).undividable(len(clients)):
+        _refuse(problem, "change the workload, or name one place")
+
+
+def _refuse(message: str, suggestion: str, field: str = FIELD) -> NoReturn:
+    raise InputError([Problem(message, "the study", field=field, suggestion=suggestion)], hint="nothing was started")
+
+
+def reached(
+    system: OpenPlace, client: OpenPlace, *, places: tuple[Section, Section], chosen: str | None = None
+) -> Client:
+    """A client with the address of the system's place as it sees it, taken from the connections to both.
 
     Args:
         system: the system's place, open.
         client: the workload's, open.
         places: both as the study names them.
+        chosen: the address that the study chooses.
 
     Raises:
         PlaceError: neither was reached over SSH, so that no address is known.
     """
     first, second = (place.kind for place in places)
-    if first == "ssh":
+    if chosen is not None:
+        address = chosen
+    elif first == "ssh":
         words = _connection(system)
         address = words[2] if words else ""
     elif second == "ssh":
@@ -119,9 +169,9 @@ def reached(system: OpenPlace, client: OpenPlace, *, places: tuple[Section, Sect
     if not address:
         raise PlaceError(
             "the workload's place does not know an address of the system's",
-            hint="name at least one of them as `ssh: {host: …}`",
+            hint="name at least one of them as `ssh: {host: …}`, or set `address` beside the workload's `place`",
         )
-    return Client(place=client, address=address.removeprefix("::ffff:"))
+    return Client(place=client, address=address.removeprefix("::ffff:"), title=place_of(places[1]).title)
 
 
 def _connection(place: OpenPlace) -> list[str]:
@@ -130,7 +180,7 @@ def _connection(place: OpenPlace) -> list[str]:
 
 
 def shift(system: Agent, client: Agent) -> ClockShift:
-    """How far the workload's monotonic clock is ahead of the system's; each is asked some times, the quickest counts.
+    """How far a client's monotonic clock is ahead of the system's; each is asked some times, the quickest counts.
 
     An answer was given somewhere between question and answer (Cristian, 1989), so half the time that both took bounds
     the error.

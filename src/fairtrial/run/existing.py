@@ -72,7 +72,7 @@ def refuse(trial: ResolvedTrial) -> None:
         _refuse(system.name, f"the workload `{workload.name}` is not told how to encrypt", "use tpcc, oltp or script")
     if server is not None and workload.name == HAMMERDB:
         _refuse_hammerdb(system.name, server, workload.parameters.options)
-    if elsewhere.of(trial) is not None and not there.is_remote:
+    if elsewhere.of(trial) and not there.is_remote:
         _refuse(system.name, "the load runs at another place, which this address does not lead from", "name the host")
 
 

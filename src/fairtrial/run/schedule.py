@@ -5,7 +5,7 @@ The state is rebuilt from the journal alone, so a resumed run goes on exactly wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,13 +22,11 @@ class MakeReplacement(Protocol):
 
 @dataclass
 class Schedule:
-    """The queue of a run.
+    """The queue of a run. What is asked for every trial takes no longer the more trials there were.
 
     Attributes:
         plan: as stored.
         replacement: makes the trials of a new block (`plan.replacement`).
-        queue: every trial of the run in order, whatever became of it, but for diagnostic ones: those come last, belong
-            to no block that could be voided and to no round that is looked at, and run whatever was decided.
         finished: trial id → whether it was valid.
         voided: (cell, block) of blocks that lost a trial.
         replaced: (cell, block) of those that another block replaces.
@@ -40,7 +38,6 @@ class Schedule:
 
     plan: Plan
     replacement: MakeReplacement
-    queue: list[PlannedTrial] = field(default_factory=list)
     finished: dict[str, bool] = field(default_factory=dict)
     voided: set[tuple[str, int]] = field(default_factory=set)
     replaced: set[tuple[str, int]] = field(default_factory=set)
@@ -48,10 +45,34 @@ class Schedule:
     blocks: int = field(init=False)
     looked_at: int = 0
     stopped: bool = False
+    _members: dict[tuple[str, int], list[PlannedTrial]] = field(default_factory=dict)  # of every block
+    _left: dict[int, dict[str, PlannedTrial]] = field(default_factory=dict)  # by round, then id: yet to run
+    _planned: dict[str, PlannedTrial] = field(default_factory=dict)
+    _diagnostics: dict[str, PlannedTrial] = field(default_factory=dict)  # yet to run
+    _count: int = 0  # of those
+    _broken: list[str] = field(default_factory=list)  # invalid trials whose blocks are not void yet
+    _last_block: dict[str, int] = field(default_factory=dict)  # by cell
+    _last_position: int = -1
+    _first_round: int = 1  # none before it has a trial left
+    _last_round: int = 0
 
     def __post_init__(self) -> None:
-        self.queue = list(self.plan.trials)
+        self._add(self.plan.trials)
+        self._diagnostics = {trial.id: trial for trial in self.plan.diagnostics}
         self.blocks = self.plan.design.blocks
+
+    def _add(self, trials: Iterable[PlannedTrial]) -> None:
+        """New trials go to the end of their round."""
+        for trial in trials:
+            self._planned[trial.id] = trial
+            self._members.setdefault((trial.cell, trial.block), []).append(trial)
+            if trial.cell not in self.decided:
+                self._left.setdefault(trial.round, {})[trial.id] = trial
+                self._count += 1
+            self._last_block[trial.cell] = max(trial.block, self._last_block.get(trial.cell, 0))
+            self._last_position = max(trial.position, self._last_position)
+            self._first_round = min(trial.round, self._first_round)
+            self._last_round = max(trial.round, self._last_round)
 
     def replay(self, events: Iterable[Event]) -> None:
         """Brings the schedule to where the journal ends."""
@@ -62,57 +83,93 @@ class Schedule:
         """Takes one journal entry in."""
         match event:
             case TrialFinished():
-                self.finished[event.trial] = event.valid
+                self.finish(event.trial, valid=event.valid)
             case BlockVoided():
                 self.voided.add((event.cell, event.block))
+                self._drop(self._members.get((event.cell, event.block), ()))
             case BlockAdded():
                 self.replaced.add((event.cell, event.replaces))
-                self._insert(event.trials)
+                self._add(event.trials)
             case Extended():
                 if event not in self.plan.extensions:  # a plan that was read has them already
-                    self.queue += event.trials
+                    self._add(event.trials)
                     self.blocks += event.blocks
             case LookTaken():
                 self.looked_at, self.stopped = event.round, event.decision == "stop"
-                self.decided |= {look.cell for look in event.cells if look.decision == "stop"}
+                for cell in {look.cell for look in event.cells if look.decision == "stop"} - self.decided:
+                    self.decided.add(cell)
+                    self._drop(trial for trial in self._planned.values() if trial.cell == cell)
             case _:
                 pass
 
-    def _insert(self, trials: list[PlannedTrial]) -> None:
-        """A new block goes to the end of its round."""
-        after = [index for index, trial in enumerate(self.queue) if trial.round <= trials[0].round]
-        position = after[-1] + 1 if after else 0
-        self.queue[position:position] = trials
+    def finish(self, trial: str, *, valid: bool) -> None:
+        """A trial is over."""
+        self.finished[trial] = valid
+        self._diagnostics.pop(trial, None)
+        if (planned := self._planned.get(trial)) is not None:
+            self._drop([planned])
+            if not valid:
+                self._broken.append(trial)
+
+    def _drop(self, trials: Iterable[PlannedTrial]) -> None:
+        for trial in trials:
+            if self._left.get(trial.round, {}).pop(trial.id, None) is not None:
+                self._count -= 1
+
+    @property
+    def queue(self) -> list[PlannedTrial]:
+        """Every trial of the run in order, whatever became of it, but for diagnostic ones.
+
+        Those come last, belong to no block that could be voided and to no round that is looked at, and run whatever
+        was decided.
+        """
+        return sorted(self._planned.values(), key=lambda trial: trial.round)  # stable: those added later come later
 
     def owed(self) -> list[PlannedTrial]:
         """Every trial that is yet to run, in order, diagnostic ones last."""
-        return [
-            *([] if self.stopped else self._owed_to_estimates()),
-            *(trial for trial in self.plan.diagnostics if trial.id not in self.finished),
-        ]
+        return [*self.left()]
 
-    def _owed_to_estimates(self) -> list[PlannedTrial]:
-        """Every trial that is neither finished nor part of a voided block or a decided cell, in order."""
-        return [
-            trial
-            for trial in self.queue
-            if trial.id not in self.finished
-            and (trial.cell, trial.block) not in self.voided
-            and trial.cell not in self.decided
-        ]
+    def left(self) -> Iterator[PlannedTrial]:
+        """The same, one by one."""
+        if not self.stopped:
+            for round_ in range(self.complete_rounds() + 1, self._last_round + 1):
+                yield from self._left.get(round_, {}).values()
+        yield from self._diagnostics.values()
+
+    @property
+    def count(self) -> int:
+        """How many are owed."""
+        return len(self._diagnostics) + (0 if self.stopped else self._count)
 
     def next_trial(self) -> PlannedTrial | None:
         """The first trial that is owed."""
-        return next(iter(self.owed()), None)
+        return next(self.left(), None)
+
+    def block(self, trial: PlannedTrial) -> list[PlannedTrial]:
+        """The trials of a trial's block, in order; a diagnostic trial is alone."""
+        return [trial] if trial.diagnostic else self._members[trial.cell, trial.block]
+
+    def torn(self) -> list[tuple[str, int]]:
+        """Blocks of which some trials are finished and some owed."""
+        return sorted(
+            {
+                (trial.cell, trial.block)
+                for trial in self.owed()
+                if not trial.diagnostic and any(each.id in self.finished for each in self.block(trial))
+            }
+        )
 
     def repairs(self) -> list[Event]:
         """Entries that a kill kept from the journal: blocks to void, and replacements that are owed."""
         owed: list[Event] = []
         voided = set(self.voided)
-        for trial in self.queue:
-            if self.finished.get(trial.id) is False and (trial.cell, trial.block) not in voided:
+        for name in self._broken:
+            trial = self._planned[name]
+            if (trial.cell, trial.block) not in voided:
                 voided.add((trial.cell, trial.block))
                 owed.append(BlockVoided(cell=trial.cell, block=trial.block, reason=f"{trial.id} is invalid"))
+        if not owed:
+            self._broken.clear()
         for cell, block in sorted(voided - self.replaced):
             if cell not in self.decided and self.losses(cell, voided) <= self.plan.design.voided_limit:
                 owed.append(self.added(cell, block))
@@ -125,15 +182,13 @@ class Schedule:
 
     def added(self, cell: str, replaces: int) -> BlockAdded:
         """The replacement of a block: a new block of the cell at the end of the next round."""
-        lost = next(trial for trial in self.queue if (trial.cell, trial.block) == (cell, replaces))
-        block = 1 + max(trial.block for trial in self.queue if trial.cell == cell)
-        position = 1 + max(trial.position for trial in self.queue)
-        trials = self.replacement(cell=cell, block=block, round_=lost.round + 1, position=position)
-        return BlockAdded(cell=cell, block=block, round=lost.round + 1, replaces=replaces, trials=trials)
+        round_ = self._members[cell, replaces][0].round + 1
+        block, position = 1 + self._last_block[cell], 1 + self._last_position
+        trials = self.replacement(cell=cell, block=block, round_=round_, position=position)
+        return BlockAdded(cell=cell, block=block, round=round_, replaces=replaces, trials=trials)
 
     def complete_rounds(self) -> int:
         """The last round up to which nothing is left to run; 0 before the first is complete."""
-        owed = self._owed_to_estimates()
-        if owed:
-            return min(trial.round for trial in owed) - 1
-        return max((trial.round for trial in self.queue), default=0)
+        while self._first_round <= self._last_round and not self._left.get(self._first_round):
+            self._first_round += 1
+        return self._first_round - 1

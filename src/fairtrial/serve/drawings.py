@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairtrial.live.looks import CellLooks, Look
-from fairtrial.record.models import TrialRecord
+from fairtrial.live.slots import Slot
 from fairtrial.report import numbers
 
 WIDTH: Final = 640.0
@@ -28,15 +28,6 @@ class Dot:
     y: float
     arm: int
     title: str
-    number: int
-    used: bool
-
-
-@dataclass(frozen=True)
-class ShownTrial:
-    """A trial, its number, and whether estimates use it."""
-
-    trial: TrialRecord
     number: int
     used: bool
 
@@ -106,27 +97,25 @@ def _x(position: float, count: int) -> float:
     return round(LEFT + MARGIN + (WIDTH - LEFT - 2 * MARGIN) * (position + 0.5) / max(1, count), 1)
 
 
-def trials(
-    label: str, shown: Sequence[ShownTrial], *, metric: str, arms: Sequence[str], scale: numbers.Scale
-) -> Drawing:
-    """Every trial of a cell that has the metric, in the order of blocks, arms beside each other."""
-    placed = [each for each in shown if math.isfinite(each.trial.scalars.get(metric, math.nan))]
-    axis = _axis(each.trial.scalars[metric] for each in placed)
-    blocks = {block: index for index, block in enumerate(sorted({each.trial.trial.block for each in placed}))}
+def trials(label: str, shown: Sequence[tuple[Slot, float]], *, arms: Sequence[str], scale: numbers.Scale) -> Drawing:
+    """A metric of a cell's trials, in the order of blocks, arms beside each other."""
+    placed = [(slot, value) for slot, value in shown if math.isfinite(value)]
+    axis = _axis(value for _, value in placed)
+    blocks = {block: index for index, block in enumerate(sorted({slot.trial.block for slot, _ in placed}))}
     dots = []
-    for each in placed:
-        trial = each.trial
-        arm = arms.index(trial.trial.arm)
+    for slot, value in placed:
+        arm = arms.index(slot.trial.arm)
         aside = (arm - (len(arms) - 1) / 2) * 0.3
-        said = f"block {trial.trial.block}, {trial.trial.arm}: {scale.value(trial.scalars[metric])} {scale.unit}"
+        said = f"block {slot.trial.block}, {slot.trial.arm}: {scale.value(value)} {scale.unit}"
+        is_used = slot.fate == "valid"
         dots.append(
             Dot(
-                x=_x(blocks[trial.trial.block] + aside, len(blocks)),
-                y=axis.y(trial.scalars[metric]),
+                x=_x(blocks[slot.trial.block] + aside, len(blocks)),
+                y=axis.y(value),
                 arm=arm,
-                title=said if each.used else f"{said}, not used",
-                number=each.number,
-                used=each.used,
+                title=said if is_used else f"{said}, not used",
+                number=slot.number,
+                used=is_used,
             )
         )
     return Drawing(label=label, ticks=_ticks(axis, scale) if dots else (), dots=tuple(dots))

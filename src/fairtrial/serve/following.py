@@ -48,11 +48,16 @@ class Seen:
 
 @dataclass
 class Followed:
-    """A run's page with the lock of its readers."""
+    """A run's page with the lock of its readers.
+
+    Attributes:
+        said: since it was read last, to browsers that had seen the same: what they lacked, and what they have now.
+    """
 
     page: RunPage
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     read_at: float = 0.0
+    said: dict[str, tuple[str, str]] = field(default_factory=dict)
     analysing: asyncio.Task[None] | None = None
 
 
@@ -84,6 +89,7 @@ class Following:
             if time.monotonic() - followed.read_at >= TICK_S * SHARED:
                 await asyncio.to_thread(followed.page.refresh)
                 followed.read_at = time.monotonic()
+                followed.said.clear()
         if followed.page.wants_analysis() and (followed.analysing is None or followed.analysing.done()):
             followed.analysing = asyncio.create_task(_analysed(followed.page))
         return followed.page
@@ -99,25 +105,32 @@ class Following:
 
     async def events(self, name: str, last: str) -> AsyncIterator[str]:
         """A stream of events (server-sent): all that is new since `last`, and whatever becomes new."""
-        seen = Seen.parsed(last)
-        if seen.epoch != self.epoch:
-            seen = Seen(epoch=self.epoch)
+        known = Seen.parsed(last)
+        seen = str(known if known.epoch == self.epoch else Seen(epoch=self.epoch))
         quiet_since = time.monotonic()
         yield "retry: 1000\n\n"
         while True:
             try:
-                page = await self.page(name)
+                await self.page(name)
             except FairtrialError as error:  # damaged under our eyes, or taken away
                 yield f"data: {as_json({'refused': str(error)})}\n\n"
                 return
-            said = self._news(page, seen)
+            said, seen = self._said(self.known[name], seen)
             if said:
-                yield f"id: {seen}\ndata: {as_json(said)}\n\n"
+                yield said
                 quiet_since = time.monotonic()
             elif time.monotonic() - quiet_since > HEARTBEAT_S:
                 yield ": still here\n\n"
                 quiet_since = time.monotonic()
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(TICK_S - time.monotonic() % TICK_S)  # all browsers at once: one waking instead of many
+
+    def _said(self, followed: Followed, seen: str) -> tuple[str, str]:
+        """The event for a browser, empty if it lacks nothing, and what it has then."""
+        if seen not in followed.said:
+            after = Seen.parsed(seen)
+            news = self._news(followed.page, after)
+            followed.said[seen] = (f"id: {after}\ndata: {as_json(news)}\n\n" if news else "", str(after))
+        return followed.said[seen]
 
     @staticmethod
     def _news(page: RunPage, seen: Seen) -> dict[str, object]:

@@ -21,13 +21,13 @@ from fairtrial.report.figures.thinning import rounded
 from fairtrial.report.text import summary
 from fairtrial.serve import run_views, trial_view
 from fairtrial.serve.fragments import Fragments
-from fairtrial.serve.tails import tails
+from fairtrial.serve.tails import Tails
 
 if TYPE_CHECKING:
     from fairtrial.analyse.models import Analysis
 
 MOST_EVENTS: Final = 200
-ANALYSED_SHARE: Final = 0.002  # of the time: looking for doubts must not become one
+ANALYSED_SHARE: Final = 0.001  # of the time: looking for doubts must not become one
 CELLS_OPEN: Final = 4
 OF_PARTS: Final = ("unfinished", "missing")  # said of every run that goes on, as the head of the page does
 ELSEWHERE: Final = "Logs are shown here while a trial runs on this machine; elsewhere they arrive when it ends."
@@ -59,6 +59,7 @@ class RunPage:
     found: tuple[Concern, ...] | None = None
     verdicts: tuple[str, ...] = ()
     logs: list[tuple[str, str]] = field(default_factory=list)
+    ends: Tails = field(default_factory=Tails)
     analysed_at: float = 0.0
     analysed_s: float = 0.0
     stale: bool = True
@@ -132,7 +133,7 @@ class RunPage:
         directory = None if self.run.live is None else self.run.live.logs
         if directory is None:
             return []
-        return tails(Path(directory))
+        return self.ends.read(Path(directory))
 
     @staticmethod
     def charts(load: Activity, *, width: int, first: int) -> ChartNews:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from fairtrial.live import outline
 from fairtrial.live.followed import FollowedRun
 from fairtrial.live.looks import LOOK_NOTE, CellLooks, are_always_valid
+from fairtrial.live.slots import Slot
 from fairtrial.record.models import Cell, TrialRecord
 from fairtrial.report import numbers
 from fairtrial.report.tables import cell_label
 from fairtrial.serve import drawings
-from fairtrial.serve.drawings import Drawing, ShownTrial
+from fairtrial.serve.drawings import Drawing
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,8 @@ class CellView:
 
 def cells(run: FollowedRun, cell: Cell, looks: Sequence[CellLooks]) -> list[CellView]:
     """Comparisons of a cell on primary metrics."""
-    used = {trial.trial.id for trial in run.used}
-    shown = [
-        ShownTrial(trial, run.slots.number(trial.trial.id), trial.trial.id in used)
-        for trial in run.trials.values()
-        if trial.trial.cell == cell.name and not trial.trial.diagnostic
-    ]
+    slots = {slot.trial.id: slot for slot in run.fates if slot.trial.cell == cell.name and not slot.trial.diagnostic}
+    shown = [(slots[name], trial) for name, trial in run.trials.items() if name in slots]
     found = {(each.metric, each.arm): each for each in looks if each.cell == cell.name}
     baseline, *others = run.plan.factors[run.plan.arm]
     return [
@@ -60,7 +57,7 @@ def cells(run: FollowedRun, cell: Cell, looks: Sequence[CellLooks]) -> list[Cell
 def _cell(
     run: FollowedRun,
     cell: Cell,
-    shown: Sequence[ShownTrial],
+    shown: Sequence[tuple[Slot, TrialRecord]],
     *,
     looks: CellLooks | None,
     compared: tuple[str, str, str],
@@ -68,8 +65,9 @@ def _cell(
     """One comparison: metric, baseline and arm."""
     metric, *arms = compared
     definition = run.plan.metrics.definitions[metric]
-    own = [each for each in shown if each.trial.trial.arm in arms]
-    scale = numbers.scale(definition.unit, [each.trial.scalars.get(metric) for each in own])
+    own = [(slot, trial) for slot, trial in shown if slot.trial.arm in arms]
+    values = [(slot, trial.scalars.get(metric, math.nan)) for slot, trial in own]
+    scale = numbers.scale(definition.unit, [value for _, value in values])
     label = cell_label(cell.levels) or "all trials"
     last = looks.looks[-1] if looks else None
     return CellView(
@@ -82,8 +80,8 @@ def _cell(
         interval=numbers.ratio_interval(last.low, last.high) if last else numbers.ABSENT,
         rule=outline.rule(run, cell.name),
         header=("block", *arms, "ratio", "ratio so far", "interval so far"),
-        table=_table([each.trial for each in own if each.used], looks, metric=metric, arms=arms, scale=scale),
-        dots=drawings.trials(f"{definition.label} of every trial, {label}", own, metric=metric, arms=arms, scale=scale),
+        table=_table([t for slot, t in own if slot.fate == "valid"], looks, metric=metric, arms=arms, scale=scale),
+        dots=drawings.trials(f"{definition.label} of every trial, {label}", values, arms=arms, scale=scale),
         looks=drawings.looks(looks, label=f"{arms[1]} / {arms[0]} after every block, {label}") if looks else None,
         note=LOOK_NOTE[are_always_valid(run.plan)],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import math
 import os
 import socket
@@ -13,6 +14,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import uvicorn
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 NICENESS: Final = 19  # whoever measures goes first
 GRACE_S: Final = 1
+LOADED: Final = ("fairtrial.serve.following", "fairtrial.analyse", "scipy.stats")  # the latter two look for doubts
 TICK_S: Final = 5.0  # between two looks whether the page is still needed
 REDIRECT: Final = """<!doctype html><meta charset="utf-8"><title>fairtrial</title>
 <meta http-equiv="refresh" content="0; url={address}"><p><a href="{address}">Open the page</a></p>
@@ -104,28 +107,57 @@ class Listening:
             log_level="error",
             access_log=False,
             server_header=False,
+            date_header=False,
             lifespan="off",
             timeout_graceful_shutdown=GRACE_S,
         )
-        server = uvicorn.Server(config)
+        server = _Calm(config)
         if math.isinf(kept_s):
             server.run(sockets=[self._socket])
         else:
             asyncio.run(self._serve(server, kept_s=kept_s, needed=needed))
 
-    async def _serve(self, server: uvicorn.Server, *, kept_s: float, needed: Callable[[], bool]) -> None:
+    async def _serve(self, server: _Calm, *, kept_s: float, needed: Callable[[], bool]) -> None:
         serving = asyncio.create_task(server.serve(sockets=[self._socket]))
         while not serving.done():
             await asyncio.wait({serving}, timeout=min(TICK_S, kept_s))
             if needed():
                 self._presence.seen_s = time.monotonic()
-            server.should_exit |= self._presence.absent_s >= kept_s
+            if self._presence.absent_s >= kept_s:
+                server.end()
         await serving
+
+
+class _Calm(uvicorn.Server):
+    """Sleeps until it shall end, where uvicorn wakes ten times a second to see whether it shall."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Until it shall end."""
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            await self._ending.wait()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Ends on a signal."""
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._ending.set)
+
+    def end(self) -> None:
+        """Ends."""
+        self.should_exit = True
+        self._ending.set()
 
 
 def _load() -> None:
     """What pages are made from, before the first is asked for: the address is there at once, its page soon after."""
-    import fairtrial.serve.following  # noqa: F401, PLC0415 - to be loaded
+    for name in LOADED:
+        importlib.import_module(name)
 
 
 def open_browser(address: str, *, opened: Callable[[str], bool] = webbrowser.open) -> Path:

@@ -28,15 +28,8 @@ DIGITS: Final = 12  # of an asset's hash in its name: it may be kept for ever
 FOR_EVER: Final = {"cache-control": "public, max-age=31536000, immutable"}
 ROOM: Final = Path(__file__).parent
 ASSETS: Final = (
-    ROOM.parent
-    / "report"
-    / "page"
-    / "templates"
-    / "report.css",  # by path: the report's package takes a second to load
-    *(
-        ROOM / "assets" / name
-        for name in ("page.css", "overview.css", "page.js", "uPlot.min.css", "uPlot.iife.min.js", "idiomorph.min.js")
-    ),
+    ROOM.parent / "report/page/templates/report.css",  # by path: the report's package takes a second to load
+    *sorted(path for path in (ROOM / "assets").iterdir() if path.suffix in (".css", ".js")),
 )
 
 

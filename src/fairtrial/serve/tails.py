@@ -13,7 +13,31 @@ LINE_CHARACTERS: Final = 500
 
 def tails(directory: Path) -> list[tuple[str, str]]:
     """Name and last lines of every log in a directory that has any, by name; links are not followed."""
-    return [(path.name, text) for path in sorted(directory.glob("*.log")) if (text := tail(path))]
+    return Tails().read(directory)
+
+
+class Tails:
+    """Reads the ends of a directory's logs again and again: only of those that have changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
+
+    def read(self, directory: Path) -> list[tuple[str, str]]:
+        """As `tails`."""
+        known, self._known = self._known, {}
+        try:
+            with os.scandir(directory) as entries:
+                logs = [(entry.path, entry.stat(follow_symlinks=False)) for entry in entries if _is_log(entry)]
+        except OSError:
+            return []
+        for path, seen in sorted(logs):
+            version = (seen.st_ino, seen.st_size, seen.st_mtime_ns)
+            self._known[path] = known[path] if known.get(path, ((), ""))[0] == version else (version, tail(Path(path)))
+        return [(Path(path).name, text) for path, (_version, text) in self._known.items() if text]
+
+
+def _is_log(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".log") and not entry.name.startswith(".")
 
 
 def tail(path: Path) -> str:

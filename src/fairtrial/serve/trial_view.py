@@ -12,6 +12,7 @@ from fairtrial.live.slots import Slot
 from fairtrial.record.models import EffectiveSetting, TrialRecord
 from fairtrial.report import numbers
 from fairtrial.serve.tails import tails
+from fairtrial.words import counted
 
 ROLES: Final = ("primary", "secondary", "guardrails")
 
@@ -86,7 +87,9 @@ def _finished(plain: TrialView, run: FollowedRun, record: TrialRecord) -> TrialV
             "options": tuple(sorted(record.options.items())),
             "system": (*record.system_facts.items(), *record.subject.items()),
             "phases": tuple((name, f"{seconds:.3f}") for name, seconds in record.phases_s.items()),
-            "checks": tuple((each.name, f"{each.statement}: {each.violations} violations") for each in record.checks),
+            "checks": tuple(
+                (each.name, f"{each.statement}: {counted(each.violations, 'violation')}") for each in record.checks
+            ),
             "logs": tuple(tails(run.directory / "trials" / record.trial.id / "log")),
         }
     )

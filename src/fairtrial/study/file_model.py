@@ -158,6 +158,11 @@ class Trials(FileModel):
         le=MAXIMUM_BLOCKS,
         description="Number of blocks that a cell may lose to invalid trials and have replaced (default: `blocks`).",
     )
+    hosts: Literal["alike", "factor"] = Field(
+        "alike",
+        description="Hosts of a farm. `alike`: one whose kernel, processor or binaries differ from the first host's "
+        "gets no block. `factor`: they may differ; a block compares arms on one host either way.",
+    )
 
     @field_validator("stop")
     @classmethod

@@ -11,9 +11,10 @@ from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile
+from fairtrial.study.resolved import Network
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
-from fairtrial.study.workload_place import PLACE, WORKLOAD
+from fairtrial.study.workload_place import NETWORK, PLACE, WORKLOAD
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
 Schema = dict[str, Any]
@@ -28,10 +29,13 @@ def schema(catalogue: Catalogue) -> Schema:
     definitions: Schema = {name: _part(definition) for name, definition in file["$defs"].items()}
     for section, known in kinds(catalogue).items():
         definitions[section] = _section(section, known, definitions)
-    definitions[WORKLOAD]["properties"][PLACE] = {"$ref": f"#/$defs/{PLACE}"}
+    place = {"$ref": f"#/$defs/{PLACE}"}
+    definitions[WORKLOAD]["properties"] |= _part(Network.model_json_schema())["properties"] | {
+        PLACE: {"anyOf": [place, {"type": "array", "items": place, "minItems": 2}]}
+    }
     properties: Schema = {name: _part(field) for name, field in file["properties"].items()}
     for section in SECTIONS:
-        if section == WORKLOAD_PLACE:
+        if section in (WORKLOAD_PLACE, NETWORK):
             continue
         reference = {"$ref": f"#/$defs/{section}"}
         definitions["Overlay"]["properties"][section] = reference

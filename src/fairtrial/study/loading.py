@@ -28,8 +28,8 @@ from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, fr
 from fairtrial.study.tree.problems import Problems, validate
 from fairtrial.study.tree.quantities import WITH_UNITS
 from fairtrial.study.tree.reading import read_documents
+from fairtrial.study.workload_place import NETWORK, aside, back_everywhere
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
-from fairtrial.study.workload_place import aside, back_everywhere
 
 # This machine, and no server: a command compared with a command needs neither.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {"place": {"local": {}}, "system": {"command": {}}}
@@ -179,8 +179,8 @@ def _completed(tree: Tree, catalogue: Catalogue) -> Tree:
     """Every section of the base trial present, so that equal studies have equal trees."""
     entries: dict[str, Node] = dict(tree.entries)
     for section in SECTIONS:
-        if section == WORKLOAD_PLACE:
-            continue  # without one the workload runs beside its system
+        if section in (WORKLOAD_PLACE, NETWORK):
+            continue  # without them the workload runs beside its system
         known = catalogue.places if section == "place" else catalogue.systems
         default = {kind: value for kind, value in DEFAULTS.get(section, {}).items() if kind in known}
         entries.setdefault(section, from_plain(default, tree.at))
@@ -207,7 +207,7 @@ def _check_sizes(tree: Tree, problems: Problems) -> None:
     sizes = tree.tree("sizes")
     if not isinstance(tree.entries.get("sizes", sizes), Tree):
         problems.add("expected a mapping", sizes.at, field=("sizes",))
-    known = [*(key for key in StudyFile.model_fields if key not in NOT_IN_SIZES), WORKLOAD_PLACE]
+    known = [*(key for key in StudyFile.model_fields if key not in NOT_IN_SIZES), WORKLOAD_PLACE, NETWORK]
     for name, node in sizes.entries.items():
         if not isinstance(node, Tree):
             problems.add("expected a partial study", node.at, field=("sizes", name))

@@ -12,6 +12,7 @@ from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import StudyFile
+from fairtrial.study.resolved import Network
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.problems import listed
 from fairtrial.study.tree.quantities import format_bytes, format_rate, format_seconds, format_share
@@ -49,6 +50,10 @@ factor can be the one under test (`arm`). `fairtrial plan STUDY` shows what a st
 | name | `overcommitting`, `6.10` | of a study, factor, level or size: letters, digits, `_`, `.`, `-`; kept as written |
 | range | `8..12 %`, `10..20`, `'>= 3'`, `'<= 0.1'` | in `expect`; `%` divides by 100; quote a leading `>` |
 """
+_BESIDE_WORKLOADS = """\
+Beside its kind a workload may say where it runs, as `place`: [a place](#places), or a list of 2 to 64 different places
+whose clients [drive together](../guides/places.md#several-clients). Without it, the load runs beside its system. Of a
+load elsewhere it may also say how it reaches the system:"""
 _SECTIONS = {
     "Overlay": ("Levels", "`factors: {FACTOR: {LEVEL: …}}`"),
     "Trials": ("Trials", "`trials:`"),
@@ -100,6 +105,9 @@ def page(catalogue: Catalogue) -> str:
     times = Counter(name for known in every.values() for name in known)
     for section, known in every.items():
         blocks.append(f"## {_KIND_TITLES[section]}")
+        if section == "workload":
+            network = Network.model_json_schema()
+            blocks += [_BESIDE_WORKLOADS, *_table(network, network)]
         for kind in known.values():
             words = f" as a {section.removesuffix('s')}" if times[kind.name] > 1 else ""  # an anchor of its own
             blocks += [f"### `{kind.name}`{words}", *_kind(kind)]

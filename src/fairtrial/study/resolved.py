@@ -45,6 +45,23 @@ class Section(RootModel[Annotated[dict[str, JsonValue], Field(min_length=1, max_
         return self._text
 
 
+class Network(BaseModel):
+    """How clients at other places reach the system."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    address: str | None = Field(
+        None,
+        pattern=r"^[0-9A-Za-z:.-]+$",
+        description="Address at which clients reach the system's host, and on which its server listens "
+        "(default: the one that SSH uses).",
+    )
+    tls: bool = Field(
+        default=False,
+        description="Whether connections of clients are encrypted, by a certificate that is made for the trial.",
+    )
+
+
 class ResolvedTrial(BaseModel):
     """Everything one arm in one cell means, merged and validated, in base units (bytes, seconds).
 
@@ -53,6 +70,8 @@ class ResolvedTrial(BaseModel):
     Attributes:
         settings: values by kind.
         workload_place: where the workload runs, if that is elsewhere than its system.
+        further_places: of the other clients, where several drive together; empty otherwise.
+        network: how clients elsewhere reach the system.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,3 +81,10 @@ class ResolvedTrial(BaseModel):
     workload: Section
     settings: dict[str, JsonValue] = {}
     workload_place: Section | None = None
+    further_places: Annotated[tuple[Section, ...], Field(exclude_if=lambda places: not places)] = ()
+    network: Annotated[Network, Field(exclude_if=lambda network: network == Network())] = Network()
+
+    @property
+    def clients(self) -> tuple[Section, ...]:
+        """Places of all clients, as the study names them; empty if it names none."""
+        return () if self.workload_place is None else (self.workload_place, *self.further_places)

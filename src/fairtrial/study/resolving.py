@@ -5,18 +5,22 @@ Owns the look-up of kinds in the catalogue. It must not know factors or their co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
-from fairtrial.study.resolved import ResolvedTrial, Section
+from fairtrial.study.resolved import Network, ResolvedTrial, Section
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS, merge
-from fairtrial.study.tree.nodes import Branch, Tree, plain
+from fairtrial.study.tree.nodes import Branch, Listing, Path, Tree, plain
 from fairtrial.study.tree.problems import Problems, listed, validate
+from fairtrial.study.workload_place import NETWORK, WORKLOAD
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
+
+_NETWORK = TypeAdapter(Network)
+_MOST_CLIENTS = 64  # each has a connection of its own, and all are asked for their clocks before every measurement
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,12 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
     """
     sections: dict[str, dict[str, JsonValue]] = {}
     metrics = dict(catalogue.telemetry_metrics)
-    complete = True
+    places = _client_places(trial, catalogue=catalogue, problems=problems)
+    network = _network(trial, problems)
+    complete = places is not None and network is not None
     for section in SECTIONS:
-        if section == WORKLOAD_PLACE and not trial.tree(section).entries:
-            continue  # beside its system
+        if section in (WORKLOAD_PLACE, NETWORK):
+            continue
         values = _section(trial, section, catalogue=catalogue, problems=problems)
         if values is None:
             complete = False
@@ -76,41 +82,93 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
             sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
             metrics |= kind.metrics(value)
     return Resolution(
-        trial=_trial(sections) if complete else None,
+        trial=_trial(sections, places or [], network or Network()) if complete else None,
         metrics=metrics if "workload" in sections else None,
     )
 
 
-def _trial(sections: Mapping[str, dict[str, JsonValue]]) -> ResolvedTrial:
+def _client_places(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> list[Section] | None:
+    """Where the workload runs, nothing if beside its system; None if anything in it is wrong."""
+    node, path = trial.entries.get(WORKLOAD_PLACE), tuple(WORKLOAD_PLACE.split("."))
+    known = known_in(WORKLOAD_PLACE, catalogue)
+    if not isinstance(node, Listing):
+        tree = trial.tree(WORKLOAD_PLACE)
+        if not tree.entries:
+            return []
+        place = _place(tree, path, known=known, problems=problems)
+        return None if place is None else [place]
+    if not 1 < len(node.items) <= _MOST_CLIENTS:
+        message = f"expected one place, or a list of 2 to {_MOST_CLIENTS}; found a list of {len(node.items)}"
+        problems.add(message, node.at, field=path)
+        return None
+    before = len(problems)
+    places: list[Section] = []
+    for number, item in enumerate(node.items):
+        here = (*path, str(number))
+        tree = item if isinstance(item, Tree) else Tree({}, item.at)
+        place = _place(tree, here, known=known, problems=problems)
+        if place in places:
+            message = f"clients {places.index(place) + 1} and {number + 1} have the same place"
+            suggestion = "give each a place of its own: at one host by a `state_directory` each"
+            problems.add(message, item.at, field=here, suggestion=suggestion)
+        places += [] if place is None else [place]
+    return places if len(problems) == before else None
+
+
+def _place(tree: Tree, path: Path, *, known: Mapping[str, Kind], problems: Problems) -> Section | None:
+    values = _values(tree, path, noun="kind of place", known=known, problems=problems)
+    if not values:
+        return None
+    ((kind, value),) = values
+    return Section({kind.name: kind.parameters.dump_python(value, mode="json")})
+
+
+def _network(trial: Tree, problems: Problems) -> Network | None:
+    """How clients reach the system; None if anything in it is wrong."""
+    before = len(problems)
+    tree = trial.tree(NETWORK)
+    value = validate(_NETWORK, plain(tree), node=tree, prefix=(WORKLOAD,), problems=problems)
+    return value if len(problems) == before else None
+
+
+def _trial(sections: Mapping[str, dict[str, JsonValue]], places: Sequence[Section], network: Network) -> ResolvedTrial:
     return ResolvedTrial(
         place=Section(sections["place"]),
         system=Section(sections["system"]),
         workload=Section(sections["workload"]),
         settings=sections["settings"],
-        workload_place=Section(sections[WORKLOAD_PLACE]) if WORKLOAD_PLACE in sections else None,
+        workload_place=places[0] if places else None,
+        further_places=tuple(places[1:]),
+        network=network,
     )
 
 
 def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Problems) -> list[tuple[Kind, Any]] | None:
-    known = known_in(section, catalogue)
     if not isinstance(trial.entries.get(section, trial), Tree):
         return None  # noted with the file's own shape
+    noun = "setting" if section == "settings" else f"kind of {section}"
     tree = trial.tree(section)
-    if section in KIND_SECTIONS and len(tree.entries) != 1:
+    at = tree if tree.entries else Tree({}, trial.where(section))
+    return _values(at, (section,), noun=noun, known=known_in(section, catalogue), problems=problems)
+
+
+def _values(
+    tree: Tree, section: Path, *, noun: str, known: Mapping[str, Kind], problems: Problems
+) -> list[tuple[Kind, Any]] | None:
+    """What the mapping at a path names, each with its validated value: any number of settings, else one kind."""
+    if section[0] in KIND_SECTIONS and len(tree.entries) != 1:
         what = f"found {listed(tree.entries)}; expected exactly one kind of {listed(known)}"
-        at = tree.at if tree.entries else trial.where(section)
         suggestion = (
             "" if tree.entries else f"to use all defaults, write `{next(iter(known), 'kind')}: {{}}`: null removes"
         )
-        problems.add(what, at, field=section.split("."), suggestion=suggestion)
+        problems.add(what, tree.at, field=section, suggestion=suggestion)
         return None
     values: list[tuple[Kind, Any]] = []
     complete = True
     for name, node in tree.entries.items():
-        path = (*section.split("."), name)
+        path = (*section, name)
         if name not in known:
-            what = "setting" if section == "settings" else f"kind of {section.rpartition('.')[2]}"
-            problems.unknown(what, name, known, at=tree.where(name), field=path)
+            problems.unknown(noun, name, known, at=tree.where(name), field=path)
             complete = False
             continue
         before = len(problems)

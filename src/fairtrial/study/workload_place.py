@@ -1,7 +1,7 @@
-"""A workload's own place: written inside `workload`, beside its kind, and kept beside it.
+"""Where a workload runs and how it reaches its system: written inside `workload`, beside its kind, and kept beside it.
 
-Owns the way in and the way back. Merging, levels and sizes then see two sections that each hold exactly one kind, so
-that another kind of workload does not take the place away.
+Owns the way in and the way back. Merging, levels and sizes then see sections that each hold exactly one kind, so that
+another kind of workload takes neither the place nor the network away.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from fairtrial.study.tree.problems import Problems
 WORKLOAD: Final = "workload"
 PLACE: Final = "place"
 SECTION: Final = "workload.place"  # how a person would call it; as a key of a file it is refused
+NETWORK: Final = "workload.network"  # the keys that say how clients reach the system; no file has it either
+NETWORK_KEYS: Final = ("address", "tls")
 
 
 def aside(tree: Tree, problems: Problems) -> Tree:
-    """A document with every `place` of a workload (in the base trial, in levels, in sizes) as a section of its own."""
+    """A document with what workloads say beside their kind (in base trial, levels, sizes) as sections of their own."""
     return everywhere(tree, partial(_taken, problems=problems))
 
 
 def back(values: dict[str, Any]) -> dict[str, Any]:
     """Sections of a trial, as Python values, as a person writes them."""
     result = dict(values)
-    if SECTION in result:
-        place = result.pop(SECTION)
+    beside = {PLACE: result.pop(SECTION)} if SECTION in result else {}
+    network = result.pop(NETWORK, {})
+    if beside or network:
         workload = result.get(WORKLOAD)
-        result[WORKLOAD] = {**(workload if isinstance(workload, dict) else {}), PLACE: place}
+        result[WORKLOAD] = {**(workload if isinstance(workload, dict) else {}), **beside, **network}
     return result
 
 
@@ -48,15 +51,21 @@ def back_everywhere(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _taken(tree: Tree, *, problems: Problems) -> Tree:
-    if SECTION in tree.entries:
-        problems.unknown("key", SECTION, [WORKLOAD], at=tree.where(SECTION), field=(SECTION,))
-        tree = tree.without(SECTION)
+    for section in (SECTION, NETWORK):
+        if section in tree.entries:
+            problems.unknown("key", section, [WORKLOAD], at=tree.where(section), field=(section,))
+            tree = tree.without(section)
     workload = tree.entries.get(WORKLOAD)
-    if not isinstance(workload, Tree) or PLACE not in workload.entries:
+    if not isinstance(workload, Tree) or not {PLACE, *NETWORK_KEYS} & workload.entries.keys():
         return tree
     entries: dict[str, Node] = dict(tree.entries)
-    entries[SECTION] = workload.entries[PLACE]
-    entries[WORKLOAD] = workload.without(PLACE)
-    if not workload.without(PLACE).entries:
+    at = dict(tree.key_at)
+    if PLACE in workload.entries:
+        entries[SECTION], at[SECTION] = workload.entries[PLACE], workload.where(PLACE)
+    network = {key: workload.entries[key] for key in NETWORK_KEYS if key in workload.entries}
+    if network:
+        entries[NETWORK] = Tree(network, workload.at, {key: workload.where(key) for key in network})
+    entries[WORKLOAD] = workload.without(PLACE, *NETWORK_KEYS)
+    if not workload.without(PLACE, *NETWORK_KEYS).entries:
         del entries[WORKLOAD]  # it said where, not what
-    return Tree(entries, tree.at, {**tree.key_at, SECTION: workload.where(PLACE)}, tree.is_whole)
+    return Tree(entries, tree.at, at, tree.is_whole)

@@ -17,7 +17,7 @@ from fairtrial.study.catalogue import Kind
 from fairtrial.study.resolved import Section
 from fairtrial.systems.command import CommandSystem
 from fairtrial.systems.files import Files
-from fairtrial.systems.instance import Identity, Instance, Launch, ServerAddress, changed_meanwhile
+from fairtrial.systems.instance import Certificate, Identity, Instance, Launch, ServerAddress, changed_meanwhile
 from fairtrial.systems.mariadb import Mariadb
 from fairtrial.systems.mysql import Mysql
 from fairtrial.systems.postgres import Postgres
@@ -27,6 +27,7 @@ from fairtrial.systems.system import System
 
 __all__ = [
     "SYSTEMS",
+    "Certificate",
     "Identity",
     "Instance",
     "Launch",

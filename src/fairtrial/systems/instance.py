@@ -26,6 +26,20 @@ class Identity:
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """PEM files at a place, by which a server proves that it is the one that a trial started.
+
+    Attributes:
+        authorities: the authority that signed it, which clients get.
+        certificate, key: the server's own; the key is readable by the user it runs as alone.
+    """
+
+    authorities: PurePosixPath
+    certificate: PurePosixPath
+    key: PurePosixPath
+
+
+@dataclass(frozen=True)
 class Launch:
     """How a system is started.
 
@@ -36,7 +50,8 @@ class Launch:
         environment: added to its environment.
         processors: it may use; None: all.
         groups: directories of the control groups it starts in.
-        address: of the place, to listen on for a workload at another one; None: no network.
+        addresses: of the place, to listen on for workloads at other ones; empty: no network.
+        certificate: connections from other places must be encrypted with it; None: they are not.
         ready_s: how long it may take to be ready; None: `Limits.start_s`.
     """
 
@@ -46,7 +61,8 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     processors: tuple[int, ...] | None = None
     groups: tuple[str, ...] = ()
-    address: str | None = None
+    addresses: tuple[str, ...] = ()
+    certificate: Certificate | None = None
     ready_s: float | None = None
 
 

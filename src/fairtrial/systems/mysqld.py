@@ -96,6 +96,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
         implied: options besides those that both kinds get, unless the study names them.
     """
 
+    encrypts = True
     empty_bytes = 128 << 20  # the redo log's default of 96 MiB, and tables of the server's own
     fixed: ClassVar[Sequence[str]]
     implied: ClassVar[Mapping[str, Option]] = MappingProxyType({})
@@ -176,7 +177,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
         binary = self._program(place, installation)
         socket = launch.work_directory / SOCKET
         configuration = launch.work_directory / "server.cnf"
-        port = None if launch.address is None else free_port(place)
+        port = free_port(place) if launch.addresses else None
         options = {**IMPLIED, **self.implied, **self.parameters.options}
         text = _configuration(installation, launch, options=_said_once(options), port=port)
         place.agent.put(str(configuration), text.encode(), mode=0o644)
@@ -192,7 +193,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
             if port is not None:
                 password = self._opened(place, endpoint, version=effective["version"])
                 remote = MysqlEndpoint(
-                    host=launch.address, port=port, user=REMOTE_USER, password=password, database=DATABASE
+                    host=launch.addresses[0], port=port, user=REMOTE_USER, password=password, database=DATABASE
                 )
         return Instance(
             endpoint=endpoint,
@@ -229,7 +230,7 @@ def _configuration(
     installation: Installation, launch: Launch, *, options: Mapping[str, Option], port: int | None
 ) -> str:
     lines = ["[mysqld]", f"datadir={launch.data_directory}", f"socket={launch.work_directory / SOCKET}"]
-    lines += ["skip-networking"] if port is None else [f"bind-address={launch.address}", f"port={port}"]
+    lines += ["skip-networking"] if port is None else [f"bind-address={','.join(launch.addresses)}", f"port={port}"]
     lines += [f"pid-file={launch.work_directory}/server.pid", f"tmpdir={launch.work_directory}"]
     lines += [f"basedir={installation.base_directory}"] if installation.base_directory else []
     lines += [f"{name}={mysql_options.text(value)}" for name, value in options.items()]
@@ -237,6 +238,9 @@ def _configuration(
         # Last, as the last one counts. A server that looks up its clients' names would measure the resolver, and take
         # 127.0.0.1 for the host of the socket's root.
         lines += ["skip-name-resolve", f"init-file={launch.work_directory / INIT_FILE}"]
+    if (own := launch.certificate) is not None:
+        lines += [f"ssl-cert={own.certificate}", f"ssl-key={own.key}"]
+        lines += ["require-secure-transport=ON"]  # a Unix socket counts as secure
     return "\n".join(lines) + "\n"
 
 

@@ -85,6 +85,7 @@ class Postgres(PrivateServer[PostgresParameters]):
     model = PostgresParameters
     programs = (Program("postgres", "the system `postgres` runs it", "postgresql"),)
     binaries = ("postgres",)
+    encrypts = True
     empty_bytes = 48 << 20  # templates of databases, and a first segment of the log
 
     def existing(self) -> ExistingPostgres | None:
@@ -150,8 +151,9 @@ class Postgres(PrivateServer[PostgresParameters]):
         installation = self.installation(place)
         binary = _program(place, installation, "postgres")
         configuration = launch.work_directory / "postgresql.conf"
-        port = PORT if launch.address is None else free_port(place)
-        over_network = "" if launch.address is None else f"host all {USER} all scram-sha-256\n"
+        port = free_port(place) if launch.addresses else PORT
+        kind = "host" if launch.certificate is None else "hostssl"
+        over_network = f"{kind} all {USER} all scram-sha-256\n" if launch.addresses else ""
         for path, content in {
             configuration: _configuration(self.parameters.options, launch, port=port),
             launch.work_directory / "pg_hba.conf": f"local all {USER} trust\n{over_network}",
@@ -172,7 +174,7 @@ class Postgres(PrivateServer[PostgresParameters]):
             wait_until_ready(place, process, launch, looks=looks, kind=self.name)
             settings = _read_back(place, endpoint)
             require_in_effect(postgres_options.differences(self.parameters.options, settings))
-            remote = None if launch.address is None else _opened(place, endpoint, address=launch.address)
+            remote = _opened(place, endpoint, address=launch.addresses[0]) if launch.addresses else None
         options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
         return Instance(
             endpoint=endpoint,
@@ -212,12 +214,14 @@ def _configuration(options: Mapping[str, Option], launch: Launch, *, port: int) 
         "data_directory": str(launch.data_directory),
         "hba_file": str(launch.work_directory / "pg_hba.conf"),
         "ident_file": str(launch.work_directory / "pg_ident.conf"),
-        "listen_addresses": launch.address or "",
+        "listen_addresses": ",".join(launch.addresses),
         "port": port,
         "unix_socket_directories": str(launch.work_directory),
         "log_destination": "stderr",
         "logging_collector": "off",
     }
+    if (own := launch.certificate) is not None:
+        ours |= {"ssl": "on", "ssl_cert_file": str(own.certificate), "ssl_key_file": str(own.key)}
     # Reloading a cache would carry one trial's state into the next; huge pages are the study's to ask for.
     chosen = {name: value for name, value in options.items() if name not in postgres_options.INITIAL}
     return "".join(postgres_options.line(name, value) + "\n" for name, value in {**ours, **chosen}.items())

@@ -28,6 +28,7 @@ class System(ABC, Generic[P]):
         summary: one sentence for the reference page.
         model: validates and documents its parameters.
         programs: what it runs at the place, for `doctor`.
+        encrypts: whether it can be given a certificate for connections of other places.
         is_its_binary: whether its binary decides what data it makes; else its version and facts do, too.
     """
 
@@ -35,6 +36,7 @@ class System(ABC, Generic[P]):
     summary: ClassVar[str]
     model: ClassVar[type[BaseModel]]
     programs: ClassVar[tuple[Program, ...]] = ()
+    encrypts: ClassVar[bool] = False
     is_its_binary: ClassVar[bool] = True
 
     def __init__(self, parameters: P) -> None:

@@ -10,7 +10,7 @@ from typing import IO, Self, TypedDict, TypeVar, Unpack
 from fairtrial.errors import NOT_FOUND, AgentError, PlaceError, StreamLostError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire import arriving
-from fairtrial.wire.facts import ContainerFacts, GuestFacts
+from fairtrial.wire.facts import BootFacts, ContainerFacts, GuestFacts
 from fairtrial.wire.limits import Limits
 from fairtrial.wire.messages import CHUNK_BYTES, SAME_VERSION, VERSION, Answer, Request, chunk_frame
 from fairtrial.wire.process import OnLine, Process
@@ -49,6 +49,7 @@ class Agent:
     Attributes:
         hello: what the agent said of itself and of what it cleaned up.
         limits: how long it and who uses it wait.
+        boot: how the place was booted, if it is a host that boots.
         guest: how the place is run, if it was booted for this stream.
         container: how it is run, if it is a container.
         carrier: the agent of the machine that a guest or container runs on; it ends with the stream.
@@ -56,6 +57,7 @@ class Agent:
 
     hello: wire.Welcome
     carrier: Agent | None = None
+    boot: BootFacts | None = None
     container: ContainerFacts | None = None
 
     def __init__(

@@ -43,19 +43,45 @@ class ContainerFacts(BaseModel):
     memory_bytes: int | None = None
 
 
+class BootFacts(BaseModel):
+    """How a host was booted for its stream.
+
+    Attributes:
+        by: the way.
+        kernel_source, kernel_sha256: where its kernel came from, and the image's hash.
+        boot_id, build_id: the kernel's own, of this boot and of its build.
+        microcode: its revision as the kernel found it after the boot.
+        watchdog: what the hardware's calls itself; empty: none is fed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: str
+    kernel_source: str
+    kernel_sha256: str
+    boot_id: str
+    build_id: str
+    microcode: str
+    watchdog: str = ""
+
+
 class Facts(generated.Facts):
     """Facts of a place, told by its agent.
 
     Attributes:
+        boot: how it was booted, if it is a host that boots.
         guest: how it is run, if it was booted for its stream.
         container: how it is run, if it is a container.
     """
 
+    boot: BootFacts | None = None
     guest: GuestFacts | None = None
     container: ContainerFacts | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As a record holds them: those of a guest beside the others."""
         guest = {} if self.guest is None else self.guest.model_dump(mode="json")
+        boot = {} if self.boot is None else {"boot": self.boot.model_dump(mode="json")}
         container = {} if self.container is None else {"container": self.container.model_dump(mode="json")}
-        return {**self.model_dump(mode="json", exclude={"guest", "container"}), **guest, **container}
+        own = self.model_dump(mode="json", exclude={"boot", "guest", "container"})
+        return {**own, **boot, **guest, **container}

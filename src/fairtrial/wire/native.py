@@ -12,7 +12,7 @@ from fairtrial.protocol.progress import PROGRESS, ProgressLine
 from fairtrial.protocol.subcommands import I, O, Subcommand, failure
 from fairtrial.wire.agent import Agent
 from fairtrial.wire.messages import SAME_VERSION
-from fairtrial.wire.process import how
+from fairtrial.wire.process import Process, how
 
 ERROR_LINES: Final = 20
 MARK: Final = '{"progress"'  # how a line of progress begins
@@ -21,9 +21,10 @@ OnProgress = Callable[[ProgressLine], None]
 
 
 class NativeOptions(TypedDict, total=False):
-    """Who hears of progress (in the stream's thread; must not call the agent), and how the process runs."""
+    """Who hears of progress (in the stream's thread; must not call the agent) and of the process, and how it runs."""
 
     on_progress: OnProgress | None
+    on_start: Callable[[Process], None] | None
     environment: Mapping[str, str] | None
     user: str | None
     processors: Sequence[int] | None
@@ -50,6 +51,8 @@ def run_native(
         groups=options.get("groups", ()),
         on_line=listener,
     )
+    if (on_start := options.get("on_start")) is not None:
+        on_start(process)
     try:
         exited = process.wait(timeout_s)
     except TimeoutError:

@@ -49,7 +49,8 @@ class OpenPlace:
         facts = self.native(FACTS, None).model_dump()
         if self.agent.container is not None and self.agent.container.memory_bytes is not None:
             facts["memory_bytes"] = min(facts["memory_bytes"], self.agent.container.memory_bytes)
-        return Facts.model_validate({**facts, "guest": self.agent.guest, "container": self.agent.container})
+        agent = self.agent
+        return Facts.model_validate({**facts, "boot": agent.boot, "guest": agent.guest, "container": agent.container})
 
     @property
     def root(self) -> OpenPlace:

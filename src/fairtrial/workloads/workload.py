@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -13,13 +13,14 @@ from pydantic import BaseModel
 
 from fairtrial.programs import Program
 from fairtrial.protocol.endpoints import Endpoint
-from fairtrial.protocol.generated import Loaded
+from fairtrial.protocol.generated import FleetShare, Loaded
 from fairtrial.record.models import Check, Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import Process
 
 P = TypeVar("P", bound=BaseModel)
 When = Literal["every_trial", "once_per_cell", "never"]
@@ -45,6 +46,8 @@ class Drive:
         environment, processors: of the load's process.
         on_progress: gets the load's progress lines as they come.
         groups: directories of the control groups that the load's process starts in.
+        share: of one client of several; None: it drives alone.
+        on_start: is told of the load's process once it runs.
     """
 
     endpoint: Endpoint | None
@@ -55,6 +58,8 @@ class Drive:
     processors: tuple[int, ...] | None
     on_progress: OnProgress
     groups: tuple[str, ...] = ()
+    share: FleetShare | None = None
+    on_start: Callable[[Process], None] | None = None
 
     @property
     def process_options(self) -> ProcessOptions:
@@ -146,6 +151,18 @@ class Workload(ABC, Generic[P]):
             PlaceError: the loader failed.
         """
         raise AssertionError(f"{self.name} needs no data")
+
+    def undividable(self, clients: int) -> str:
+        """Why so many clients cannot drive it together; empty if they can."""
+        return f"the workload `{self.name}` has one client"
+
+    def divided(self, clients: int) -> list[list[int]]:
+        """Numbers of the virtual users of each of so many clients; only asked of what is not `undividable`."""
+        raise AssertionError(f"{self.name} has one client")
+
+    def judged(self, directory: Path) -> str:
+        """Why the merged files of several clients cannot count; empty if they can."""
+        return ""
 
     @abstractmethod
     def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:

@@ -4,33 +4,51 @@ from __future__ import annotations
 
 import http.client
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, expect
 from support.command_line import Desk, desk, eventually
-from support.machines import browser as chromium_here
-from support.machines.page import Served, chromium, reader, served
+from support.machines.browser import CHROMIUM, MISSING, chromium
+from support.machines.page import Served, reader, served
+from support.machines.terminal import on_terminal
 
 from fairtrial.record.live import controller
 
-pytestmark = pytest.mark.skipif(chromium_here.CHROMIUM is None, reason=chromium_here.MISSING)
-
+MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(CHROMIUM is None, reason=MISSING),
+    pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root"),
+]
 STUDY = """
-study: wal-page
-question: Is <b>write-ahead</b> logging faster?
+study: log-page
+question: Is <b>flushing</b> the log at every commit slow?
 place: {local: {}}
-system: {sqlite: {pragmas: {synchronous: FULL}}}
-workload: {tpcc: {warehouses: 1, virtual_users: 1, ramp_up: 300ms, duration: 3s, interval: 100ms}}
+system: {mariadb: {options: {innodb_buffer_pool_size: 32M}}}
+workload: {oltp: {profile: read_write, table_size: 1000, ramp_up: 300ms, duration: 3s, interval: 100ms}}
+factors:
+  flushing:
+    each: {}
+    lazy: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 0}}}}
+arm: flushing
+trials: {blocks: 3, seed: 1}
+metrics: {primary: throughput_tps}
+telemetry: {interval: 100ms}
+"""
+BRIEF = """
+study: brief
+system: {sqlite: {pragmas: {synchronous: "OFF"}}}
+workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 500ms, interval: 100ms}}
 factors:
   journal:
-    delete: {system: {sqlite: {pragmas: {journal_mode: DELETE}}}}
-    wal: {system: {sqlite: {pragmas: {journal_mode: WAL}}}}
+    delete: {}
+    memory: {system: {sqlite: {pragmas: {journal_mode: MEMORY}}}}
 arm: journal
-trials: {blocks: 3, seed: 1}
-metrics: {primary: throughput_tpm}
-telemetry: {interval: 100ms}
+trials: {blocks: 100, seed: 3}
+metrics: {primary: throughput_tps}
 """
 
 
@@ -43,7 +61,7 @@ def here() -> Iterator[Desk]:
 @pytest.fixture(scope="module")
 def page_of(here: Desk) -> Iterator[Served]:
     (here.directory / "runs").mkdir()
-    with served(here) as found:
+    with served(here, "runs", "--control") as found:
         yield found
 
 
@@ -56,15 +74,17 @@ def window() -> Iterator[Browser]:
 def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page_of: Served, window: Browser) -> None:
     process = here.start("run", here.study(STUDY))
     eventually(lambda: here.runs and controller(here.run) is not None, "the run did not begin")
-    with reader(window, page_of) as seen:
+    with reader(window, page_of) as seen, on_terminal(here, "watch", here.run) as watching:
         page = seen.run(here.run)
-        expect(page.locator("h1")).to_have_text("wal-page")
-        expect(page.locator(".question")).to_have_text("Is <b>write-ahead</b> logging faster?")  # text, never markup
+        expect(page.locator("h1")).to_have_text("log-page")
+        question = "Is <b>flushing</b> the log at every commit slow?"  # text, never markup
+        expect(page.locator(".question")).to_have_text(question)
         expect(page.locator("#now .pill")).to_have_text("running")
-        expect(page.locator(".slot.valid").first).to_be_visible()  # of the plan, without a reload
         expect(page.locator("#now")).to_contain_text("No verdict yet")
-        expect(page.locator("#charts figure").first).to_be_visible()
-        expect(page.locator("#charts figcaption", has_text="throughput")).to_have_count(1)
+        expect(page.locator("#logs")).to_contain_text("ready for connections")  # the server says so in its log
+        for title in ("throughput", "written to the server's log"):
+            expect(page.locator("#charts figcaption", has_text=title)).to_have_count(1)
+        expect(page.locator(".slot.valid").first).to_be_visible()  # of the plan, without a reload
 
         page.locator("#cell-0 details.data summary").click()
         expect(page.locator("#cell-0 details.data table")).to_be_visible()
@@ -72,10 +92,13 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
         eventually(lambda: page.locator(".plan .slot.valid").count() > before, "the plan did not fill in")
         expect(page.locator("#cell-0 details.data table")).to_be_visible()  # what a reader opened stays open
 
+        eventually(lambda: "ready for connections" in watching.text, "the terminal does not show the server's log")
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         expect(page.locator("#now .pill")).to_have_text("interrupted")
         expect(page.locator("#now")).to_contain_text("--resume")
+        assert watching.end() == 3
+        assert "its exit code is unknown" in watching.text
         eventually(lambda: here.processes().keys() <= {page_of.process.pid}, "the run left processes")
 
         resumed = here.start("run", here.run, "--resume")
@@ -85,7 +108,7 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
         expect(page.locator("#now .pill")).to_have_text("finished")
         expect(page.locator(".plan .slot.valid")).to_have_count(6)
         expect(page.locator("#charts figure")).to_have_count(0)
-        expect(page.locator("#verdicts")).to_contain_text("journal wal instead of delete")
+        expect(page.locator("#verdicts")).to_contain_text("flushing lazy instead of each")
 
 
 def test_a_finished_run_is_read_trial_by_trial_and_as_a_report(here: Desk, page_of: Served, window: Browser) -> None:
@@ -94,7 +117,7 @@ def test_a_finished_run_is_read_trial_by_trial_and_as_a_report(here: Desk, page_
         assert "token" not in page.url
         expect(page.locator("#trial h2")).to_contain_text("Trial 0")
         expect(page.locator("#trial figcaption").first).to_contain_text("throughput")
-        for title in ("p95 latency", "CPU, user", "written to disks"):
+        for title in ("p95 latency", "CPU, user", "server's memory", "written to the server's log"):
             expect(page.locator("#trial figcaption", has_text=title)).to_have_count(1)
         chart = page.locator("#trial figure").first
         chart.locator("summary").click()
@@ -169,3 +192,30 @@ def test_a_damaged_record_is_named_and_shown_as_far_as_nothing_else_breaks(
         expect(page.locator("main")).to_contain_text("plan.json")
         assert page.locator("main script").count() == 0
         seen.complaints.clear()  # a browser says 404 of what is not shown
+
+
+def test_a_run_is_stopped_at_once_only_by_who_says_so_twice(here: Desk, page_of: Served, window: Browser) -> None:
+    process = here.start("run", here.study(BRIEF, name="brief.yaml"))
+    eventually(lambda: list((here.directory / "runs").glob("brief-*")), "the run did not begin")
+    (run,) = (here.directory / "runs").glob("brief-*")
+    eventually(lambda: controller(run) is not None, "nobody runs it")
+    with reader(window, page_of) as seen:
+        page = seen.run(run)
+        asking = page.get_by_role("dialog", name="Stop this run now?")
+        expect(asking).to_be_hidden()
+        page.get_by_role("button", name="Stop now…").focus()
+        page.keyboard.press("Enter")
+        expect(asking.get_by_role("button", name="Keep running")).to_be_focused()
+        assert seen.findings() == []
+        page.keyboard.press("Escape")
+        expect(asking).to_be_hidden()
+        expect(page.get_by_role("button", name="Stop now…")).to_be_focused()
+    assert process.poll() is None
+    with reader(window, page_of, scripts=False) as seen:
+        page = seen.run(run)
+        page.get_by_role("button", name="Stop now…").click()
+        page.get_by_role("dialog").get_by_role("button", name="Stop now").click()
+        process.communicate()
+        assert process.returncode == 130
+        eventually(lambda: "interrupted" in seen.run(run).inner_text("#now"), "the page does not say so")
+    assert '"act":"stop_now"' in (run / "journal.jsonl").read_text(encoding="utf-8").replace(" ", "")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 from support.command_line import Desk, desk, eventually
-from support.machines import browser as chromium_here
-from support.machines.page import Served, chromium, reader, served
+from support.machines.browser import CHROMIUM, MISSING, chromium
+from support.machines.page import Served, reader, served
 from support.progress import Told
 from support.records import planned, tiny_plan, trial_record
 
@@ -20,7 +20,7 @@ from fairtrial.record.live import Feed
 from fairtrial.record.models import BlockVoided, CellLook, LookTaken, Plan, PlannedTrial, TrialStarted
 from fairtrial.run import watched
 
-pytestmark = pytest.mark.skipif(chromium_here.CHROMIUM is None, reason=chromium_here.MISSING)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
 BLOCKS, HOUR_S = 500, 3600
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e</script><script>alert(2)</script>"

@@ -13,7 +13,7 @@ import pytest
 from support.command_line import Desk, eventually
 from support.machines.kernel_parameter import kernel_parameter
 from support.machines.namespace import Namespace, namespace, refused
-from support.machines.ssh_host import SSHD, Host, host
+from support.machines.ssh_host import SSHD, Host, host, loads
 
 from fairtrial import record
 from fairtrial.record.models import PlaceOpened, TrialRecord
@@ -131,7 +131,7 @@ def test_a_cut_wire_ends_the_trial_undoes_settings_and_the_run_goes_on(here: Des
     with kernel_parameter() as parameter:
         path = study(here, settings=parameter.settings, **SPARING, **places)
         run = here.start("run", path)
-        eventually(lambda: parameter.changed() and driving(here), "a trial under way")
+        eventually(lambda: parameter.changed() and loads(here) > 0, "a trial under way")
         far.cut()
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 0, output
@@ -156,7 +156,7 @@ def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_i
     with kernel_parameter() as parameter:
         path = study(here, place=ssh(here, far), client="{local: {}}", settings=parameter.settings, **SPARING)
         run = here.start("run", path)
-        eventually(lambda: parameter.changed() and driving(here), "a trial under way")
+        eventually(lambda: parameter.changed() and loads(here) > 0, "a trial under way")
         far_side.wire("down")
         output, _ = run.communicate(timeout=300)
         assert run.returncode == 3, output
@@ -175,19 +175,6 @@ def test_what_the_loads_own_host_cannot_do_is_refused_before_anything_is_prepare
     done = here.fairtrial("run", study(here, client=ssh(here, far), settings="{affinity: {client: 777}}"), code=3)
     assert "processors [777] are not online at the load's place" in " ".join(done.stderr.split())
     assert not list(here.state.glob("prepared/*"))
-
-
-def driving(here: Desk) -> bool:
-    """Whether a load is under way, at whichever place: both are this machine's processes."""
-    for entry in Path("/proc").iterdir():
-        try:
-            words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            ours = str(here.directory).encode() in (entry / "environ").read_bytes() if b"oltp-drive" in words else False
-        except OSError:
-            continue
-        if ours:
-            return True
-    return False
 
 
 @pytest.mark.parametrize(

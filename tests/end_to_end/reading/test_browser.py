@@ -8,20 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.machines import browser
-from support.machines.browser import Page
+from support.machines.browser import CHROMIUM, MISSING, Window, window
 
 SCHEMES = [pytest.param(False, id="light"), pytest.param(True, id="dark")]
 PAPER = {False: "rgb(253, 253, 251)", True: "rgb(20, 23, 26)"}
 FIGURES = "document.querySelectorAll('.vega')"
 WHOLE_VIEW = 60_000  # CSS pixels: figures are drawn when they come near the view
 
-pytestmark = pytest.mark.skipif(browser.CHROMIUM is None, reason=browser.MISSING)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    with browser.browser() as opened:
+def page() -> Iterator[Window]:
+    with window() as opened:
         yield opened
 
 
@@ -30,17 +29,15 @@ def report(real_run: Path) -> Path:
     return real_run / "report" / "report.html"
 
 
-def drawn(page: Page, report: Path, *, dark: bool) -> None:
+def drawn(page: Window, report: Path, *, dark: bool) -> None:
     """Opens the report and waits until every figure is drawn."""
-    page.complaints.clear()
-    page.requests.clear()
     page.open(report, dark=dark, height=WHOLE_VIEW)
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    page.until(f"[...{FIGURES}].length && [...{FIGURES}].every((each) => each.querySelector('svg'))")
+    page.page.wait_for_function(f"[...{FIGURES}].length && [...{FIGURES}].every((each) => each.querySelector('svg'))")
 
 
 @pytest.mark.parametrize("dark", SCHEMES)
-def test_every_figure_is_drawn_without_a_complaint_or_a_request(page: Page, report: Path, *, dark: bool) -> None:
+def test_every_figure_is_drawn_without_a_complaint_or_a_request(page: Window, report: Path, *, dark: bool) -> None:
     drawn(page, report, dark=dark)
     figures = page.evaluate(f"{FIGURES}.length")
     assert figures == len(re.findall("data-figure=", report.read_text(encoding="utf-8")))
@@ -50,7 +47,7 @@ def test_every_figure_is_drawn_without_a_complaint_or_a_request(page: Page, repo
 
 
 @pytest.mark.parametrize("dark", SCHEMES)
-def test_the_page_has_the_readers_colours(page: Page, report: Path, *, dark: bool) -> None:
+def test_the_page_has_the_readers_colours(page: Window, report: Path, *, dark: bool) -> None:
     drawn(page, report, dark=dark)
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == PAPER[dark]
     labels = page.evaluate(
@@ -65,17 +62,16 @@ def test_the_page_has_the_readers_colours(page: Page, report: Path, *, dark: boo
     assert labels == [quiet]
 
 
-def test_a_reader_who_changes_to_dark_sees_the_figures_change_too(page: Page, report: Path) -> None:
+def test_a_reader_who_changes_to_dark_sees_the_figures_change_too(page: Window, report: Path) -> None:
     drawn(page, report, dark=False)
     fills = f"[...{FIGURES}].map((each) => getComputedStyle(each.querySelector('.role-axis-label text')).fill).join()"
     before = page.evaluate(fills)
-    dark = {"name": "prefers-color-scheme", "value": "dark"}
-    page._call("Emulation.setEmulatedMedia", features=[dark])
-    page.until(f"new Set(({fills}).match(/rgb[^)]*/g)).size === 1 && {fills} !== {json.dumps(before)}")
+    page.page.emulate_media(color_scheme="dark")
+    page.page.wait_for_function(f"new Set(({fills}).match(/rgb[^)]*/g)).size === 1 && {fills} !== {json.dumps(before)}")
     assert page.complaints == []
 
 
-def test_verdicts_and_every_trial_can_be_read(page: Page, report: Path, real_run: Path) -> None:
+def test_verdicts_and_every_trial_can_be_read(page: Window, report: Path, real_run: Path) -> None:
     drawn(page, report, dark=False)
     text = page.evaluate("document.body.innerText")
     analysis = json.loads((real_run / "report" / "report.json").read_bytes())["analysis"]
@@ -88,19 +84,17 @@ def test_verdicts_and_every_trial_can_be_read(page: Page, report: Path, real_run
 
 
 @pytest.mark.parametrize("width", [360, 1200])
-def test_nothing_runs_off_the_side_of_a_narrow_screen(page: Page, report: Path, width: int) -> None:
+def test_nothing_runs_off_the_side_of_a_narrow_screen(page: Window, report: Path, width: int) -> None:
     page.open(report, dark=False, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_browser_of_these_tests_hears_complaints_and_requests(page: Page, tmp_path: Path) -> None:
+def test_the_browser_of_these_tests_hears_complaints_and_requests(page: Window, tmp_path: Path) -> None:
     """Without this, silence would prove nothing."""
     broken = tmp_path / "broken.html"
     broken.write_text(
         "<img src='https://example.org/a.png'><script>console.warn('hm'); nothing();</script>", encoding="utf-8"
     )
-    page.complaints.clear()
-    page.requests.clear()
     page.open(broken, dark=False)
     said = " ".join(page.complaints)
     assert "hm" in said

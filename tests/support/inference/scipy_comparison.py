@@ -17,9 +17,9 @@ from fairtrial.analyse.models import (
     Role,
     Stalls,
     Summary,
-    Verdict,
     Welch,
 )
+from fairtrial.analyse.result import Verdict
 
 
 def compared(baseline: Summary, arm: Summary, *, metric: str, cell: str, role: Role) -> Comparison:

@@ -6,20 +6,18 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from support.command_line import Desk
-from support.machines.browser import CHROMIUM
+from support.machines.browser import Window
 
 ADDRESS = re.compile(r"page: (http://127\.0\.0\.1:(\d+))/\S*\?token=(\S+)")
 SERIOUS = ("serious", "critical")
-PATIENCE_MS = 120_000
-expect.set_options(timeout=PATIENCE_MS)
 
 
 @dataclass(frozen=True)
@@ -50,44 +48,21 @@ def served(desk: Desk, *arguments: str | Path) -> Iterator[Served]:
         process.communicate(timeout=60)
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Debian's Chromium; nothing is downloaded."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        try:
-            yield browser
-        finally:
-            browser.close()
+class Reader(Window):
+    """A window that is logged in."""
 
+    def __init__(self, page: Page, served: Served) -> None:
+        super().__init__(page)
+        self.served = served
 
-@dataclass
-class Reader:
-    """One browser window, logged in, that writes down all that goes wrong in it."""
-
-    page: Page
-    served: Served
-    complaints: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.page.set_default_timeout(PATIENCE_MS)
-        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type != "log" else None)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", self._stays_here)
-
-    def _stays_here(self, request: object) -> None:
-        url = str(getattr(request, "url", ""))
-        if not url.startswith((self.served.base, "data:", "blob:")):
-            self.complaints.append(f"a request left the machine: {url}")
-
-    def open(self, path: str) -> Page:
+    def visit(self, path: str) -> Page:
         """Goes to an address of the page."""
         self.page.goto(self.served.address(path), wait_until="domcontentloaded")
         return self.page
 
     def run(self, directory: Path, query: str = "") -> Page:
         """Goes to a run."""
-        return self.open(f"/runs/{quote(directory.name)}{query}")
+        return self.visit(f"/runs/{quote(directory.name)}{query}")
 
     def findings(self) -> list[str]:
         """What axe-core calls serious or worse, of what is on the page now."""
@@ -96,17 +71,22 @@ class Reader:
 
 
 @contextmanager
-def reader(browser: Browser, served: Served, *, dark: bool = False, phone: bool = False) -> Iterator[Reader]:
+def reader(
+    browser: Browser, served: Served, *, dark: bool = False, phone: bool = False, scripts: bool = True
+) -> Iterator[Reader]:
     """A window of its own; fails if anything went wrong in it that the test has not taken off `complaints`."""
     context = browser.new_context(
         color_scheme="dark" if dark else "light",
         viewport={"width": 390, "height": 844} if phone else {"width": 1200, "height": 900},
         timezone_id="Asia/Tokyo",
         locale="en-GB",
+        java_script_enabled=scripts,
     )
     try:
         one = Reader(context.new_page(), served)
         yield one
         assert not one.complaints, one.complaints
+        elsewhere = [url for url in one.requests if not url.startswith((served.base, "data:", "blob:"))]
+        assert not elsewhere, "a request left the machine"
     finally:
         context.close()

@@ -25,8 +25,9 @@ PRIVILEGE_SEPARATION = Path("/run/sshd")  # where sshd insists on it when it run
 
 @dataclass
 class Host:
-    """A host `far` in an ssh configuration of its own."""
+    """A host in an ssh configuration of its own."""
 
+    name: str
     directory: Path
     address: str
     port: int
@@ -37,7 +38,7 @@ class Host:
         return self.directory / "config"
 
     def open(self, here: Desk, *, holder: str = "this test", **parameters: object) -> Agent:
-        given = {"host": "far", "config": str(self.config), "state_directory": str(here.state), **parameters}
+        given = {"host": self.name, "config": str(self.config), "state_directory": str(here.state), **parameters}
         return open_place("ssh", given, holder=holder)
 
     def sessions(self) -> list[int]:
@@ -53,6 +54,18 @@ class Host:
         for session in self.sessions():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(session, signal.SIGKILL)
+
+
+def loads(here: Desk) -> int:
+    """How many load generators of a test's are under way, at whichever hosts: all are this machine's processes."""
+    found = 0
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            found += b"oltp-drive" in words and str(here.directory).encode() in (entry / "environ").read_bytes()
+        except OSError:
+            continue
+    return found
 
 
 def make_key(path: Path) -> str:
@@ -76,9 +89,9 @@ def answers(address: str, port: int) -> bool:
 
 
 @contextmanager
-def host(here: Desk, *, address: str = "127.0.0.1", within: Sequence[str] = ()) -> Iterator[Host]:
+def host(here: Desk, *, name: str = "far", address: str = "127.0.0.1", within: Sequence[str] = ()) -> Iterator[Host]:
     """Starts an sshd for one test: on loopback, or `within` a namespace (a command's first words) at its address."""
-    directory = here.directory / "ssh"
+    directory = here.directory / f"ssh-{name}"
     directory.mkdir(mode=0o700)
     host_key, user_key, port = make_key(directory / "host"), make_key(directory / "user"), free_port()
     (directory / "authorized_keys").write_text(user_key + "\n")
@@ -90,7 +103,8 @@ def host(here: Desk, *, address: str = "127.0.0.1", within: Sequence[str] = ()) 
         f"FAIRTRIAL_MACHINE_DIRECTORY={directory}/machine\n"
     )
     (directory / "config").write_text(
-        f"Host far\n  HostName {address}\n  Port {port}\n  User {getpass.getuser()}\n  IdentityFile {directory}/user\n"
+        f"Host {name}\n  HostName {address}\n  Port {port}\n  User {getpass.getuser()}\n"
+        f"  IdentityFile {directory}/user\n"
         f"  IdentitiesOnly yes\n  UserKnownHostsFile {directory}/known_hosts\n  GlobalKnownHostsFile none\n"
         "  StrictHostKeyChecking yes\n"
     )
@@ -102,6 +116,6 @@ def host(here: Desk, *, address: str = "127.0.0.1", within: Sequence[str] = ()) 
         try:
             eventually(lambda: answers(address, port) or daemon.poll() is not None, "sshd does not answer")
             assert daemon.poll() is None, (directory / "log").read_text()
-            yield Host(directory, address, port, daemon)
+            yield Host(name, directory, address, port, daemon)
         finally:
             daemon.terminate()

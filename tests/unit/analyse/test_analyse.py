@@ -120,6 +120,7 @@ def test_an_invalid_trial_takes_its_block_out_of_both_arms_and_a_new_block_in() 
         "valid": 41,
         "invalid": 1,
         "diagnostic": 0,
+        "late": 0,
         "used": 40,
         "blocks_voided": 1,
         "blocks_replaced": 1,

@@ -122,3 +122,36 @@ def test_values_are_written_so_that_they_read_back_exactly(analysis: Analysis) -
     for cell in analysis.cells:
         for summaries in cell.summaries.values():
             assert all(repr(float(value)) in script for summary in summaries for value in summary.values)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("hosts", "blocks"), [(5, 17), (3, 9), (6, 6)])
+def test_r_recomputes_what_hosts_say(tmp_path: Path, hosts: int, blocks: int) -> None:
+    case = Case({"kernel": ["a", "b"]}, blocks=blocks)
+    trials = [
+        each.model_copy(update={"host": f"node-{each.trial.block % hosts}"})
+        for each in case.trials(
+            tpm=lambda levels, block: (
+                100 + block * 7 % 13 + (8 + block % hosts + block % 7 if levels["kernel"] == "b" else 0)
+            )
+        )
+    ]
+    (comparison,) = (analysis := analyse(case.plan(), trials)).cells[0].comparisons["tpm"]
+    over = comparison.over_hosts
+    assert over is not None
+    (row,) = _rscript(r_script.render(analysis), tmp_path)
+    assert float(row["hosts"]) == hosts
+    known = over.heterogeneity
+    assert (known is None) == (hosts == blocks)
+    for name, expected in {
+        "tau": None if known is None else known.tau,
+        "p_equal_hosts": None if known is None else known.p,
+        "like_ratio": over.ratio,
+        "like_low": over.low,
+        "like_high": over.high,
+        "further_low": over.prediction_low,
+        "further_high": over.prediction_high,
+    }.items():
+        assert (row[name] == "NA") if expected is None else float(row[name]) == pytest.approx(expected, rel=TOLERANCE)
+    if over.p is not None:
+        assert float(row["like_p"]) == pytest.approx(over.p, rel=TOLERANCE)

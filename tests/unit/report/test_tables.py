@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairtrial.analyse.models import Analysis, Guardrail, Interval, RankOpinion, Verdict
+from fairtrial.analyse.models import Analysis, Guardrail, Interval, RankOpinion
+from fairtrial.analyse.result import Verdict
 from fairtrial.report import numbers, tables, words
 from fairtrial.report.tables import MetricTable, metric_tables
 
@@ -238,7 +239,7 @@ def test_every_count_is_named(analysis: Analysis) -> None:
     }
     every = analysis.counts.model_dump()
     assert list(dict(words.counted(analysis)).values()) == [
-        every[name] for name in every if name not in {"diagnostic", "rows"}
+        every[name] for name in every if name not in {"diagnostic", "late", "rows"}
     ]
     probed = analysis.model_copy(update={"counts": analysis.counts.model_copy(update={"diagnostic": 4})})
     assert dict(words.counted(probed))["diagnostic, not included above"] == 4

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.inference.schedules import finished, replacement
-from support.progress import Accept, Told
 from support.records import planned, tiny_plan, trial_record
+from support.trials import Quick, run
 
 from fairtrial import record
 from fairtrial.errors import InputError, PlaceError
@@ -27,7 +26,7 @@ from fairtrial.record.models import (
     TrialFinished,
     TrialRecord,
 )
-from fairtrial.run import Decision, Run, loop
+from fairtrial.run import Decision, loop
 from fairtrial.run.pace import Pace
 from fairtrial.run.schedule import Schedule
 from fairtrial.study.probes import Probe
@@ -136,47 +135,12 @@ def test_their_time_says_nothing_about_the_others() -> None:
     assert pace.left_s([planned(2, "a"), diagnostic("a")]) == 2.0
 
 
-class Quick:
-    """Trials that are committed at once, valid unless named."""
-
-    def __init__(self, *, invalid: tuple[str, ...] = ()) -> None:
-        self.invalid = invalid
-        self.ran: list[str] = []
-
-    def __call__(self, *, writer: Writer, accept: Accept, **_others: Any) -> Quick:
-        self.writer, self.accept = writer, accept
-        return self
-
-    def prepare(self, trial: PlannedTrial) -> None:
-        pass
-
-    def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
-        del has_started
-        self.ran.append(trial.id)
-        found = self.finished(trial_record(trial, valid=trial.id not in self.invalid))
-        self.writer.begin(trial.id)
-        self.accept(found)
-        self.writer.commit(found)
-        return found
-
-    def finished(self, found: TrialRecord) -> TrialRecord:
-        """What a test has to say of a trial that ended."""
-        return found
-
-
 @pytest.fixture
 def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
     monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
     found = record.create(tmp_path / "run", plan=probed_plan(), sources={"study.yaml": "study: tiny\n"})
     yield found
     found.close()
-
-
-def run(writer: Writer, quick: Quick, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
-    monkeypatch.setattr(loop, "TrialRunner", quick)
-    progress = Told()
-    Run(writer=writer, progress=progress, **options).execute()
-    return progress
 
 
 def test_a_run_ends_with_them_and_counts_them(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

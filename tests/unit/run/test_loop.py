@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.progress import Accept, Told
+from support.progress import Told
 from support.records import RESOLVED, planned, section, tiny_plan, trial_record
+from support.trials import Quick, run
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
 from fairtrial.record import Record, Writer
-from fairtrial.record.models import LookTaken, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialData, TrialRecord
+from fairtrial.record.models import LookTaken, Plan, RunFinished, RunInterrupted, TrialData, TrialRecord
 from fairtrial.run import Decision, Run, loop, opening
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
@@ -38,49 +39,6 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
     found = record.create(tmp_path / "run", plan=runnable(), sources={"study.yaml": "study: tiny\n"})
     yield found
     found.close()
-
-
-class Quick:
-    """Trials without a place: committed at once, valid unless named."""
-
-    def __init__(self, *, invalid: tuple[str, ...] = (), reason: str = "broken on purpose", content: str = "") -> None:
-        self.invalid, self.reason, self.content = invalid, reason, content
-        self.ran: list[str] = []
-        self.had_started: list[bool] = []
-        self.prepared: list[str] = []
-        self.opened = 0
-
-    def __call__(self, *, writer: Writer, accept: Accept, **_others: Any) -> Quick:
-        self.writer, self.accept = writer, accept
-        self.opened += 1
-        return self
-
-    def prepare(self, trial: PlannedTrial) -> None:
-        assert not self.ran or self.opened > 1, "data are prepared before the first trial"
-        self.prepared.append(f"{trial.cell} {trial.arm}")
-
-    def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
-        self.had_started.append(has_started)
-        self.ran.append(trial.id)
-        found = trial_record(trial, valid=trial.id not in self.invalid)
-        data = TrialData(content_sha256=f"{self.content}{trial.arm}" if self.content else None)
-        reason = "" if found.valid else self.reason
-        found = self.finished(found.model_copy(update={"data": data, "invalid_reason": reason}))
-        self.writer.begin(trial.id)
-        self.accept(found)
-        self.writer.commit(found)
-        return found
-
-    def finished(self, found: TrialRecord) -> TrialRecord:
-        """What a test has to say of a trial that ended."""
-        return found
-
-
-def run(writer: Writer, quick: Quick, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Told:
-    monkeypatch.setattr(loop, "TrialRunner", quick)
-    progress = Told()
-    Run(writer=writer, progress=progress, **options).execute()
-    return progress
 
 
 def looks(writer: Writer) -> list[tuple[int, str]]:

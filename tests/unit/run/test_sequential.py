@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.progress import Accept
-from support.records import RESOLVED, planned, tiny_plan, trial_record
+from support.progress import Told
+from support.records import RESOLVED, planned, tiny_plan
+from support.trials import Quick
 
 from fairtrial import record
 from fairtrial.cli.running.stopping import stopping_rule
@@ -44,45 +45,24 @@ class Killed(Exception):  # noqa: N818 - what SIGKILL does to a process, as far 
     pass
 
 
-class Measured:
-    """Trials without a place, with the values above; dies after so many."""
+class Measured(Quick):
+    """Trials with the values above; dies after so many."""
 
-    def __init__(self, *, dies_after: int = 1000) -> None:
-        self.left = dies_after
-        self.ran: list[str] = []
-
-    def __call__(self, *, writer: Writer, accept: Accept, **_others: Any) -> Measured:
-        self.writer, self.accept = writer, accept
-        return self
-
-    def prepare(self, trial: PlannedTrial) -> None:
-        pass
+    def __init__(self, *, dies_after: int) -> None:
+        super().__init__()
+        self.dies_after = dies_after
 
     def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
-        del has_started
-        if self.left == 0:
+        if len(self.ran) == self.dies_after:
             raise Killed
-        self.left -= 1
-        self.ran.append(trial.id)
+        return super().run(trial, has_started=has_started)
+
+    def finished(self, found: TrialRecord) -> TrialRecord:
+        trial = found.trial
         elapsed = 1.0 if trial.arm == "a" else ELAPSED[trial.cell][trial.block - 1]
-        found = trial_record(trial).model_copy(
+        return found.model_copy(
             update={"levels": {"arm": trial.arm, "load": trial.cell}, "scalars": {"elapsed_s": elapsed}}
         )
-        self.writer.begin(trial.id)
-        self.accept(found)
-        self.writer.commit(found)
-        return found
-
-
-class Notes:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.said.append(text)
-
-    def __getattr__(self, _name: str) -> Any:
-        return lambda *_args, **_kwargs: None
 
 
 @pytest.fixture
@@ -94,16 +74,16 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def go(directory: Path, monkeypatch: pytest.MonkeyPatch, *, dies_after: int = 1000) -> tuple[list[str], list[str]]:
     """Resumes the run until it ends or is killed; returns the trials it ran and what it said."""
-    measured, notes = Measured(dies_after=dies_after), Notes()
+    measured, told = Measured(dies_after=dies_after), Told()
     monkeypatch.setattr(loop, "TrialRunner", measured)
     writer = record.resume(directory)
     try:
-        Run(writer=writer, progress=notes, stopping=stopping_rule(writer.plan)).execute()
+        Run(writer=writer, progress=told, stopping=stopping_rule(writer.plan)).execute()
     except Killed:
         pass
     finally:
         writer.close()
-    return measured.ran, notes.said
+    return measured.ran, told.notes
 
 
 def looks(directory: Path) -> list[LookTaken]:

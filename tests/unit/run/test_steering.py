@@ -7,18 +7,18 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.command_line import PATIENCE_S, eventually
-from support.progress import Accept, Told
-from support.records import planned, tiny_plan, trial_record
+from support.progress import Told
+from support.records import planned, tiny_plan
+from support.trials import Quick
 
 from fairtrial import record
 from fairtrial.analyse.sequential import follow
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.errors import PlaceError
-from fairtrial.record import Writer, live
+from fairtrial.record import live
 from fairtrial.record.events import Steered
 from fairtrial.record.models import Extended, LookTaken, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialRecord
 from fairtrial.report.analysing import analysed
@@ -38,33 +38,24 @@ def plan(stop: str, *, blocks: int = 3) -> Plan:
     return base.model_copy(update={"design": base.design.model_copy(update=design), "trials": trials})
 
 
-class Asking:
-    """Trials without a place; after each, what a test asks for then."""
+class Asking(Quick):
+    """After each trial, what a test asks for then."""
 
     def __init__(self, **requests: Request) -> None:
+        super().__init__()
         self.requests = requests
-        self.ran: list[str] = []
-
-    def __call__(self, *, writer: Writer, accept: Accept, **_others: Any) -> Asking:
-        self.writer, self.accept = writer, accept
-        return self
-
-    def prepare(self, trial: PlannedTrial) -> None:
-        pass
 
     def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
-        del has_started
-        self.ran.append(trial.id)
-        value = 1.0 if trial.arm == "a" else RATIOS[trial.block % len(RATIOS)]
-        found = trial_record(trial).model_copy(update={"scalars": {"elapsed_s": value}})
-        self.writer.begin(trial.id)
-        self.accept(found)
-        self.writer.commit(found)
+        found = super().run(trial, has_started=has_started)
         if (request := self.requests.get(trial.id.removeprefix("all.").replace(".", "_"))) is not None:
             ask(self.writer.directory, request)
             if request.act == "stop_now":
                 time.sleep(PATIENCE_S)  # the kernel may hand the signal to a thread that has to wait for its turn
         return found
+
+    def finished(self, found: TrialRecord) -> TrialRecord:
+        value = 1.0 if found.trial.arm == "a" else RATIOS[found.trial.block % len(RATIOS)]
+        return found.model_copy(update={"scalars": {"elapsed_s": value}})
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from fairtrial.errors import InputError
 from fairtrial.study import Study
 from fairtrial.study.tree.nodes import Position, from_plain, plain
 from fairtrial.study.tree.problems import Problems
-from fairtrial.study.workload_place import SECTION, aside, back, back_everywhere
+from fairtrial.study.workload_place import NETWORK, SECTION, aside, back, back_everywhere
 
 STUDY = """\
 study: two-places
@@ -115,6 +115,18 @@ def test_a_dump_says_it_where_a_person_would_and_loads_to_an_equal_study(
         ("{ssh: {host: client-1, user: me}}", "{ssh: {user: me}}", 5, "workload.place.ssh.host"),
         ("{ssh: {host: client-1, user: me}}", "{ssh: {host: a}, local: {}}", 5, "exactly one kind"),
         ("study: two-places", "study: two-places\nworkload.place: {local: {}}", 2, "workload"),
+        ("study: two-places", "study: two-places\nworkload.network: {tls: true}", 2, "workload"),
+        ("{ssh: {host: client-1, user: me}}", "[{ssh: {host: a}}]", 5, "expected one place, or a list of 2 to 64"),
+        ("{ssh: {host: client-1, user: me}}", "[{ssh: {host: a}}, {shh: {}}]", 5, "did you mean `ssh`?"),
+        ("{ssh: {host: client-1, user: me}}", "[{ssh: {host: a}}, far]", 5, "exactly one kind"),
+        (
+            "{ssh: {host: client-1, user: me}}",
+            "[{ssh: {host: a}}, {ssh: {host: a, port: null}}]",
+            5,
+            "clients 1 and 2 have the same place",
+        ),
+        ("{ssh: {host: client-1, user: me}}", "{ssh: {host: a}}\n  tls: maybe", 6, "workload.tls"),
+        ("{ssh: {host: client-1, user: me}}", "{ssh: {host: a}}\n  address: a b", 6, "workload.address"),
     ],
 )
 def test_mistakes_are_told_with_their_line(
@@ -126,6 +138,35 @@ def test_mistakes_are_told_with_their_line(
     assert line in {problem.line for problem in refused.value.problems}
 
 
+FLEET = STUDY.replace(
+    "place: {ssh: {host: client-1, user: me}}",
+    "place: [{ssh: {host: a}}, {ssh: {host: a, state_directory: /b}}]\n  address: 10.0.0.1",
+).replace("{place: {ssh: {host: client-2}}}", "{tls: true, address: null}")
+
+
+def test_a_list_is_the_places_of_several_clients(load: Callable[..., Study]) -> None:
+    loaded = load(FLEET.replace("sizes:\n", "sizes: {}\n#"))
+    trial = loaded.resolve({"load": "one", "where": "as_said"})
+    assert [place.root["ssh"]["state_directory"] for place in trial.clients] == [None, "/b"]  # type: ignore[index, call-overload]
+    assert (trial.network.address, trial.network.tls) == ("10.0.0.1", False)
+    assert loaded.resolve({"load": "one", "where": "beside"}).clients == ()
+    assert len(loaded.resolve({"load": "one", "where": "here"}).clients) == 1, "a level's place replaces the list"
+    encrypted = loaded.resolve({"load": "many", "where": "other"})
+    assert (encrypted.network.address, encrypted.network.tls, len(encrypted.clients)) == (None, True, 2)
+
+
+def test_a_list_of_places_is_written_back_where_it_stood(load: Callable[..., Study], tmp_path: Path) -> None:
+    loaded = load(FLEET.replace("sizes:\n", "sizes: {}\n#"))
+    text = study.dump(loaded)
+    written = YAML(typ="safe", pure=True).load(text)
+    assert [list(place) for place in written["workload"]["place"]] == [["ssh"], ["ssh"]]
+    assert written["workload"]["address"] == "10.0.0.1"
+    assert NETWORK not in written
+    again = tmp_path / "again.yaml"
+    again.write_text(text, encoding="utf-8")
+    assert study.load(again, catalogue=catalogue()) == loaded
+
+
 def test_two_factors_may_not_both_say_where(load: Callable[..., Study]) -> None:
     text = STUDY.replace("    one: {}\n", "    one: {workload: {place: {ssh: {host: client-3}}}}\n")
     with pytest.raises(InputError, match="both set it"):
@@ -135,6 +176,8 @@ def test_two_factors_may_not_both_say_where(load: Callable[..., Study]) -> None:
 def test_editors_know_it() -> None:
     document = YAML(typ="safe", pure=True).load(STUDY)
     schema = study.schema(catalogue())
+    jsonschema.Draft202012Validator(schema).validate(document)
+    document["workload"] |= {"place": [{"ssh": {"host": "a"}}, {"local": {}}], "tls": True, "address": "db-1"}
     jsonschema.Draft202012Validator(schema).validate(document)
     document["workload"]["place"] = {"shh": {}}
     assert not jsonschema.Draft202012Validator(schema).is_valid(document)

@@ -14,7 +14,7 @@ from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.protocol import generated as wire
-from fairtrial.systems import Instance, Launch
+from fairtrial.systems import Certificate, Instance, Launch
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.server import PORTS
 from fairtrial.wire.fake import FakeProgram, FakeTransport
@@ -211,7 +211,7 @@ def test_a_mysql_is_no_mariadb() -> None:
 
 
 def test_for_another_host_it_listens_on_one_address_with_a_user_of_this_start_only() -> None:
-    away = replace(LAUNCH, address="10.0.0.2")
+    away = replace(LAUNCH, addresses=("10.0.0.2",))
     taken: list[str] = []
 
     def first_port_taken(spawn: wire.Spawn) -> FakeProgram:
@@ -257,4 +257,22 @@ def test_a_place_without_a_free_port_is_told() -> None:
         return FakeProgram(code=0) if spawn.name == "grep" else server()(spawn)
 
     with place_in_memory(all_taken) as (place, _), pytest.raises(PlaceError, match="are in use"):
-        mariadb().start(place, replace(LAUNCH, address="10.0.0.2"))
+        mariadb().start(place, replace(LAUNCH, addresses=("10.0.0.2",)))
+
+
+def test_several_addresses_and_a_certificate_reach_its_configuration() -> None:
+    directory = PurePosixPath("/w/server/tls")
+    own = Certificate(directory / "authorities.pem", directory / "server.pem", directory / "server.key")
+    launch = replace(LAUNCH, addresses=("10.0.0.2", "10.1.0.2"), certificate=own)
+
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=1) if spawn.name == "grep" else server()(spawn)
+
+    with place_in_memory(run) as (place, fake):
+        instance = mariadb().start(place, launch)
+        lines = configuration(fake)
+    assert "bind-address=10.0.0.2,10.1.0.2" in lines
+    assert {"ssl-cert=/w/server/tls/server.pem", "ssl-key=/w/server/tls/server.key"} <= set(lines)
+    assert lines[-1] == "require-secure-transport=ON", "no option of a study goes before it"
+    assert isinstance(instance.remote, wire.MysqlEndpoint)
+    assert instance.remote.host == "10.0.0.2"

@@ -15,7 +15,7 @@ from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.protocol import generated as wire
-from fairtrial.systems import Instance, Launch
+from fairtrial.systems import Certificate, Instance, Launch
 from fairtrial.systems.postgres import Postgres, PostgresParameters
 from fairtrial.systems.server import PORTS
 from fairtrial.wire.fake import FakeProgram, FakeTransport
@@ -194,7 +194,7 @@ def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_t
         return FakeProgram(code=1) if looks_for_port else server()(spawn)
 
     with place_in_memory(run) as (place, fake):
-        instance = postgres().start(place, replace(LAUNCH, address="10.0.0.2"))
+        instance = postgres().start(place, replace(LAUNCH, addresses=("10.0.0.2",)))
         lines = configuration(fake)
         access = fake.files["/w/server/pg_hba.conf"].decode()
         said = statements(fake)
@@ -205,3 +205,24 @@ def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_t
     assert f"ALTER USER fairtrial PASSWORD '{instance.remote.password}'" in said
     assert isinstance(instance.endpoint, wire.PostgresEndpoint)
     assert instance.endpoint.port == PORTS[0], "the socket's name holds it"
+
+
+def test_with_a_certificate_it_refuses_connections_that_are_not_encrypted() -> None:
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        looks_for_port = spawn.name == "grep" and "/proc/net/tcp" in spawn.argv
+        return FakeProgram(code=1) if looks_for_port else server()(spawn)
+
+    directory = PurePosixPath("/w/server/tls")
+    own = Certificate(directory / "authorities.pem", directory / "server.pem", directory / "server.key")
+    launch = replace(LAUNCH, addresses=("10.0.0.2", "10.1.0.2"), certificate=own)
+    with place_in_memory(run) as (place, fake):
+        postgres().start(place, launch)
+        lines = configuration(fake)
+        access = fake.files["/w/server/pg_hba.conf"].decode()
+    assert access == "local all fairtrial trust\nhostssl all fairtrial all scram-sha-256\n"
+    assert {
+        "listen_addresses = '10.0.0.2,10.1.0.2'",
+        "ssl = 'on'",
+        "ssl_cert_file = '/w/server/tls/server.pem'",
+        "ssl_key_file = '/w/server/tls/server.key'",
+    } <= set(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from fairtrial.analyse.doubts import clients as client_doubts
 from fairtrial.analyse.doubts import contents as content_doubts
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import readings as reading_doubts
@@ -39,6 +40,7 @@ def course(
     yield from _kept(selection)
     yield from content_doubts.about(selection.used)
     yield from _saturated(selection)
+    yield from client_doubts.about(plan, selection.used)
     yield from _timed_out(selection)
     yield from _beyond_histograms(selection)
     yield from _emulated(plan, selection)
@@ -112,10 +114,12 @@ def _saturated(selection: Selection) -> Iterator[Doubt]:
     """Asks whether the client could have done more."""
     full, worst = _beyond(selection, CLIENT_BUSY, SATURATED_SHARE)
     if full:
+        clients = client_doubts.saturated(selection.used, limit=SATURATED_SHARE)
         yield Doubt(
             code="client_saturated",
             message=f"in {len(full)} of {selection.counts.used} used trials a thread of the client was hardly ever "
-            f"idle, in {worst} it was busy for {100 * full[worst]:.0f} % of the time",
+            f"idle, in {worst} it was busy for {100 * full[worst]:.0f} % of the time"
+            + (f" ({clients})" if clients else ""),
             advice="the client may have been the bottleneck: give it processors of its own, or fewer users",
         )
 

@@ -20,7 +20,8 @@ from fairtrial.analyse.inference import families, guardrails
 from fairtrial.analyse.inference.comparing import ComparisonOptions
 from fairtrial.analyse.inference.guardrails import withheld
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.analyse.models import Adjustment, Comparison, Estimand, Role, Verdict
+from fairtrial.analyse.models import Adjustment, Comparison, Estimand, Role
+from fairtrial.analyse.result import Verdict
 from fairtrial.study.catalogue import MetricDefinition
 
 CLAIMS: Final = ("faster", "slower", "equivalent")

@@ -61,6 +61,17 @@ class Pairs:
         """Of equivalence on the log scale, as the first blocks give it."""
         return shares.bound(self.baseline[:blocks], self.arm[:blocks], margin=margin, total=self.total)
 
+    def ended(self, round_: float) -> Pairs:
+        """Without what came in later rounds."""
+        kept = self.rounds <= round_
+        return replace(
+            self,
+            rounds=self.rounds[kept],
+            baseline=self.baseline[kept],
+            arm=self.arm[kept],
+            no_logs_from=self.no_logs_from if self.no_logs_from <= round_ else math.inf,
+        )
+
     @cached_property
     def whole(self) -> InterimData:
         """With every round."""
@@ -130,8 +141,35 @@ def rule_of(design: Design) -> Rule | None:
     )
 
 
-def follow(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None) -> SequentialRun | None:
-    """Follows a run through every round it has trials of; None for a design that runs all blocks."""
+def in_time(plan: Plan, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Without blocks of rounds after the one that stopped their cell, which a farm had begun by then.
+
+    Which of those came back, and when, is a matter of their speed: with them, a result would depend on it.
+    """
+    run = follow(plan, trials) if is_farm(trials) else None
+    if run is None:
+        return list(trials)
+    ends = {cell: stop.round for cell, stop in run.stops.items()}
+    return [trial for trial in trials if trial.trial.round <= ends.get(trial.trial.cell, math.inf)]
+
+
+def is_farm(trials: Sequence[TrialRecord]) -> bool:
+    """Whether several blocks may have been under way at a time."""
+    return any(trial.host for trial in trials)
+
+
+def follow(
+    plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None, through: int | None = None
+) -> SequentialRun | None:
+    """Follows a run through its rounds; None for a design that runs all blocks.
+
+    Args:
+        plan: as recorded.
+        trials: in any order; of a farm, blocks of rounds after the one that stopped their cell are left out.
+        contrast: the factor to compare; the plan's arm if None.
+        through: the last round to look at; every round that has trials if None. A run that has blocks under way on
+            several hosts has some of rounds that are not complete.
+    """
     rule = rule_of(plan.design)
     if rule is None:
         return None
@@ -153,9 +191,10 @@ def follow(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = 
         family=np.array([pair.primary for pair in pairs], dtype=bool),
     )
     course = _Course(plan=plan, trials=trials, pairs=pairs, standing=standing, names=names)
-    last = max(rounds.values(), default=0)
+    last = max(rounds.values(), default=0) if through is None else through
     looks = tuple(course.look(round_) for round_ in range(1, last + 1))
-    return SequentialRun(rule=rule, pairs=pairs, standing=standing, looks=looks, stops=course.stops)
+    kept = tuple(pair.ended(course.end(pair.key[0])) for pair in pairs)
+    return SequentialRun(rule=rule, pairs=kept, standing=standing, looks=looks, stops=course.stops)
 
 
 def _metrics(plan: Plan) -> dict[str, bool]:
@@ -213,6 +252,7 @@ class _Course:
 
     def __post_init__(self) -> None:
         self.stops: dict[str, CellStop] = {}
+        self.is_farm = is_farm(self.trials)
 
     def look(self, round_: int) -> tuple[CellLook, ...]:
         """What the rule sees and decides after a round, of cells that were open before it."""
@@ -228,8 +268,12 @@ class _Course:
                 )
         return looks
 
+    def end(self, cell: str) -> float:
+        """The last round of a cell that counts: of a farm, which has begun others, the one that stopped it."""
+        return self.stops[cell].round if self.is_farm and cell in self.stops else math.inf
+
     def _estimates(self, round_: int) -> Estimates:
-        so_far = [pair.until(round_) for pair in self.pairs]
+        so_far = [pair.until(min(round_, self.end(pair.key[0]))) for pair in self.pairs]
         margin = self.plan.design.margin
         each = [
             estimates(
@@ -277,7 +321,7 @@ class _Course:
         budget = self.plan.design.time_budget_s
         if budget is None:
             return False
-        done = [trial for trial in self.trials if trial.trial.round <= round_]
+        done = [trial for trial in self.trials if trial.trial.round <= min(round_, self.end(trial.trial.cell))]
         live = {self.names[cell] for cell in self.standing.cells[self.standing.live].tolist()}
         taken: dict[tuple[str, str], list[float]] = {}
         for trial in done:

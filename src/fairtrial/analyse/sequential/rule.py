@@ -160,11 +160,7 @@ def p_difference(estimates: Estimates, rule: Rule, *, level: float) -> Values:
 
     def at(n: int, look: int, here: Flags) -> Values:
         nominal = 2 * special.stdtr(n - 1, -np.abs(t[here]))
-        share = confirming.weight(n, level=_nominal(look, level=level, rule=rule, sides=2))
-        p = confirming.towards(nominal, estimates.ranked[here], share)
-        if rule.kind == "anytime":
-            return anytime.p(special.stdtrit(n - 1, p / 2), n)
-        return rule.boundaries(2).sequential_p(p, look)
+        return LookTest(rule, sides=2, level=level, units=n).p(nominal, estimates.ranked[here], n=n, look=look)
 
     return _by_look(estimates.n, rule=rule, at=at)
 
@@ -174,13 +170,43 @@ def p_equivalence(estimates: Estimates, rule: Rule, *, level: float) -> Values:
     t = _over(np.abs(estimates.mean) - estimates.bound, estimates.error)
 
     def at(n: int, look: int, here: Flags) -> Values:
-        share = confirming.weight(n, level=2 * _nominal(look, level=level, rule=rule, sides=1))
-        p = confirming.towards(special.stdtr(n - 1, t[here]), estimates.ranked_inside[here], share)
-        if rule.kind == "anytime":
-            return np.where(t[here] < 0, anytime.p(special.stdtrit(n - 1, p), n), 1.0)
-        return rule.boundaries(1).sequential_p(p, look)
+        nominal = special.stdtr(n - 1, t[here])
+        return LookTest(rule, sides=1, level=level, units=n).p(nominal, estimates.ranked_inside[here], n=n, look=look)
 
     return _by_look(estimates.n, rule=rule, at=at)
+
+
+@dataclass(frozen=True)
+class LookTest:
+    """A test with one or two sides at a look, held against ranks as far as they can reach the look's boundary.
+
+    Attributes:
+        level: of one comparison at the hardest step of its family.
+        units: independent values that the test is of: blocks, or what blocks are grouped by.
+    """
+
+    rule: Rule
+    sides: int
+    level: float
+    units: int
+
+    def p(self, nominal: Values, witness: Values, *, n: int, look: int) -> Values:
+        """Of the test's own p and that of ranks, after n blocks, valid for looking often."""
+        boundary = _nominal(look, level=self.level, rule=self.rule, sides=self.sides)
+        share = confirming.weight(self.units, level=2 * boundary / self.sides)
+        p = confirming.towards(nominal, witness, share)
+        if self.rule.kind != "anytime":
+            return self.rule.boundaries(self.sides).sequential_p(p, look)
+        valid = anytime.p(special.stdtrit(n - 1, p / self.sides), n)
+        return valid if self.sides == 2 else np.where(nominal < 0.5, valid, 1.0)  # noqa: PLR2004 - the wrong side
+
+    def p_after(self, nominal: Values, witness: Values, n: int) -> Values:
+        """The same after any number of blocks; 1 before the first look."""
+        return _by_look(
+            np.full(np.shape(nominal), n),
+            rule=self.rule,
+            at=lambda blocks, look, here: self.p(nominal[here], witness[here], n=blocks, look=look),
+        )
 
 
 def reach(n: int, *, level: float, rule: Rule) -> float:

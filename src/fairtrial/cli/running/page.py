@@ -102,10 +102,10 @@ def _processors(plan: Plan, here: set[int]) -> tuple[list[int], bool]:
 
 def _used(trial: ResolvedTrial, here: set[int]) -> set[int]:
     """Processors of this machine that a trial may use; all of them, unless it says which."""
-    if all(place is None or place.kind == "ssh" for place in (trial.place, trial.workload_place)):
+    if all(place.kind == "ssh" for place in (trial.place, *trial.clients)):
         return set()
     given = trial.settings.get("affinity")
-    if trial.place.kind != "local" or trial.workload_place is not None or given is None:
+    if trial.place.kind != "local" or trial.clients or given is None:
         return here
     affinity = Affinity.model_validate(given)
     if affinity.server is None or affinity.client is None:

@@ -17,13 +17,14 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.report import conclude
 from fairtrial.cli.running import page as beside
+from fairtrial.cli.running.farming import ALONE, Farm
 from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
-from fairtrial.run import Run, watched
+from fairtrial.run import watched
 
 
 def run(
@@ -36,6 +37,7 @@ def run(
     against_itself: bool = False,
     drawn: bool = True,
     page: bool = False,
+    farm: Farm = ALONE,
 ) -> None:
     """Runs a study, or goes on with an unfinished run of it, and prints the verdicts.
 
@@ -48,6 +50,7 @@ def run(
         against_itself: run the study's baseline against itself, an A/A run.
         drawn: the report has a page and figures.
         page: show the run in a browser while it goes on.
+        farm: hosts that run its blocks, if this machine is not to.
 
     Raises:
         FairtrialError: the study is wrong, or the run cannot go on.
@@ -55,6 +58,7 @@ def run(
     """
     signal.signal(signal.SIGTERM, as_interrupt)
     console = Console()
+    conductor = farm.conductor()
     if page:
         beside.require()
     if resume:
@@ -70,7 +74,7 @@ def run(
         shown_at = _page(writer, console) if page else None
         with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
-            Run(
+            conductor(
                 writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at
             ).execute()
     except KeyboardInterrupt:

@@ -8,22 +8,25 @@ if TYPE_CHECKING:
     from fairtrial.record import Record
     from fairtrial.record.models import Plan
     from fairtrial.run import Decision
-    from fairtrial.run.loop import StoppingRule
+    from fairtrial.run.conducting import StoppingRule
 
 
 def stopping_rule(plan: Plan) -> StoppingRule | None:
-    """Asked after every complete round; None for a plan that runs all its blocks.
+    """Asked once for each complete round, in order; None for a plan that runs all its blocks.
 
-    It looks at the record only, so a killed run that is resumed gets the same answers.
+    It looks at the record only, so a killed run that is resumed gets the same answers; and up to the round after the
+    last look only, so that blocks of later rounds, which several hosts bring back in any order, change nothing.
     """
     if plan.design.stop == "fixed":
         return None
 
     def decide(record: Record) -> Decision:
         from fairtrial.analyse import sequential
+        from fairtrial.record.models import LookTaken
         from fairtrial.run import Decision
 
-        run = sequential.follow(record.plan, record.trials)
+        looked_at = max((event.round for event in record.events if isinstance(event, LookTaken)), default=0)
+        run = sequential.follow(record.plan, record.trials, through=looked_at + 1)
         assert run is not None  # noqa: S101 - the design says so
         decided = len(run.stops) == len(record.plan.cells)
         cells = run.looks[-1] if run.looks else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,19 +18,24 @@ from rich.text import Text
 
 from fairtrial.errors import PlaceError
 from fairtrial.live import outline
+from fairtrial.live.doubts import Doubts
 from fairtrial.live.followed import FollowedRun
 from fairtrial.live.looks import LOOK_NOTE, CellLooks, are_always_valid
 from fairtrial.live.words import journalled, outcome, stage
 from fairtrial.record.live import Note
 from fairtrial.record.models import TrialFinished
 from fairtrial.report import numbers
+from fairtrial.report.concerns import Concern
 from fairtrial.report.tables import cell_label
+from fairtrial.serve.tails import tails
 from fairtrial.words import counted
 
 TICK_S: Final = 1.0
 NICENESS: Final = 19  # whoever measures goes first
 PATIENCE_S: Final = 3.0  # a run that is resumed has no process for a moment
 NEWEST: Final = 6  # events
+MOST_DOUBTS: Final = 5
+LOG_LINES: Final = 4  # of each log
 
 
 def watch(directory: Path) -> None:
@@ -97,6 +102,7 @@ class _Lines:
     console: Console
     read: int = 0
     noted: set[tuple[str, str]] = field(default_factory=set)
+    doubted: set[tuple[str, str]] = field(default_factory=set)
 
     def say(self, text: str) -> None:
         self.console.print(_plain(text), markup=False, soft_wrap=True)
@@ -122,6 +128,13 @@ class _Lines:
                 self.say(note.text)
             self.noted.add((note.time, note.text))
 
+    def doubt(self, found: Sequence[Concern]) -> None:
+        """Each kind once: its figures change with every trial."""
+        for each in found:
+            if (each.code, each.advice) not in self.doubted:
+                self.say(f"doubt: {_doubt(each)} {each.advice}")
+            self.doubted.add((each.code, each.advice))
+
     def _notes(self) -> list[Note]:
         return [] if self.run.live is None else list(self.run.live.notes)
 
@@ -134,11 +147,27 @@ class _Lines:
 
 def _told(run: FollowedRun, console: Console) -> None:
     lines: _Lines | None = None
-    for _grown in _ticks(run):
+    doubts = Doubts(run, run.analysis)
+    for grown in _ticks(run):
         if lines is None:
             lines = _Lines(run, console)
             lines.begin()
         lines.news()
+        if _looked(doubts, grown=grown):
+            lines.doubt(doubts.found or ())
+
+
+def _looked(doubts: Doubts, *, grown: bool) -> bool:
+    """Looks for doubts if it is time to; a finished run's are in its report."""
+    doubts.stale |= grown
+    if doubts.run.state == "finished" or not doubts.is_due:
+        return False
+    doubts.look()
+    return True
+
+
+def _doubt(found: Concern) -> str:
+    return f"{found.briefly}: {found.message}" if found.spots else found.message
 
 
 # A picture, for terminals.
@@ -146,14 +175,16 @@ def _told(run: FollowedRun, console: Console) -> None:
 
 def _drawn(run: FollowedRun, console: Console) -> None:
     looks: list[CellLooks] = []
+    doubts = Doubts(run, run.analysis)
     with Live(console=console, auto_refresh=False) as shown:
         for grown in _ticks(run):
             if grown:
                 looks = run.looks()
-            shown.update(picture(run, looks), refresh=True)
+            shown.update(picture(run, looks, doubts.found or ()), refresh=True)
+            _looked(doubts, grown=grown)
 
 
-def picture(run: FollowedRun, looks: list[CellLooks]) -> RenderableType:
+def picture(run: FollowedRun, looks: Sequence[CellLooks], doubts: Sequence[Concern]) -> RenderableType:
     """The run now: what would be cut off on a small terminal comes last."""
     now = outline.now(run)
     head = "  ".join(part for part in (now.state, f"{now.done} of {now.total} trials", now.left) if part)
@@ -166,8 +197,29 @@ def picture(run: FollowedRun, looks: list[CellLooks]) -> RenderableType:
         errors = counted(now.errors, "error") if now.errors else ""
         since = f"{now.phase} since {_clock(now.phase_began)}" if now.phase else f"since {_clock(now.began)}"
         parts.append(Text(_plain("  ".join(each for each in (now.where, since, now.doing, now.rate, errors) if each))))
-    parts += [Text(""), *_looks(run, looks), *_grid(run), Text(""), *_events(run)]
+    parts += [Text(""), *_looks(run, looks), *_doubts(run, doubts), *_grid(run), Text(""), *_events(run), *_logs(run)]
     return Group(*parts)
+
+
+def _doubts(run: FollowedRun, found: Sequence[Concern]) -> Iterator[Text]:
+    if run.state == "finished" or not found:
+        return
+    yield Text("doubts so far", style="bold")
+    for each in found[:MOST_DOUBTS]:
+        yield Text.assemble((_plain(_doubt(each)), "yellow"), (_plain(f" {each.advice}"), "dim"))
+    if len(found) > MOST_DOUBTS:
+        yield Text(f"and {len(found) - MOST_DOUBTS} more", style="dim")
+    yield Text("")
+
+
+def _logs(run: FollowedRun) -> Iterator[Text]:
+    if run.live is None or run.live.logs is None:
+        return
+    for name, text in tails(Path(run.live.logs)):
+        yield Text("")
+        yield Text(_plain(name), style="bold")
+        for line in text.splitlines()[-LOG_LINES:]:
+            yield Text(_plain(line), overflow="ellipsis", no_wrap=True)
 
 
 def _clock(utc: str) -> str:
@@ -181,7 +233,7 @@ def _events(run: FollowedRun) -> Iterator[Text]:
         yield Text(_plain(f"{_clock(note.time)}  {note.text}"), overflow="ellipsis", no_wrap=True)
 
 
-def _looks(run: FollowedRun, looks: list[CellLooks]) -> Iterator[RenderableType]:
+def _looks(run: FollowedRun, looks: Sequence[CellLooks]) -> Iterator[RenderableType]:
     if run.state == "finished":
         yield Text(f"verdicts: fairtrial report {run.directory}\n")
         return

@@ -172,21 +172,26 @@ def row_of(source: str, before: Mapping[str, int], now: Mapping[str, int], *, el
 
 def _totalled(source: str, values: Mapping[str, int]) -> dict[str, float]:
     """As `completed` has a frame."""
-    if source == "cpu":
-        return {**dict.fromkeys(CPU_CLASSES, 0.0), **values}
-    if source == "disks":
-        devices = whole_devices(list(values))
-        return {field: float(sum(values.get(f"{device}.{field}", 0) for device in devices)) for field in DISK_FIELDS}
-    return {name: float(value) for name, value in values.items()}
+    absent, sums = _missing(source, list(values))
+    summed = {field: sum(values[name] for name in names) for field, names in sums.items()}
+    return {name: float(value) for name, value in {**dict.fromkeys(absent, 0), **values, **summed}.items()}
+
+
+def _missing(source: str, columns: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """Columns that measures expect beside those that there are: some are 0, others sums of these."""
+    if source == "cpu":  # old kernels know fewer classes
+        return [name for name in CPU_CLASSES if name not in columns], {}
+    if source == "disks":  # the traffic of a partition or a mapped device is that of the disk below it
+        devices = whole_devices(list(columns))
+        sums = {field: [f"{each}.{field}" for each in devices if f"{each}.{field}" in columns] for field in DISK_FIELDS}
+        return [], {field: names for field, names in sums.items() if names}
+    return [], {}
 
 
 def columns_of(source: str, columns: Sequence[str]) -> list[str]:
     """Those of a file's columns that a measure needs."""
-    if source == "disks":
-        devices = whole_devices(list(columns))
-        names = {f"{device}.{field}" for device in devices for field in DISK_FIELDS}
-    else:
-        names = _wanted(source)
+    _, sums = _missing(source, columns)
+    names = _wanted(source).union(*sums.values())
     return [name for name in columns if name in names]
 
 
@@ -197,12 +202,10 @@ def _wanted(source: str) -> set[str]:
 
 def completed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     """With the columns that measures expect whatever the place has."""
-    if source == "cpu":  # old kernels know fewer classes
-        return frame.with_columns(pl.lit(0).alias(name) for name in CPU_CLASSES if name not in frame.columns)
-    if source == "disks":  # the traffic of a partition or a mapped device is that of the disk below it
-        devices = {field: [name for name in frame.columns if name.endswith(f".{field}")] for field in DISK_FIELDS}
-        return frame.with_columns(_sum(*names).alias(field) for field, names in devices.items() if names)
-    return frame
+    absent, sums = _missing(source, frame.columns)
+    return frame.with_columns(pl.lit(0).alias(name) for name in absent).with_columns(
+        _sum(*names).alias(field) for field, names in sums.items()
+    )
 
 
 def valued(frame: pl.DataFrame, measures: Sequence[Measure]) -> pl.DataFrame:

@@ -15,8 +15,9 @@ import jinja2
 from altair.utils.schemapi import debug_mode
 
 from fairtrial.analyse.models import CellResult
-from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, raw, tables, why, within
+from fairtrial.report import diagnostics, expected, fidelity, hosts, noise, numbers, raw, tables, why, within
 from fairtrial.report.concerns import concerns, doubts
+from fairtrial.report.figures import hosts as host_figures
 from fairtrial.report.figures import series, telemetry
 from fairtrial.report.figures import shift as shift_figure
 from fairtrial.report.figures import verdicts as figures
@@ -48,6 +49,7 @@ def cell_figures(scene: Scene) -> Iterator[CellFigures]:
 
 def _of_cell(scene: Scene, cell: CellResult) -> CellFigures:
     own = [figures.trials(scene, cell, table) for table in scene.tables]
+    own += [figure for table in scene.tables for figure in host_figures.by_host(scene, cell, table)]
     own += [series.timelines(scene, cell), series.latencies(scene, cell), shift_figure.shift(scene, cell)]
     return CellFigures(
         label=" · ".join(f"{factor} {level}" for factor, level in cell.levels.items()) or "all trials",
@@ -143,6 +145,7 @@ def _content(scene: Scene) -> dict[str, Any]:
         "again": again(record),
         "raw": raw.shown(scene),
         **{
-            each.__name__.rpartition(".")[2]: each for each in (expected, fidelity, noise, numbers, tables, why, within)
+            each.__name__.rpartition(".")[2]: each
+            for each in (expected, fidelity, hosts, noise, numbers, tables, why, within)
         },
     }

@@ -10,17 +10,19 @@ from fairtrial.analyse.models import Analysis, Comparison, Summary
 from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
-from fairtrial.report import diagnostics, expected, fidelity, noise, numbers, why, within
+from fairtrial.report import diagnostics, expected, fidelity, hosts, noise, numbers, why, within
 from fairtrial.report.background import Background, Fact, PlaceFacts
 from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
+    TWO_ARMS,
     MetricTable,
     Row,
     cell_label,
     conditions,
     opinion,
     opinions,
+    over_hosts,
     procedure,
     ratio_interval,
     verdict,
@@ -164,6 +166,20 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     )
     for letter, (made, caption) in zip("bcde", tables, strict=True):
         lines += ["", *made, "", *prose(f"Table {number}{letter}. {caption}")]
+    return lines + _hosts(analysis, metric, number=number)
+
+
+def _hosts(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
+    """Hosts like these, and each host; nothing if one place ran all trials."""
+    if not over_hosts(metric.rows):
+        return []
+    said = partial(hosts.columns, metric, confidence=analysis.confidence)
+    header = said(metric.rows[0])
+    lines = ["", *_by_row(analysis, metric, header=header, figures=lambda row: said(row).values())]
+    lines += ["", *prose(f"Table {number}f. Hosts like these. {hosts.NOTE}")]
+    if each := hosts.by_host(metric.rows, several=len(analysis.levels) > TWO_ARMS):
+        lines += ["", *table(hosts.by_host_header(analysis.confidence), each, left=2)]
+        lines += ["", *prose(f"Table {number}g. {hosts.BY_HOST}")]
     return lines
 
 

@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairtrial.analyse.models import Analysis, Verdict
-from fairtrial.report import noise, numbers, why
+from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.result import Verdict
+from fairtrial.report import hosts, noise, numbers, why
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
 from fairtrial.report.tables import (
     TWO_ARMS,
@@ -22,7 +23,7 @@ from fairtrial.report.tables import (
     procedure,
     verdict,
 )
-from fairtrial.report.text.summary import breaches, estimands, unclear
+from fairtrial.report.text.summary import breaches, estimands, judged_tables, unclear
 from fairtrial.report.words import share_of_blocks
 from fairtrial.words import counted
 
@@ -49,7 +50,8 @@ def render(analysis: Analysis) -> RenderableType:
         parts += [*(Text(sentence) for sentence in noise.sentences(analysis.noise)), Text()]
     parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
     parts += [Text(sentence, style="yellow") for sentence in unclear(analysis)]
-    parts += [Text(sentence, style="dim") for sentence in estimands(analysis)]
+    said = (*estimands(analysis), *hosts.sentences(analysis, judged_tables(analysis)))
+    parts += [Text(sentence, style="dim") for sentence in said]
     if raised := kinds(concerns(doubts(analysis))):
         parts.append(Doubts(raised))
     parts.append(Text(_fate(analysis), style="dim"))

@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, Comparison, Estimand, Outcome, Verdict
-from fairtrial.report import numbers
+from fairtrial.analyse.models import Analysis, Comparison, Estimand, Outcome
+from fairtrial.analyse.result import Verdict
+from fairtrial.report import hosts, numbers
 from fairtrial.report.tables import MetricTable, Row, metric_tables, word
 from fairtrial.words import counted
 
@@ -23,7 +24,7 @@ _ORDER: Final = ("faster", "better", "slower", "worse", "equivalent", "undecided
 
 def sentences(analysis: Analysis) -> tuple[str, ...]:
     """A paragraph per primary metric and arm; per metric and arm of every role if the study named no primary one."""
-    chosen = _judged(analysis)
+    chosen = judged_tables(analysis)
     return (
         tuple(
             _paragraph(analysis, table, [row for row in table.rows if row.arm.arm == arm])
@@ -34,10 +35,12 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
         + breaches(analysis)
         + unclear(analysis)
         + estimands(analysis)
+        + hosts.sentences(analysis, chosen)
     )
 
 
-def _judged(analysis: Analysis) -> list[MetricTable]:
+def judged_tables(analysis: Analysis) -> list[MetricTable]:
+    """Primary metrics; those of every role if the study named no primary one."""
     tables = metric_tables(analysis)
     return [table for table in tables if table.role == "primary"] or list(tables)
 
@@ -47,7 +50,8 @@ def estimands(analysis: Analysis) -> tuple[str, ...]:
 
     A sentence each, and one on stalls for what is not shown of the mean.
     """
-    judged = [(table, row) for table in _judged(analysis) for row in table.rows if row.comparison.verdict != "none"]
+    tables = judged_tables(analysis)
+    judged = [(table, row) for table in tables for row in table.rows if row.comparison.verdict != "none"]
     claims = [(table, row, row.comparison.estimand) for table, row in judged]
     outcomes = [
         (table, row, row.comparison.guardrail.estimand)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fairtrial import settings
 from fairtrial.errors import AgentError, PlaceError
@@ -50,14 +50,14 @@ def require(place: OpenPlace, trials: Iterable[ResolvedTrial], *, rehearse: bool
         _rehearse(place, effects)
 
 
-def require_of_client(place: OpenPlace, client: elsewhere.Client, trials: Iterable[ResolvedTrial]) -> None:
-    """What settings ask of the place that loads run at, once it is open and before anything is prepared.
+def require_of_clients(place: OpenPlace, clients: Sequence[elsewhere.Client], trials: Iterable[ResolvedTrial]) -> None:
+    """What settings ask of the places that loads run at, once they are open and before anything is prepared.
 
     Raises:
-        PlaceError: it does not have it.
+        PlaceError: they do not have it.
     """
     for trial in trials:
-        settings.effects(trial.settings, place.facts, elsewhere.context(trial, client))
+        settings.effects(trial.settings, place.facts, elsewhere.context(trial, clients))
 
 
 def _look(place: OpenPlace, needs: Mapping[str, Requirement]) -> None:

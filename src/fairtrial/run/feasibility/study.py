@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, Final, Self
 
 from fairtrial.doctor.kernel import booted_kernels, perf
@@ -98,7 +97,7 @@ def feasibility(
         StreamLostError: the stream to the place ended.
     """
     trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
-    needed = [place for trial in trials for place in (trial.place, elsewhere.of(trial)) if place is not None]
+    needed = [place for trial in trials for place in (trial.place, *elsewhere.of(trial))]
     unseen = {place_of(place).title: place for place in needed if not _here(place, at)}
     theirs = [trial for trial in trials if _here(trial.place, at) and _disk_is_observed(trial, observation)]
     lacks = [*_of_plan(plan, place, observation, trials=theirs)]
@@ -148,12 +147,12 @@ def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
     carried = is_fresh(trial.place) and not inside
     if carried:
         yield from _carrier(carriers.fresh(trial.place), plan, observation)
-    for refusing in (partial(elsewhere.require, plan), existing.refuse):
+    for refusing in (elsewhere.require, existing.refuse):
         try:
             refusing(trial)
         except (PlaceError, InputError) as error:
             yield Lack.of(error)
-    if elsewhere.of(trial) is None and (not carried or is_booted(trial.place)):  # a container has its own programs
+    if not elsewhere.of(trial) and (not carried or is_booted(trial.place)):  # a container has its own programs
         yield from _workload(workload_of(trial.workload), place, observation)
     if not carried:  # it has other settings than its machine
         yield from _settings(trial, place, observation)

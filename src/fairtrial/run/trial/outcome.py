@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fairtrial.record.journal import utc_now
 from fairtrial.record.models import (
     Check,
+    ClientRecord,
     Clock,
     ClockShift,
     EffectiveSetting,
@@ -36,13 +37,19 @@ class TrialOutcome:
     phases_s: dict[str, float] = field(default_factory=dict)
     telemetry: list[str] = field(default_factory=list)
     clock_shift: ClockShift | None = None
+    clients: list[ClientRecord] = field(default_factory=list)
+
+    @property
+    def shift_ns(self) -> int:
+        """How far the clock of the workload's place, or of its first client, is ahead of the system's place's."""
+        return self.clock_shift.shift_ns if self.clock_shift else 0
 
     @property
     def load_ended_ns(self) -> int | None:
         """The measured window's end on the monotonic clock of the system's place; None without a window."""
         if self.window is None:
             return None
-        return self.window.end_ns - (self.clock_shift.shift_ns if self.clock_shift else 0)
+        return self.window.end_ns - self.shift_ns
 
     def invalidate(self, reason: str) -> None:
         """Marks the trial invalid if there is a reason; the first one stays, it is the cause of the later ones."""
@@ -92,6 +99,7 @@ class TrialOutcome:
             phases_s={name: round(seconds, 3) for name, seconds in self.phases_s.items()},
             telemetry=self.telemetry,
             clock_shift=self.clock_shift,
+            clients=self.clients,
         )
 
 

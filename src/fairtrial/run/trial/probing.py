@@ -140,18 +140,19 @@ class TrialProbes:
 
         return hear
 
-    def end(self, window: Window | None = None) -> str:
+    def end(self, window: Window | None = None, *, shift_ns: int = 0) -> str:
         """Ends every probe and completes their files; returns why they cannot be believed, empty if they can.
 
         Args:
             window: what the load measured, as far as it is known.
+            shift_ns: how far the clock of that is ahead of this place's.
 
         Raises:
             StreamLostError: the stream ended.
         """
         if self._waiting is not None and not self._has_begun(self._waiting):
             return NEVER_MEASURED
-        self._fail_late(math.inf if window is None else window.end_ns)
+        self._fail_late(math.inf if window is None else window.end_ns - shift_ns)
         running = [each for each in self._started if each.process is not None and each.process.exited is None]
         for each in running:
             if each.process is not None:
@@ -165,7 +166,7 @@ class TrialProbes:
         for each in self._started:
             if each.probe.perf_record is not None and not each.run.failure:
                 self._report(each)
-        runs = [each.run for each in self._started]
+        runs = [_shifted(each.run, shift_ns) for each in self._started]
         self.place.agent.put(str(self.directory / RUNS), write_runs(runs))
         return "; ".join(f"probe {run.label}: {run.failure}" for run in runs if run.failure)
 
@@ -216,6 +217,12 @@ class TrialProbes:
             code = process.stop(1.0).code
         if code != 0:
             started.fail(f"`perf report` ended with code {code}; its words are in {started.run.stem}-errors.log")
+
+
+def _shifted(run: ProbeRun, shift_ns: int) -> ProbeRun:
+    """Its times in the clock that tells all of the trial."""
+    times = {"start_ns": run.start_ns, "end_ns": run.end_ns}
+    return run.model_copy(update={name: ns + shift_ns for name, ns in times.items() if ns is not None})
 
 
 def ended(process: Process, *, again_s: float, limits: Limits) -> Exited:

@@ -8,18 +8,13 @@ Whatever goes wrong on the way, processes are stopped and settings undone before
 from __future__ import annotations
 
 import contextlib
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from fairtrial import settings
-from fairtrial.errors import AgentError, PlaceError, RecordError, StreamLostError, SystemStartError
-from fairtrial.metrics import per_transaction
-from fairtrial.metrics import telemetry as telemetry_metrics
-from fairtrial.metrics.latency import merged_latency
-from fairtrial.metrics.telemetry import counters
+from fairtrial.errors import AgentError, PlaceError, StreamLostError, SystemStartError
 from fairtrial.metrics.telemetry.probes import DIRECTORY as PROBES
 from fairtrial.protocol.generated import Changed, Step, Undone
 from fairtrial.record import Writer
@@ -29,8 +24,19 @@ from fairtrial.run import elsewhere, hosted, prepared
 from fairtrial.run.existing import ExistingServers
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.progress import Progress
-from fairtrial.run.trial import governing, memory_kills, preloading, read_back, settling, workspace
+from fairtrial.run.trial import (
+    driving,
+    encrypting,
+    governing,
+    memory_kills,
+    preloading,
+    read_back,
+    settling,
+    workspace,
+)
 from fairtrial.run.trial import sampling as telemetry
+from fairtrial.run.trial.deriving import derive
+from fairtrial.run.trial.driving import Driver
 from fairtrial.run.trial.outcome import TrialOutcome
 from fairtrial.run.trial.probing import TrialProbes
 from fairtrial.run.trial.separation import separated
@@ -38,11 +44,15 @@ from fairtrial.run.trial.shutting_down import LoadedServer, shut_down_slowly
 from fairtrial.settings import Effect
 from fairtrial.settings.steps.effect import Phase
 from fairtrial.study.resolved import ResolvedTrial, Section
-from fairtrial.systems import Identity, Instance, Launch, changed_meanwhile
+from fairtrial.systems import Certificate, Identity, Instance, Launch, changed_meanwhile
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.wire.stream import TRIED_AGAIN
-from fairtrial.workloads import Drive, OnProgress, agreement
+from fairtrial.workloads import Drive, OnProgress
+
+
+def _kernel_names(clients: int) -> list[str]:
+    return ["client_kernel" if number == 1 else f"client_{number}_kernel" for number in range(1, clients + 1)]
 
 
 def _accept_any(_trial: TrialRecord) -> None:
@@ -54,7 +64,7 @@ class TrialRunner:
     """Runs trials at one open place.
 
     Attributes:
-        client: the place that workloads run at, where it is another one.
+        clients: the places that workloads run at, where these are others.
         identities: what exactly runs, by system kind and parameters; found once per open place.
         checked: (cell, arm) whose data were found whole, for workloads that check once per cell and arm.
         servers: that are there already, as this run has locked them.
@@ -65,7 +75,7 @@ class TrialRunner:
     writer: Writer
     progress: Progress
     servers: ExistingServers
-    client: elsewhere.Client | None = None
+    clients: tuple[elsewhere.Client, ...] = ()
     identities: dict[Section, Identity] = field(default_factory=dict)
     checked: set[tuple[str, str]] = field(default_factory=set)
     accept: Callable[[TrialRecord], None] = _accept_any
@@ -76,7 +86,8 @@ class TrialRunner:
         facts = self.place.facts
         guest = {} if facts.guest is None else {"accelerator": facts.guest.accelerator}
         image = {} if facts.container is None else {"image": facts.container.image_id}
-        client = {} if self.client is None else {"client_kernel": self.client.place.facts.kernel_version}
+        kernels = [client.place.facts.kernel_version for client in self.clients]
+        client = dict(zip(_kernel_names(len(kernels)), kernels, strict=True))
         return {
             "agent_sha256": self.place.agent.hello.agent_sha256,
             "kernel": facts.kernel_version,
@@ -138,7 +149,7 @@ class TrialRunner:
             self.writer.abandon(planned.id)
             raise
         attempt.derive(local)
-        clock = attempt.driver.agent.hello.clock
+        clock = attempt.drivers[0].place.agent.hello.clock
         trial = attempt.outcome.record(
             planned,
             plan=self.writer.plan,
@@ -170,8 +181,7 @@ class Attempt:
 
     Attributes:
         remote: its directory at the place: `data`, `server` (sockets, configuration) and `out` (raw files, logs).
-        driver: where the workload runs: the same place, or the client's.
-        desk: the trial's directory there: `work` and `out`.
+        drivers: where the workload runs: the same place, or the clients'.
     """
 
     runner: TrialRunner
@@ -183,21 +193,22 @@ class Attempt:
 
     def __post_init__(self) -> None:
         self.place = self.runner.place
-        self.client = self.runner.client
-        self.driver = self.place if self.client is None else self.client.place
-        self.desk = self.remote
-        if self.client is not None:
-            self.desk = workspace.work_directory(self.driver, self.runner.writer.directory.name, self.planned.id)
-        context = elsewhere.context(self.resolved, self.client, directory=self.remote)
+        self.clients = self.runner.clients
+        context = elsewhere.context(self.resolved, self.clients, directory=self.remote)
         effect = settings.effects(self.resolved.settings, self.place.facts, context)
         self.served = self.parts.system.has_server()
         self.existing = self.parts.system.existing()
         # A client elsewhere takes no processors here, and a server that runs already keeps those that it has.
-        beside = self.served and self.client is None and self.parts.system.there() is None
+        beside = self.served and not self.clients and self.parts.system.there() is None
         self.effect: Effect = separated(effect, self.place.facts, served=beside)
         self.data = self.effect.data_directory or self.remote / "data"
-        # The load's own files lie on the storage that is studied, too, where a study says what that is.
-        self.work = self.data.parent / "work" if self.client is None else self.desk / "work"
+        self.drivers = driving.drivers(
+            self.clients,
+            # The load's own files lie on the storage that is studied, too, where a study says what that is.
+            beside=Driver(self.place, self.remote, self.data.parent / "work"),
+            trial=(self.runner.writer.directory.name, self.planned.id),
+            chosen=self.resolved.network.address,
+        )
 
     def measure(self) -> None:
         """Everything that happens at the place, and its undoing."""
@@ -210,7 +221,8 @@ class Attempt:
         workspace.make_private(self.place, self.remote / "server", user=user)
         try:
             self._apply("place")
-            workspace.make(self.driver, self.work)
+            for driver in self.drivers:
+                workspace.make(driver.place, driver.work)
             workspace.make_private(self.place, self.data, user=user)
             self._bring_data()
             self._apply("before_server")
@@ -227,8 +239,8 @@ class Attempt:
 
     def _directories(self) -> list[tuple[OpenPlace, PurePosixPath]]:
         """The trial's directory at each place that takes part."""
-        own = [(self.place, self.remote)]
-        return own if self.client is None else [*own, (self.driver, self.desk)]
+        elsewhere_ = [(driver.place, driver.desk) for driver in self.drivers if driver.address is not None]
+        return [(self.place, self.remote), *elsewhere_]
 
     def _bring_data(self) -> None:
         identity = self.runner.identity(self.resolved)
@@ -250,6 +262,8 @@ class Attempt:
 
     def _with_system(self) -> None:
         preloading.put(self.place, self.effect, self.remote / "server", served=self.served)
+        addresses = tuple(dict.fromkeys(driver.address for driver in self.drivers if driver.address is not None))
+        self.certificate = self._certificate(addresses)
         launch = Launch(
             data_directory=self.data,
             work_directory=self.remote / "server",
@@ -257,7 +271,8 @@ class Attempt:
             environment=self.effect.environment,
             processors=self.effect.server_processors,
             groups=self.effect.server_groups,
-            address=None if self.client is None else self.client.address,
+            addresses=addresses,
+            certificate=self.certificate,
         )
         killed = memory_kills.count(self.place)
         with self._phase("start"), memory_kills.named(self.place, since=killed):
@@ -290,6 +305,14 @@ class Attempt:
             self.parts.system.stop(self.place, instance, settled=False)
         preloading.keep(self.place, self.effect, self.remote)
         self._ran_out_of_memory(memory_kills.report(self.place, since=killed))
+
+    def _certificate(self, addresses: Sequence[str]) -> Certificate | None:
+        """Of the trial's server, where the study has connections encrypted."""
+        if not self.resolved.network.tls:
+            return None
+        directory, user = self.remote / "server" / "tls", self.parts.system.user(self.place)
+        workspace.make_private(self.place, directory, user=user)
+        return encrypting.certificate(self.place, directory, addresses, user=user)
 
     def _ran_out_of_memory(self, killed: str) -> None:
         """In a guest or container runs nothing but the trial; else what was killed may be anyone's, unless it broke."""
@@ -356,7 +379,7 @@ class Attempt:
         if self.effect.governor is None:
             yield
             return
-        processors = self.effect.client_processors if self.client is None else None
+        processors = None if self.clients else self.effect.client_processors
         governor = governing.beside(
             self.place, self.remote, self.effect.governor, endpoint=instance.monitoring, processors=processors
         )
@@ -376,7 +399,7 @@ class Attempt:
             self.place,
             self.remote / "out" / PROBES,
             self.runner.writer.plan.probes,
-            processors=self.effect.client_processors,
+            processors=None if self.clients else self.effect.client_processors,
         )
         # What warms up says when its window begins; the window of a command is its whole life.
         if self.parts.workload.announces:
@@ -386,23 +409,29 @@ class Attempt:
         try:
             self._drive(instance, on_progress=probes.listening(load))
         finally:
-            self._end(lambda: probes.end(self.outcome.window))
+            self._end(lambda: probes.end(self.outcome.window, shift_ns=self.outcome.shift_ns))
 
     def _drive(self, instance: Instance, *, on_progress: OnProgress) -> None:
-        if self.client is not None:
-            self.outcome.clock_shift = elsewhere.shift(self.place.agent, self.driver.agent)
-        drive = Drive(
-            endpoint=instance.endpoint if self.client is None else instance.remote,
-            seed=self.planned.seed,
-            directory=self.desk / "out",
-            work_directory=self.work,
-            environment=self.effect.environment if instance.process is None else {},
-            processors=self._load_processors(),
-            on_progress=on_progress,
-            groups=self._load_groups(),
-        )
+        authorities = None
+        if self.certificate is not None:
+            authorities = self.place.agent.get(str(self.certificate.authorities))
+        drives = [
+            Drive(
+                endpoint=driver.endpoint(instance, authorities=authorities),
+                seed=self.planned.seed,
+                directory=driver.desk / "out",
+                work_directory=driver.work,
+                environment=self.effect.environment if instance.process is None else {},
+                processors=driving.load_processors(self.effect, served=self.served),
+                on_progress=on_progress,
+                groups=driving.load_groups(self.effect, served=self.served),
+            )
+            for driver in self.drivers
+        ]
         try:
-            outcome = self.parts.workload.drive(self.driver, drive)
+            outcome = driving.driven(
+                self.place.agent, self.drivers, drives, workload=self.parts.workload, kept=self.outcome
+            )
         except (StreamLostError, AgentError):
             raise
         except PlaceError as error:
@@ -411,22 +440,6 @@ class Attempt:
         self.outcome.window = outcome.window
         self.outcome.options |= outcome.effective
         self.outcome.invalidate(outcome.invalid_reason)
-
-    def _load_processors(self) -> tuple[int, ...] | None:
-        """The client's set; without a server, the system runs in the load's process and the server's set is its."""
-        effect = self.effect
-        if self.served or effect.server_processors is None:
-            return effect.client_processors
-        if effect.client_processors not in (None, effect.server_processors):
-            raise PlaceError(
-                "settings.affinity names two processor sets, but system and load are one process here",
-                hint="give `server` or `client`, not both",
-            )
-        return effect.server_processors
-
-    def _load_groups(self) -> tuple[str, ...]:
-        """The client's groups; without a server, the system runs in the load's process and the server's are its."""
-        return self.effect.client_groups if self.served else self.effect.server_groups or self.effect.client_groups
 
     def _end(self, what: Callable[[], str]) -> None:
         """Ends what ran beside the load, and says why that makes the trial invalid."""
@@ -458,36 +471,22 @@ class Attempt:
     def collect(self, local: Path) -> None:
         """Fetches the raw files and removes the trial's directory at the place."""
         with self._phase("collect"):
+            workspace.fetch(self.place, self.remote / "out", local)
+            for driver in self.drivers:
+                if driver.address is not None:
+                    workspace.fetch(driver.place, driver.desk / "out", local / driver.raw)
             for place, directory in self._directories():
-                workspace.fetch(place, directory / "out", local)
                 workspace.remove(place, directory)
 
     def derive(self, local: Path) -> None:
         """Scalars from the raw files; a trial whose figures cannot be computed is invalid, not fatal."""
-        shift = self.outcome.clock_shift
-        self.outcome.telemetry = telemetry.to_parquet(local, shift_ns=shift.shift_ns if shift else 0)
-        if self.outcome.window is None:
-            return
-        try:
-            common = telemetry_metrics.scalars(
-                local,
-                self.outcome.window,
-                ticks_per_s=self.place.facts.ticks_per_s,
-                metrics=self.runner.writer.plan.metrics,
-            )
-            self.outcome.invalidate(common.lacking)
-            own = self.parts.workload.scalars(local, self.outcome.window)
-            merged_latency.write(local)
-            counters.write(local, window=self.outcome.window, sources=self.outcome.telemetry)
-            disagreeing = agreement.contradictions(local, self.parts.workload)
-        except (PlaceError, RecordError) as error:
-            self.outcome.invalidate(f"its figures cannot be computed: {error}")
-            return
-        scalars = per_transaction.joined(common.scalars, own)
-        self.outcome.scalars = {name: value for name, value in scalars.items() if math.isfinite(value)}
-        self.outcome.contradict(disagreeing)
-        for name in scalars.keys() - self.outcome.scalars.keys():
-            self.outcome.invalidate(f"metric {name} is {scalars[name]}, which is not a number")
+        derive(
+            local,
+            self.outcome,
+            workload=self.parts.workload,
+            metrics=self.runner.writer.plan.metrics,
+            ticks_per_s=self.place.facts.ticks_per_s,
+        )
 
     @contextlib.contextmanager
     def _phase(self, name: str) -> Iterator[None]:

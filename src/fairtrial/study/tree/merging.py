@@ -8,10 +8,11 @@ kind replaces the whole mapping.
 from __future__ import annotations
 
 from fairtrial.study.tree.nodes import Node, Path, Tree, is_null
+from fairtrial.study.workload_place import NETWORK
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
 KIND_SECTIONS = ("place", "system", "workload", WORKLOAD_PLACE)
-SECTIONS = (*KIND_SECTIONS, "settings")
+SECTIONS = (*KIND_SECTIONS, "settings", NETWORK)
 _LEVEL_DEPTH = 3  # factors.<factor>.<level>
 _SIZE_DEPTH = 2  # sizes.<size>
 _ARRIVALS_DEPTH = 3  # workload.<kind>.arrivals

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from fairtrial.errors import PlaceError
-from fairtrial.metrics import consistency
+from fairtrial.metrics import consistency, fleet
 from fairtrial.metrics.drive import FILE
 from fairtrial.protocol import endpoints
 from fairtrial.protocol import generated as wire
@@ -174,9 +175,36 @@ class NativeWorkload(Workload[Parameters]):
         """Ramp-up and window, or a search's probes; a window by count is guessed."""
         return duration_s(self.parameters, guessed_per_s=self.guessed_per_s)
 
+    def undividable(self, clients: int) -> str:
+        """Clients share one window, which only a time ends, and each has users of its own."""
+        parameters = self.parameters
+        if parameters.search is not None:
+            return "a search has one client, as its next rate depends on all of the last one"
+        if parameters.duration is None or parameters.ramp_up_transactions is not None:
+            return "several clients share one window, which only a time can end: use `duration` and `ramp_up`"
+        if parameters.virtual_users < clients:
+            return f"{clients} clients need a virtual user each, and there are {parameters.virtual_users}"
+        return ""
+
+    def divided(self, clients: int) -> list[list[int]]:
+        """Consecutive numbers; what is left over goes to the first clients."""
+        return shares(self.parameters.virtual_users, clients)
+
+    def judged(self, directory: Path) -> str:
+        """As of one client."""
+        result = wire.Driven.model_validate_json((directory / FILE).read_bytes())
+        return why_invalid(result, self.parameters)
+
     def contradictions(self, directory: Path) -> list[str]:
         """Where the engine's files disagree."""
-        return consistency.contradictions(directory)
+        return [*consistency.contradictions(directory), *fleet.contradictions(directory)]
+
+
+def shares(count: int, clients: int) -> list[list[int]]:
+    """Consecutive numbers from 0 on for each client, the first ones having one more where there is a rest."""
+    each, rest = divmod(count, clients)
+    starts = [client * each + min(client, rest) for client in range(clients + 1)]
+    return [list(range(first, end)) for first, end in pairwise(starts)]
 
 
 def duration_s(parameters: DriveParameters, *, guessed_per_s: float) -> float:
@@ -196,7 +224,7 @@ def task(place: OpenPlace, parameters: DriveParameters, drive: Drive) -> wire.Dr
     """
     return wire.Drive(
         endpoint=endpoints.database(drive.endpoint),
-        virtual_users=parameters.virtual_users,
+        virtual_users=parameters.virtual_users if drive.share is None else len(drive.share.user_numbers),
         seed=drive.seed,
         ramp_up_s=parameters.ramp_up,
         ramp_up_transactions=parameters.ramp_up_transactions,
@@ -207,6 +235,7 @@ def task(place: OpenPlace, parameters: DriveParameters, drive: Drive) -> wire.Dr
         retries=parameters.retries,
         interval_ms=round(parameters.interval * 1000),
         output_directory=str(drive.directory),
+        fleet=drive.share,
     )
 
 
@@ -226,7 +255,14 @@ def run(
         PlaceError: the engine failed; its own words say why.
     """
     limit_s = _limit_s(parameters)
-    place.native(subcommand, request, timeout_s=limit_s, on_progress=drive.on_progress, **drive.process_options)
+    place.native(
+        subcommand,
+        request,
+        timeout_s=limit_s,
+        on_progress=drive.on_progress,
+        on_start=drive.on_start,
+        **drive.process_options,
+    )
     result = read_result(place, drive)
     return DriveOutcome(
         window=window(result), effective=result.effective, invalid_reason=why_invalid(result, parameters)

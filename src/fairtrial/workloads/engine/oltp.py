@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fairtrial.metrics import latency
+from fairtrial.metrics import fleet, latency
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol import subcommands
 from fairtrial.protocol.endpoints import Endpoint, database
@@ -225,4 +225,4 @@ class Oltp(native.NativeWorkload[OltpParameters]):
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from `result.json` and `latency.hlog`."""
         own = oltp_scalars.compute(directory, window=window, objective_s=self.parameters.objective)
-        return {**own, **latency.compute(directory, by_type=False)}
+        return {**own, **latency.compute(directory, by_type=False), **fleet.scalars(directory)}

@@ -8,7 +8,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from fairtrial.metrics import fidelity, latency
+from fairtrial.metrics import fidelity, fleet, latency
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol import subcommands
 from fairtrial.protocol.endpoints import Endpoint, database
@@ -68,6 +68,30 @@ class Tpcc(native.NativeWorkload[TpccParameters]):
         latencies = latency.definitions(tpcc_scalars.TYPES)
         return {**tpcc_scalars.DEFINITIONS, **latencies, **self.parameters.loop_metrics()}
 
+    def undividable(self, clients: int) -> str:
+        """Where users keep their warehouses, a client has all users of its own ones."""
+        homes = self._homes
+        if homes is not None and homes < clients:
+            return f"{clients} clients need a home warehouse each, and the virtual users have {homes}"
+        return super().undividable(clients)
+
+    def divided(self, clients: int) -> list[list[int]]:
+        """By consecutive home warehouses, so that no terminal of a warehouse is at another client than the rest.
+
+        A user's number decides its warehouse (clause 4.2.2 allows ten terminals each), whichever client has it.
+        """
+        homes, users = self._homes, range(self.parameters.virtual_users)
+        if homes is None:
+            return super().divided(clients)
+        own = [set(each) for each in native.shares(homes, clients)]
+        return [[user for user in users if user % self.parameters.warehouses in each] for each in own]
+
+    @property
+    def _homes(self) -> int | None:
+        """Warehouses that are anyone's home; None where each transaction draws its own."""
+        parameters = self.parameters
+        return None if parameters.all_warehouses else min(parameters.warehouses, parameters.virtual_users)
+
     def disk_bytes(self) -> int:
         """Of all warehouses."""
         return self.parameters.warehouses * BYTES_PER_WAREHOUSE
@@ -116,7 +140,7 @@ class Tpcc(native.NativeWorkload[TpccParameters]):
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from `result.json` and `latency.hlog`."""
         own = tpcc_scalars.compute(directory, window=window, objective_s=self.parameters.objective)
-        return {**own, **latency.compute(directory)}
+        return {**own, **latency.compute(directory), **fleet.scalars(directory)}
 
     def contradictions(self, directory: Path) -> list[str]:
         """Where the engine's files disagree, and transactions that ended and were never drawn."""

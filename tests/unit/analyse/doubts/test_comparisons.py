@@ -9,10 +9,12 @@ import pytest
 from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse, within
+from fairtrial.analyse.doubts import clients as client_doubts
 from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.doubts import contents as content_doubts
 from fairtrial.analyse.doubts import course, existing, fitness
 from fairtrial.analyse.doubts import files as file_doubts
+from fairtrial.analyse.doubts import hosts as host_doubts
 from fairtrial.analyse.doubts import order as order_doubts
 from fairtrial.analyse.doubts import page as page_doubts
 from fairtrial.analyse.doubts import readings as reading_doubts
@@ -350,11 +352,13 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         shutdown_doubts,
         reading_doubts,
         work_doubts,
+        client_doubts,
         content_doubts,
         order_doubts,
         spreads,
         rule_doubts,
         page_doubts,
+        host_doubts,
     )
     source = "".join(inspect.getsource(module) for module in (*modules, asking, gathering, reader))
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

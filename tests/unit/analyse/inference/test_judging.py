@@ -5,7 +5,8 @@ from support.inference.analysis_cases import LATENCY, THROUGHPUT
 
 from fairtrial.analyse.inference.comparing import ComparisonOptions
 from fairtrial.analyse.inference.judging import judge, verdict
-from fairtrial.analyse.models import Comparison, Guardrail, Interval, Outcome, Role, Verdict
+from fairtrial.analyse.models import Comparison, Guardrail, Interval, Outcome, Role
+from fairtrial.analyse.result import Verdict
 from fairtrial.study.catalogue import MetricDefinition
 
 SETTING = ComparisonOptions(paired=True, confidence=0.95, margin=0.02, family_size=1)

@@ -15,6 +15,7 @@ from fairtrial import record
 from fairtrial.cli.running import watch as command
 from fairtrial.cli.running.watch import picture, watch
 from fairtrial.errors import PlaceError
+from fairtrial.live.doubts import Doubts
 from fairtrial.live.followed import FollowedRun
 from fairtrial.record import Writer, live
 from fairtrial.record.live import Live, Note
@@ -45,7 +46,9 @@ def drawn(directory: Path) -> str:
     run = FollowedRun(directory)
     run.refresh()
     console = Console(file=io.StringIO(), width=140, color_system=None)
-    console.print(picture(run, run.looks()))
+    doubts = Doubts(run, run.analysis)
+    doubts.look()
+    console.print(picture(run, run.looks(), doubts.found or ()))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -71,6 +74,27 @@ def test_a_terminal_shows_state_looks_blocks_and_events_and_obeys_nothing(tmp_pa
     assert "run started" in seen
     assert "\x1b" not in seen
     assert "p =" not in seen
+
+
+def test_doubts_and_the_ends_of_logs_are_shown_while_the_run_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = begun(tmp_path / "one", blocks=1)
+    lost = planned(2, "b")
+    writer.append(TrialStarted(trial=lost))
+    writer.begin(lost.id)
+    writer.commit(trial_record(lost, valid=False))
+    (tmp_path / "server.log").write_text("".join(f"{ESCAPE}line {number}\n" for number in range(9)), encoding="utf-8")
+    live.write(writer.directory, Live(process=os.getpid(), logs=str(tmp_path)))
+    seen = drawn(writer.directory)
+    assert "1 invalid trial voided 1 block" in seen
+    assert "The run ended" not in seen
+    assert [line[-1] for line in seen.splitlines() if "owned" in line and "line" in line] == ["5", "6", "7", "8"]
+    assert "\x1b" not in seen
+    writer.close()
+    with pytest.raises(PlaceError, match="without saying why"):
+        watch(writer.directory)
+    assert "\ndoubt: 1 invalid trial voided 1 block" in capsys.readouterr().out
 
 
 def test_a_finished_run_ends_with_0_and_sends_to_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

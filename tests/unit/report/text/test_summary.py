@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairtrial.analyse.models import Analysis, Estimand, Guardrail, Interval, Outcome, Stalls, Verdict
+from fairtrial.analyse.models import Analysis, Estimand, Guardrail, Interval, Outcome, Stalls
+from fairtrial.analyse.result import Verdict
 from fairtrial.report.text import summary
 
 

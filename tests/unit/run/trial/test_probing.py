@@ -88,6 +88,19 @@ def test_children_of_a_program_end_with_it(tmp_path: Path) -> None:
         eventually(gone, "the child outlived its probe")
 
 
+def test_times_of_probes_are_told_in_the_clock_of_the_load(tmp_path: Path) -> None:
+    with place_here(tmp_path) as place:
+        subject, trial = here(place, {"command": "sleep 60"})
+        subject.begin()
+        (run,) = [each.run for each in subject._started]
+        assert run.start_ns is not None
+        window = Window(start_ns=run.start_ns + 10**12, end_ns=run.start_ns + 10**12 + 1)
+        assert subject.end(window, shift_ns=10**12) == "", "it began before the window's end on that clock"
+        (told,) = json.loads((trial / probes.DIRECTORY / probes.RUNS).read_bytes())
+    assert told["start_ns"] == run.start_ns + 10**12
+    assert told["end_ns"] > told["start_ns"]
+
+
 def test_a_program_may_be_done_before_the_window_is(tmp_path: Path) -> None:
     with place_here(tmp_path) as place:
         subject, trial = here(place, {"command": "echo once"})

@@ -71,6 +71,7 @@ def test_the_engine_is_told_everything_in_its_own_units() -> None:
         "retries": 3,
         "interval_ms": 250,
         "output_directory": str(OUT),
+        "fleet": None,
     }
 
 

@@ -60,7 +60,7 @@ def test_time_and_disk_are_estimated_from_the_scale() -> None:
     assert workload(warehouses=16, duration="5s").disk_bytes() == 16 * tpcc.BYTES_PER_WAREHOUSE
 
 
-def drive(given: Tpcc, *, result: wire.Driven = RESULT, ran: FakeProgram | None = None) -> Any:
+def drive(given: Tpcc, *, result: wire.Driven = RESULT, ran: FakeProgram | None = None, **more: Any) -> Any:
     """Drives on a fake engine; returns what was driven, what the engine was asked, and the progress heard."""
     heard: list[ProgressLine] = []
     lines = ['{"progress":"rate","per_s":7,"errors":0}', result.model_dump_json()]
@@ -76,6 +76,7 @@ def drive(given: Tpcc, *, result: wire.Driven = RESULT, ran: FakeProgram | None 
                 environment={"MALLOC_ARENA_MAX": "1"},
                 processors=(3,),
                 on_progress=heard.append,
+                **more,
             ),
         )
         return driven, spawned(fake, "tpcc-drive"), heard
@@ -109,6 +110,7 @@ def test_every_parameter_reaches_the_engine_with_the_trials_own_seed() -> None:
             "retries": 4,
             "interval_ms": 250,
             "output_directory": str(OUT),
+            "fleet": None,
         },
         "warehouses": 2,
         "load_seed": 5,
@@ -192,3 +194,47 @@ def test_a_check_tells_each_condition_with_its_violations() -> None:
     ):
         (found,) = workload(duration="5s").check_data(place, ENDPOINT)
     assert (found.name, found.violations, found.examples) == ("3.3.2.1", 1, ["W_ID 1"])
+
+
+@pytest.mark.parametrize(
+    ("warehouses", "users", "clients"), [(5, 50, 2), (7, 3, 3), (3, 31, 3), (100, 16, 4), (4, 4, 1)]
+)
+def test_clients_have_home_warehouses_of_their_own_and_together_all_terminals(
+    warehouses: int, users: int, clients: int
+) -> None:
+    subject = workload(warehouses=warehouses, virtual_users=users, duration="1s", all_warehouses=False)
+    divided = subject.divided(clients)
+    assert sorted(user for own in divided for user in own) == list(range(users))
+    homes = [sorted({user % warehouses for user in own}) for own in divided]
+    assert [home for own in homes for home in own] == list(range(min(warehouses, users))), "consecutive, nobody's twice"
+    assert len(homes[0]) - len(homes[-1]) in (0, 1), "what is left over goes to the first ones"
+    assert all(homes)
+
+
+def test_where_each_transaction_draws_its_home_users_are_divided_evenly() -> None:
+    subject = workload(warehouses=1, virtual_users=5, duration="1s")
+    assert subject.divided(2) == [[0, 1, 2], [3, 4]]
+    assert subject.undividable(5) == ""
+    assert "6 clients need a virtual user each, and there are 5" in subject.undividable(6)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"duration": "1s", "warehouses": 1, "all_warehouses": False}, "2 clients need a home warehouse each"),
+        ({"transactions": 5}, "share one window"),
+        ({"duration": "1s", "ramp_up_transactions": 5}, "share one window"),
+        ({"arrivals": {"search": {"objective": {"p50": "10ms"}, "from": 100, "to": 200}}}, "a search has one client"),
+    ],
+)
+def test_what_clients_cannot_share_is_told(given: dict[str, Any], said: str) -> None:
+    assert said in workload(virtual_users=8, **given).undividable(2)
+
+
+def test_a_client_is_asked_for_its_own_users_and_told_of_all() -> None:
+    share = wire.FleetShare(client=1, clients=2, users=5, user_numbers=[3, 4], start_path="/w/start")
+    started: list[Any] = []
+    _, asked, _ = drive(workload(virtual_users=5, duration="1s"), share=share, on_start=started.append)
+    request = json.loads(asked.stdin)["drive"]
+    assert (request["virtual_users"], request["fleet"]) == (2, share.model_dump())
+    assert [process.name for process in started] == ["tpcc-drive"]

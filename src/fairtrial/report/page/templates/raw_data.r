@@ -205,4 +205,8 @@ screened <- which(results$family == "benjamini_hochberg")
 results$p_adjusted[screened] <- p.adjust(results$p[screened], method = "BH")
 results$family <- NULL
 results$share <- NULL
+if (exists("over_hosts"))
+  results <- within(
+    cbind(results, do.call(rbind, lapply(comparisons, function(each) do.call(over_hosts, each)))),
+    like_p <- pmax(like_p, p))
 write.table(format(results, digits = 12, trim = TRUE), sep = "\t", quote = FALSE, row.names = FALSE)

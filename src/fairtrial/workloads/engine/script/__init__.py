@@ -13,7 +13,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.metrics import fidelity, latency
+from fairtrial.metrics import fidelity, fleet, latency
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol import subcommands
 from fairtrial.protocol.endpoints import Database, Endpoint, database
@@ -193,7 +193,7 @@ class Script(native.NativeWorkload[ScriptParameters]):
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from `result.json` and `latency.hlog`."""
         own = oltp_scalars.compute(directory, window=window, objective_s=self.parameters.objective)
-        return {**own, **latency.compute(directory)}
+        return {**own, **latency.compute(directory), **fleet.scalars(directory)}
 
     def contradictions(self, directory: Path) -> list[str]:
         """Where the engine's files disagree, and transactions that ended and were never drawn."""

@@ -1,0 +1,70 @@
+"""Doubts about loads of several clients: each is judged by its own figures, for a sum hides who was at its limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from fairtrial.analyse.models import Doubt
+from fairtrial.metrics.latency import percentiles
+from fairtrial.record.models import Plan, TrialRecord
+
+BUSY: Final = re.compile(r"client_(\d+)_busy_share")
+LATENCY: Final = "latency_ns_"
+# Fewer latencies beyond a percentile than this say little of it: the rule by which a search repeats its probes.
+BEYOND: Final = 10
+LATE_SHARE: Final = 0.5
+
+
+def saturated(used: Sequence[TrialRecord], *, limit: float) -> str:
+    """Which clients were busy for more than a share of their time, in words; empty where one drove, or none was."""
+    full: dict[int, int] = {}
+    for trial in used:
+        for name, share in trial.scalars.items():
+            if (own := BUSY.fullmatch(name)) and share > limit:
+                full[int(own[1])] = full.get(int(own[1]), 0) + 1
+    return ", ".join(f"client {number} in {full[number]}" for number in sorted(full))
+
+
+def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    """Whether each client could measure the percentiles that the study names (after Kogias et al., Lancet, 2019)."""
+    named = (*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails)
+    for name in dict.fromkeys(named):
+        percentile = name.removeprefix(LATENCY)
+        if name.startswith(LATENCY) and percentile in percentiles.PERCENTILES:
+            yield from _of_percentile(used, percentile)
+
+
+def _of_percentile(used: Sequence[TrialRecord], percentile: str) -> Iterator[Doubt]:
+    few: dict[int, str] = {}
+    late: dict[int, str] = {}
+    for trial in used:
+        for number in range(1, len(trial.clients) + 1):
+            beyond = percentiles.exceedances(f"client_{number}_{LATENCY}{percentile}", trial.scalars) or 0.0
+            if beyond < BEYOND:
+                few.setdefault(number, f"client {number} has {beyond:.0f} in {trial.trial.id}")
+            latency_ns = trial.scalars.get(f"client_{number}_{LATENCY}{percentile}", 0.0)
+            late_ns = trial.scalars.get(f"client_{number}_lateness_ns_{percentile}", 0.0)
+            if latency_ns and late_ns > LATE_SHARE * latency_ns:
+                share = f"{100 * late_ns / latency_ns:.0f} %"
+                late.setdefault(number, f"client {number} with {share} in {trial.trial.id}")
+    if few:
+        yield Doubt(
+            code="tail_unmeasured",
+            message=f"fewer than {BEYOND} latencies of a client lie beyond its {percentile}: {_words(few)}",
+            advice="this client alone cannot tell its tail: measure longer, or use fewer clients",
+            metric=f"{LATENCY}{percentile}",
+        )
+    if late:
+        yield Doubt(
+            code="tail_unmeasured",
+            message=f"more than half of a client's {percentile} latency passed before its transactions began: "
+            f"{_words(late)}",
+            advice="the tail is largely the client's own: give it more virtual users or processors, or lower the rate",
+            metric=f"{LATENCY}{percentile}",
+        )
+
+
+def _words(by_client: dict[int, str]) -> str:
+    return "; ".join(by_client[number] for number in sorted(by_client))

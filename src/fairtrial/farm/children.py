@@ -1,0 +1,64 @@
+"""Processes of this machine that work for a controller, end in order when it says so, and do not outlive it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess, parent_process
+from types import FrameType
+from typing import Any, Final
+
+END_S: Final = 60.0  # within which a process that shall end has undone what its block changed
+PRELOADED: Final = "fairtrial.farm.station"
+_CONTEXT: Final = multiprocessing.get_context("forkserver")
+
+
+def child(body: Callable[..., None], *arguments: Any, name: str) -> tuple[BaseProcess, Connection]:
+    """Starts one, with a connection to it as its last argument."""
+    _CONTEXT.set_forkserver_preload([PRELOADED])
+    ours, theirs = _CONTEXT.Pipe()
+    process = _CONTEXT.Process(target=_begin, args=(body, *arguments, theirs), name=name)
+    process.start()
+    theirs.close()
+    return process, ours
+
+
+def end(processes: Iterable[BaseProcess]) -> None:
+    """Waits until they have ended, and kills those that do not."""
+    deadline = time.monotonic() + END_S
+    for process in processes:
+        process.join(max(0.0, deadline - time.monotonic()))
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+
+
+def how(process: BaseProcess) -> str:
+    """How one ended, in words."""
+    process.join()
+    code = process.exitcode
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _begin(body: Callable[..., None], *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for the controller, which ends this one in order
+    signal.signal(signal.SIGTERM, interrupted)
+    threading.Thread(target=_end_with_controller, daemon=True).start()
+    body(*arguments)
+
+
+def interrupted(_signal: int, _frame: FrameType | None) -> None:
+    """A signal that ends a block in order, as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def _end_with_controller() -> None:
+    controller = parent_process()
+    if controller is not None:
+        wait([controller.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)

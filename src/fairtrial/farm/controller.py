@@ -1,0 +1,252 @@
+"""A run whose blocks are run by the hosts of a farm: handed out in the plan's order, taken in as they come back.
+
+This process alone writes the record. A block is on one host, all arms of it, so that the host's own speed is in every
+one of them and cancels in their ratio.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem
+from fairtrial.farm import adopting
+from fairtrial.farm.executor import Executor, Returned
+from fairtrial.farm.orders import Order, Outcome, order
+from fairtrial.record.events import BlockLeased, HostLeft
+from fairtrial.record.models import BlockVoided, PlaceOpened, PlannedTrial, TrialRecord, TrialStarted
+from fairtrial.run.conducting import Conductor
+
+SCRATCH: Final = ".farm"  # below the record, for what comes back: it is renamed into place
+POLL_S: Final = 0.2  # until a request of a person is looked at
+MOST_CHOICES: Final = 2000  # blocks that are looked at when hosts are idle
+FAILURES_IN_A_ROW: Final = 2  # after which a host gets no more blocks
+ALIKE: Final = ("kernel", "kernel_version", "machine", "processor_model")  # of hosts that count as the same
+
+
+@dataclass
+class FarmRun(Conductor):
+    """A run on a farm.
+
+    Attributes:
+        farm: makes the back end, given a directory for what comes back.
+        executor: what it made.
+        out: blocks that hosts have.
+        failures: of each host, in a row.
+        left: hosts that get no more blocks.
+        had: how many blocks of each cell each host has been given.
+        places: facts of each host, as they were journalled last.
+        character: of the first host: what others must have in common with it.
+        trouble: the last reason why a host could not go on.
+    """
+
+    farm: Callable[[Path], Executor] | None = None
+    executor: Executor = field(init=False)
+    out: set[tuple[str, int, str]] = field(default_factory=set)
+    failures: Counter[str] = field(default_factory=Counter)
+    left: set[str] = field(default_factory=set)
+    had: Counter[tuple[str, str]] = field(default_factory=Counter)
+    places: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    character: dict[str, JsonValue] = field(default_factory=dict)
+    trouble: FairtrialError | None = None
+    began_s: float = field(default_factory=time.monotonic)
+    committed: int = 0
+
+    def _run_trials(self) -> None:
+        assert self.farm is not None  # noqa: S101 - given by whoever makes it
+        self._refuse()
+        for cell, block in self.schedule.torn():
+            self._void(cell, block, "the controller ended while it took the block in")
+        known = self.writer.record()
+        for opened in known.places:
+            self.character = self.character or _character(opened)
+        self.had.update((event.host, event.cell) for event in known.events if isinstance(event, BlockLeased))
+        scratch = self.writer.directory / SCRATCH
+        shutil.rmtree(scratch, ignore_errors=True)
+        self.executor = self.farm(scratch)
+        try:
+            self._conduct()
+        finally:
+            self.executor.close()
+            self.writer.write_places()  # once: a farm has many
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _refuse(self) -> None:
+        """What a farm cannot run: a block is at one place, which its host has."""
+        for arms in self.writer.plan.resolved.values():
+            for trial in arms.values():
+                if trial.place.kind not in ("local", "vm", "container"):
+                    problem = Problem(
+                        f"a farm's hosts run trials at a place of their own, not at `{trial.place.kind}`",
+                        "the study",
+                        field="place",
+                        suggestion="write `place: {local: {}}`, and name hosts in the file of --places",
+                    )
+                    raise InputError([problem], hint="nothing was started")
+
+    def _conduct(self) -> None:
+        while True:
+            try:
+                self.steering.between_trials()
+            except KeyboardInterrupt:
+                while self.out:  # what runs is finished: that was asked
+                    self._take_all()
+                raise
+            self._look()
+            if not self._hand_out() and not self.out:
+                return
+            self._take_all()
+
+    def _hand_out(self) -> bool:
+        """Gives blocks to idle hosts, round by round; whether any is owed that nobody has."""
+        first = next(self._owed(), None)
+        if first is None:
+            return False
+        try:
+            idle = self.executor.idle()
+        except PlaceError as error:
+            raise self.trouble or error from error
+        owed = list(itertools.islice(self._owed(), MOST_CHOICES)) if idle else []
+        for host in idle[: len(owed)]:
+            # Of the round's blocks, one of a cell that this host has had least, or any: as blocks of a cell take the
+            # same time, each cell would else get a host of its own.
+            choice = [trials for trials in owed if trials[0].round == owed[0][0].round]
+            trials = min(choice, key=lambda trials: (self.had[host, trials[0].cell], random.random()))  # noqa: S311
+            owed.remove(trials)
+            self._lease(trials, host=host)
+        return True
+
+    def _owed(self) -> Iterator[list[PlannedTrial]]:
+        """Blocks that nobody has; diagnostic trials once nothing else is left."""
+        seen = set(self.out)
+        only_diagnostics = True
+        for trial in self.schedule.left():
+            key = _key(trial)
+            only_diagnostics &= trial.diagnostic
+            if key in seen:
+                continue
+            if trial.diagnostic and not only_diagnostics:
+                return
+            seen.add(key)
+            yield self.schedule.block(trial)
+
+    def _lease(self, trials: list[PlannedTrial], *, host: str) -> None:
+        first = trials[0]
+        arms = [arm for cell, arm in sorted(self.started) if cell == first.cell]
+        asked = order(self.writer.plan, trials, run=self.writer.directory.name, started=arms)
+        for trial in trials:
+            if trial.diagnostic:
+                self._append(TrialStarted(trial=trial))
+        self.executor.submit(asked, host=host)
+        self.out.add(_key(first))
+        self.had[host, first.cell] += 1
+        names = [trial.id for trial in trials]
+        self._append(BlockLeased(cell=first.cell, block=first.block, host=host, trials=names))
+
+    def _take_all(self) -> None:
+        for returned in self.executor.returned(POLL_S):
+            self._take(returned)
+
+    def _take(self, returned: Returned) -> None:
+        asked = returned.order
+        self.out.discard(_key(asked.trials[0]))
+        if returned.outcome is None or returned.directory is None:
+            self._lost(asked, returned.host, returned.lost)
+            return
+        outcome = returned.outcome
+        for note in outcome.notes:
+            self.progress.note(f"{outcome.host}: {note}")
+        failed = outcome.failure
+        if failed is not None:
+            self.trouble = failed.error()
+            if isinstance(self.trouble, InputError):
+                with self._mistakes_located(asked.trials[0]):
+                    raise self.trouble
+            self._lost(asked, outcome.host, failed.message)
+            return
+        try:
+            self._require_alike(outcome)
+            trials = adopting.arrived(outcome, returned.directory)
+            for trial in trials:
+                self._accept(trial)
+        except PlaceError as error:
+            self.trouble = error
+            self._lost(asked, outcome.host, str(error), now=True)
+            return
+        self.failures[outcome.host] = 0
+        self._note_places(outcome)
+        for trial in trials:
+            self._commit(trial, returned.directory)
+        self._repair()
+
+    def _commit(self, trial: TrialRecord, directory: Path) -> None:
+        owed = self.schedule.count
+        left_s = (time.monotonic() - self.began_s) / max(1, self.committed) * owed
+        number = len(self.schedule.finished) + 1
+        self.progress.trial_started(trial.trial, number=number, total=number - 1 + owed, left_s=left_s)
+        adopting.adopt(self.writer, trial, directory)
+        self.schedule.finish(trial.trial.id, valid=trial.valid)
+        self.committed += 1
+        if trial.window is not None:
+            self.started.add((trial.trial.cell, trial.trial.arm))
+        self.progress.trial_finished(trial)
+
+    def _note_places(self, outcome: Outcome) -> None:
+        """Journals a place when it is first opened on a host, and again once it is another."""
+        for opened in outcome.places:
+            facts = {name: value for name, value in opened.facts.items() if name != "free_bytes"}
+            if self.places.get(outcome.host) != facts:
+                self.places[outcome.host] = facts
+                self._append(opened)
+
+    def _require_alike(self, outcome: Outcome) -> None:
+        """Refuses a host that is another machine than the first, unless the study counts hosts as a factor.
+
+        Raises:
+            PlaceError: with what differs.
+        """
+        if self.writer.plan.design.hosts == "factor":
+            return
+        for opened in outcome.places:
+            own = _character(opened)
+            self.character = self.character or own
+            changed = [name for name, value in self.character.items() if own[name] != value]
+            if changed:
+                raise PlaceError(
+                    f"it differs from the run's first host in its {', '.join(changed)}",
+                    hint="use hosts that are alike, or write `trials: {hosts: factor}`",
+                )
+
+    def _lost(self, asked: Order, host: str, why: str, *, now: bool = False) -> None:
+        """A block is void, and another host may run the one that replaces it."""
+        self.failures[host] += 1
+        if host and host not in self.left and (now or self.failures[host] >= FAILURES_IN_A_ROW):
+            self.left.add(host)
+            self.executor.bar(host)
+            self._append(HostLeft(host=host, reason=why))
+            self.progress.note(f"{host} gets no more blocks: {why}")
+        if not asked.trials[0].diagnostic:
+            self._void(asked.cell, asked.block, f"{host or 'a host'} lost it: {why}")
+
+    def _void(self, cell: str, block: int, reason: str) -> None:
+        self._append(BlockVoided(cell=cell, block=block, reason=reason))
+        self.progress.note(f"block {block} of {cell} is void: {reason}")
+        self._repair()
+
+
+def _key(trial: PlannedTrial) -> tuple[str, int, str]:
+    """Of a block; each diagnostic trial is one."""
+    return trial.cell, trial.block, trial.arm if trial.diagnostic else ""
+
+
+def _character(opened: PlaceOpened) -> dict[str, JsonValue]:
+    return {"agent": opened.agent_sha256, **{name: opened.facts.get(name) for name in ALIKE}}

@@ -1,0 +1,154 @@
+"""The process that talks to Ray for a controller: hands blocks to nodes, unpacks what comes back. And a node's side."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import logging
+import os
+import shutil
+import socket
+import tarfile
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+import ray
+
+from fairtrial import __version__
+from fairtrial.farm.cluster import RESOURCE, Bar, Done, Nodes, Submit, Unreachable
+from fairtrial.farm.orders import Failure, Order, Outcome
+from fairtrial.farm.station import Station, fresh, trials_below
+from fairtrial.unpacking import Tarball, Unpacking
+
+POLL_S: Final = 0.1
+NODES_S: Final = 1.0
+UNDONE_S: Final = 50.0  # for nodes to undo what they have changed, once they are told to end
+HOST: Final = "FAIRTRIAL_FARM_HOST"  # a node's name where it is not its machine's
+STATE: Final = "FAIRTRIAL_STATE_DIRECTORY"
+NODE_ID: Final = "ray.io/node-id"
+
+
+def drive(address: str, directory: Path, connection: Connection) -> None:
+    """Serves a controller until it closes the connection, or is gone."""
+    try:
+        ray.init(address=address, namespace="fairtrial", log_to_driver=False, logging_level=logging.CRITICAL)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        connection.send(Unreachable(str(error).strip().splitlines()[0]))
+        return
+    driver = _Driver(directory, connection)
+    try:
+        with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
+            driver.serve()
+    finally:
+        driver.end()
+
+
+class _Driver:
+    def __init__(self, directory: Path, connection: Connection) -> None:
+        self._directory, self._connection = directory, connection
+        self._out: dict[Any, int] = {}
+        self._nodes: dict[str, str] = {}  # Ray's id of a node → its host
+        self._barred: set[str] = set()
+        self._looked_s = 0.0
+        self._slots = -1
+
+    def serve(self) -> None:
+        while True:
+            self._look()
+            while self._connection.poll(0 if self._out else POLL_S):
+                self._obey(self._connection.recv())
+            if self._out:
+                done, _ = ray.wait(list(self._out), num_returns=1, timeout=POLL_S)
+                for each in done:
+                    self._connection.send(self._fetched(each))
+
+    def _look(self) -> None:
+        if time.monotonic() - self._looked_s < NODES_S:
+            return
+        self._looked_s = time.monotonic()
+        slots = sum(
+            int(node["Resources"].get(RESOURCE, 0))
+            for node in _nodes()
+            if node["Alive"] and self._nodes.get(node["NodeID"]) not in self._barred
+        )
+        if slots != self._slots:
+            self._slots = slots
+            self._connection.send(Nodes(slots))
+
+    def _obey(self, message: Submit | Bar) -> None:
+        if isinstance(message, Bar):
+            self._barred.add(message.host)
+            self._looked_s = 0.0
+            return
+        barred = [node for node, host in self._nodes.items() if host in self._barred]
+        options: dict[str, Any] = {"num_cpus": 0, "resources": {RESOURCE: 1}, "max_retries": 0}
+        if barred:
+            options["label_selector"] = {NODE_ID: f"!in({','.join(barred)})"}
+        self._out[ray.remote(**options)(serve_here).remote(message.order)] = message.number
+
+    def _fetched(self, reference: Any) -> Done:
+        number = self._out.pop(reference)
+        try:
+            node, outcome, files = ray.get(reference)
+        except ray.exceptions.RayError as error:
+            return Done(number, lost=str(error).strip().splitlines()[0])
+        self._nodes[node] = Outcome.model_validate_json(outcome).host
+        directory = fresh(self._directory / str(number))
+        archive = directory / "block.tar"
+        with Tarball.open(fileobj=io.BytesIO(files)) as tar:
+            unpacking = Unpacking(archive, directory)
+            with unpacking.explained(archive):
+                unpacking.tar(tar)
+        return Done(number, outcome, str(directory))
+
+    def end(self) -> None:
+        """Interrupts what runs, so that nodes undo it."""
+        for reference in self._out:
+            ray.cancel(reference)
+        if self._out:
+            ray.wait(list(self._out), num_returns=len(self._out), timeout=UNDONE_S)
+        ray.shutdown()
+
+
+def _nodes() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return found
+
+
+@functools.cache
+def _station() -> Station:
+    return Station(os.environ.get(HOST) or socket.gethostname())
+
+
+def _own_directory() -> Path:
+    """On a node: below the state directory of its agents, and of one block at a time."""
+    state = os.environ.get(STATE) or ("/var/lib/fairtrial" if os.geteuid() == 0 else "~/.local/state/fairtrial")
+    return fresh(Path(state).expanduser() / "farm")
+
+
+def serve_here(order_json: bytes) -> tuple[str, bytes, bytes]:
+    """On a node: runs a block; Ray's id of the node, the outcome as JSON, the trials' directories as a tarball."""
+    node = ray.get_runtime_context().get_node_id()
+    station = _station()
+    order = Order.model_validate_json(order_json)
+    if order.plan.fairtrial_version != __version__:
+        why = f"it has fairtrial {__version__}, and the run is of {order.plan.fairtrial_version}"
+        failure = Failure(message=why, hint="install the same version on every node")
+        return node, Outcome(host=station.host, failure=failure).model_dump_json().encode(), _packed(Path(os.devnull))
+    directory = _own_directory()
+    try:
+        outcome = station.serve(order, directory)
+        return node, outcome.model_dump_json().encode(), _packed(trials_below(directory, order.run))
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _packed(directory: Path) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            tar.add(path, arcname=path.name)
+    return buffer.getvalue()

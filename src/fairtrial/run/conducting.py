@@ -1,0 +1,223 @@
+"""What every run does, wherever its trials run: its schedule, its journal, its stopping rule, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from pydantic import JsonValue
+
+from fairtrial import plan as planning
+from fairtrial.errors import INTERRUPTED, FairtrialError, InputError, PlaceError
+from fairtrial.record import Record, Writer
+from fairtrial.record.events import Event, PageServed
+from fairtrial.record.models import (
+    BlockAdded,
+    BlockVoided,
+    CellLook,
+    LookTaken,
+    PlannedTrial,
+    RunFinished,
+    RunInterrupted,
+    TrialRecord,
+)
+from fairtrial.run.pace import Pace
+from fairtrial.run.progress import Progress
+from fairtrial.run.schedule import Schedule
+from fairtrial.run.steering import Mailbox, Steering
+from fairtrial.run.trial.outcome import levels_of
+from fairtrial.study import Study, located, located_lack
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.words import STOP_REASONS, counted
+from fairtrial.workloads import workload_of
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a stopping rule says after a complete round: of the whole run, and of each cell that is still open."""
+
+    decision: Literal["continue", "stop"]
+    details: Mapping[str, JsonValue] = field(default_factory=dict)
+    cells: tuple[CellLook, ...] = ()
+
+
+StoppingRule = Callable[[Record], Decision]
+
+
+@dataclass
+class Conductor:
+    """A run in progress, but for how its trials come about.
+
+    Attributes:
+        writer: its record.
+        progress: who is told.
+        stopping: asked after every complete round, in their order; None runs all that is planned.
+        study: reads the study, to say where what a system refuses was written.
+        page: what the page beside the run has cost so far; None if there is none.
+        pace: what finished trials took, for the time that is left.
+        started: (cell, arm) whose system has started before.
+    """
+
+    writer: Writer
+    progress: Progress
+    stopping: StoppingRule | None = None
+    study: Callable[[], Study] | None = None
+    page: Callable[[], PageServed | None] | None = None
+    schedule: Schedule = field(init=False)
+    pace: Pace = field(init=False)
+    steering: Steering = field(init=False)
+    started: set[tuple[str, str]] = field(default_factory=set)
+    content: dict[str, str] = field(default_factory=dict)
+    subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    loads: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan, record = self.writer.plan, self.writer.record()
+        self.schedule = Schedule(plan=plan, replacement=partial(planning.replacement, plan))
+        self.schedule.replay(record.events)
+        self.steering = Steering(
+            Mailbox(self.writer.directory), schedule=self.schedule, append=self._append, progress=self.progress
+        )
+        self.pace = Pace(expected_s=plan.duration_s / max(len(plan.trials), 1))
+        for trial in record.committed:
+            self.pace.note(trial)
+            self._accept(trial)
+            if trial.window is not None:
+                self.started.add((trial.trial.cell, trial.trial.arm))
+
+    def execute(self) -> None:
+        """Runs every trial that is owed.
+
+        Raises:
+            FairtrialError: the run cannot go on; what is finished stays, and `--resume` goes on from there.
+            KeyboardInterrupt: the user stopped it; the same holds.
+        """
+        try:
+            self._repair()
+            self._run_trials()
+            self._note_page()
+        except KeyboardInterrupt:
+            self._note_page()
+            self.steering.interrupted()
+            self.writer.append(RunInterrupted(reason="stopped by the user", exit_code=INTERRUPTED))
+            raise
+        except FairtrialError as error:
+            with contextlib.suppress(FairtrialError):  # the first error is the one to show
+                self._note_page()
+                self.writer.append(RunInterrupted(reason=str(error), exit_code=error.exit_code))
+            raise
+        finally:
+            self.steering.mailbox.clear()
+        self.writer.append(RunFinished())
+
+    def _run_trials(self) -> None:
+        """Runs every trial that is owed, to the last."""
+        raise NotImplementedError
+
+    def _note_page(self) -> None:
+        if self.page is not None and (served := self.page()) is not None:
+            self._append(served)
+
+    def _next(self) -> PlannedTrial | None:
+        """The next trial, after doing what was asked and asking the stopping rule about a round it has not seen."""
+        self.steering.between_trials()
+        self._look()
+        return self.schedule.next_trial()
+
+    def _look(self) -> None:
+        if self.stopping is None or self.schedule.stopped:
+            return  # a decision is final, also across a resume
+        for round_ in range(self.schedule.looked_at + 1, self.schedule.complete_rounds() + 1):
+            if self.schedule.stopped:
+                return
+            said = self.stopping(self.writer.record())
+            look = LookTaken(round=round_, decision=said.decision, details=dict(said.details), cells=list(said.cells))
+            self._append(look)
+            for cell in look.cells:
+                if cell.decision == "stop":
+                    self.progress.note(
+                        f"{cell.cell} stops after {counted(cell.blocks, 'block')}: {STOP_REASONS[cell.reason]}"
+                    )
+
+    def _repair(self) -> None:
+        """Voids blocks that lost a trial and plans their replacements."""
+        while owed := self.schedule.repairs():
+            for event in owed:
+                self._append(event)
+                if isinstance(event, BlockVoided):
+                    self.progress.note(f"block {event.block} of {event.cell} is void: {event.reason}")
+                if isinstance(event, BlockAdded):
+                    self.progress.note(f"block {event.block} of {event.cell} replaces block {event.replaces}")
+        limit = self.writer.plan.design.voided_limit
+        for cell in {cell for cell, _block in self.schedule.voided}:
+            if self.schedule.losses(cell) > limit:
+                raise PlaceError(
+                    f"cell {cell} has lost {self.schedule.losses(cell)} blocks to invalid trials, more than the "
+                    f"limit of {limit}",
+                    hint="see `invalid_reason` in the trials' trial.json; trials.voided_limit raises the limit",
+                )
+
+    def _append(self, event: Event) -> None:
+        self.writer.append(event)
+        self.schedule.apply(event)
+
+    def _resolved(self, trial: PlannedTrial) -> ResolvedTrial:
+        return self.writer.plan.resolved[trial.cell][trial.arm]
+
+    def _accept(self, record: TrialRecord) -> None:
+        self._same_content(record)
+        self._same_subject(record)
+
+    def _same_content(self, record: TrialRecord) -> None:
+        """Arms of a cell must start from the same data, or they are not comparable."""
+        content = record.data.content_sha256
+        if content is None:
+            return
+        cell = record.trial.cell
+        if self.content.setdefault(cell, content) != content:
+            raise PlaceError(
+                f"in cell {cell}, arm {record.trial.arm} starts from other data than the arms before it",
+                hint="arms may not change what the data are made of (scale, seed); a loader without a seed makes "
+                "different data each time that `restore: reload` runs it: use `restore: none`, or a command",
+            )
+
+    def _same_subject(self, record: TrialRecord) -> None:
+        """A run may not go on with another build of the system, its load, the agent or the kernel: blocks would mix."""
+        key = (record.trial.cell, record.trial.arm)
+        if "sha256" not in record.system_facts:
+            return  # the trial was lost before its system was looked at
+        subject = {**record.subject, "system": record.system_facts["sha256"]}
+        known = self.subjects.setdefault(key, subject)
+        changed = [name for name in known if known[name] != subject.get(name)]
+        named = workload_of(record.resolved.workload).builds
+        loads = {name: value for name, value in record.options.items() if name in named}
+        builds = self.loads.setdefault(key, {})
+        changed += [named[name] for name, value in loads.items() if builds.setdefault(name, value) != value]
+        if changed:
+            raise PlaceError(
+                f"{record.trial.id} ran on another {' and '.join(changed)} than the trials of this arm before it",
+                hint="install what the run began with and resume, or start a new run",
+            )
+
+    @contextlib.contextmanager
+    def _mistakes_located(self, trial: PlannedTrial) -> Iterator[None]:
+        """What a system refuses of the user's own words, or a place lacks, is named by file, line and column."""
+        try:
+            yield
+        except InputError as error:
+            if self.study is None:
+                raise
+            raise located(error, self.study(), self._written_levels(trial)) from error
+        except PlaceError as error:
+            if self.study is None or not error.field:
+                raise
+            raise located_lack(error, self.study(), self._written_levels(trial)) from error
+
+    def _written_levels(self, trial: PlannedTrial) -> dict[str, str]:
+        """As the study has them: both labels of an A/A run are its baseline."""
+        plan = self.writer.plan
+        cell = next(cell for cell in plan.cells if cell.name == trial.cell)
+        return levels_of(cell.levels, arm=(plan.arm, plan.factors[plan.arm][0] if plan.against_itself else trial.arm))

@@ -1,0 +1,57 @@
+"""Places that boot anew before every trial: when they do, what a kernel that does not come up costs, the way back."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from fairtrial.errors import FairtrialError, HostBootError
+from fairtrial.places import boots_anew, place_of
+from fairtrial.record import Writer
+from fairtrial.record.models import Clock, PlannedTrial, TrialRecord
+from fairtrial.run.opening import holder
+from fairtrial.run.progress import Progress
+from fairtrial.run.trial.outcome import TrialOutcome
+from fairtrial.study.resolved import Section
+
+
+def begins_with_boot(*places: Section | None) -> bool:
+    """Whether one of them boots for every trial."""
+    return any(boots_anew(place) for place in places if place is not None)
+
+
+def unbooted(writer: Writer, planned: PlannedTrial, error: HostBootError) -> TrialRecord:
+    """Commits a trial whose kernel did not come up: it is invalid, and costs its block."""
+    writer.begin(planned.id)
+    trial = TrialOutcome(invalid_reason=str(error)).record(
+        planned,
+        plan=writer.plan,
+        resolved=writer.plan.resolved[planned.cell][planned.arm],
+        clock=Clock(monotonic_ns=time.monotonic_ns(), realtime_ns=time.time_ns()),
+        subject={},
+    )
+    writer.commit(trial)
+    return trial
+
+
+@contextlib.contextmanager
+def default_again(writer: Writer, progress: Progress) -> Iterator[None]:
+    """Brings every place that boots back to its default kernel when the run ends, however it does.
+
+    Raises:
+        PlaceError: one does not come back, and nothing worse has happened.
+    """
+    resolved = [trial.place for arms in writer.plan.resolved.values() for trial in arms.values()]
+    places = [place_of(section) for section in dict.fromkeys(resolved) if boots_anew(section)]
+    try:
+        yield
+    except BaseException:
+        for place in places:
+            try:
+                place.leave(holder=holder(writer.directory))
+            except FairtrialError as error:  # what ended the run is the news
+                progress.note(f"{place.title} may still run a kernel of this run: {error}")
+        raise
+    for place in places:
+        place.leave(holder=holder(writer.directory))

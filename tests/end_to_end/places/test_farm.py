@@ -1,0 +1,150 @@
+"""Blocks on several hosts: the same tests for hosts that places reach and for nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk, desk, eventually
+from support.machines.holding import Held
+from support.machines.ray_cluster import ray_cluster
+
+from fairtrial import record
+from fairtrial.record import Record
+from fairtrial.record.models import TrialFinished
+
+BOTH = pytest.mark.parametrize("hosts", ["places", "ray"], indirect=True)
+PLACES_FIRST = pytest.mark.parametrize("hosts", ["places", pytest.param("ray", marks=pytest.mark.long)], indirect=True)
+HOSTS = ("alpha", "beta", "gamma")
+STUDY = """\
+study: spread
+place: {{local: {{}}}}
+workload: {{command: {{run: {program}}}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: {program} b}}}}}}}}}}
+arm: arm
+trials: {{blocks: {blocks}, seed: 4}}
+metrics: {{primary: elapsed_s}}
+telemetry: {{interval: 50ms}}
+"""
+
+
+@dataclass
+class Farm:
+    """A farm of three hosts on this machine.
+
+    Attributes:
+        options: of `fairtrial run`.
+        states: where the hosts' state directories are.
+    """
+
+    here: Desk
+    options: tuple[str, ...]
+    states: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def study(self, *, blocks: int = 6) -> Path:
+        return self.here.study(STUDY.format(program=Held(self.here).run, blocks=blocks))
+
+    def agents(self) -> dict[str, int]:
+        """The agent of every host that has one, by the host's name."""
+        return {
+            name: pid
+            for name in HOSTS
+            for pid, command in Desk(self.here.directory, self.states / name).processes().items()
+            if command.endswith("fairtrial-agent serve ")
+        }
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+
+
+@pytest.fixture(scope="module")
+def hosts(request: pytest.FixtureRequest) -> Iterator[Farm]:
+    with desk() as here:
+        states = here.directory / "hosts"
+        states.mkdir()
+        if request.param == "places":
+            lines = [f"  {name}: {{local: {{state_directory: {states / name}}}}}" for name in HOSTS]
+            file = here.study("\n".join(["hosts:", *lines]), "hosts.yaml")
+            yield Farm(here, ("--places", str(file)), states)
+        else:
+            with ray_cluster(states, HOSTS) as cluster:
+                yield Farm(here, ("--farm", cluster.address), states, cluster.environment)
+
+
+@pytest.fixture
+def farm(hosts: Farm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
+    for name, value in hosts.environment.items():
+        monkeypatch.setenv(name, value)
+    with desk() as here:
+        yield Farm(here, hosts.options, hosts.states)
+    assert hosts.agents() == {}, "agents were left behind"
+
+
+def whole(found: Record, *, blocks: int) -> dict[str, list[tuple[str, int]]]:
+    """Checks that nothing is lost or doubled; blocks by the host that ran them."""
+    assert found.finished
+    names = [event.trial for event in found.events if isinstance(event, TrialFinished)]
+    assert len(names) == len(set(names))
+    ran: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    by_block = defaultdict(set)
+    voided = {(event.cell, event.block) for event in found.voided}
+    for trial in found.trials:
+        if (trial.trial.cell, trial.trial.block) not in voided:
+            by_block[trial.trial.cell, trial.trial.block].add((trial.trial.arm, trial.host))
+    assert len(by_block) == blocks
+    for block, arms in by_block.items():
+        assert {arm for arm, _host in arms} == {"a", "b"}
+        ((host),) = {host for _arm, host in arms}
+        ran[host].append(block)
+    return ran
+
+
+@BOTH
+def test_every_host_runs_blocks_and_the_record_is_one(farm: Farm) -> None:
+    done = farm.here.fairtrial("run", farm.study(), *farm.options)
+    found = record.read(farm.here.run)
+    assert set(whole(found, blocks=6)) == set(HOSTS)
+    assert {place.host for place in found.places} == set(HOSTS)
+    assert "3 hosts" in done.stdout
+    assert not (found.directory / ".farm").exists()
+    farm.here.fairtrial("verify", found.directory)
+
+
+@PLACES_FIRST
+def test_a_host_whose_process_is_killed_loses_its_block_alone(farm: Farm) -> None:
+    held = Held(farm.here)
+    study = farm.study()
+    held.hold()
+    run = farm.here.start("run", study, *farm.options)
+    eventually(lambda: len(farm.agents()) == len(HOSTS), "every host has a block")
+    os.kill(parent(farm.agents()["beta"]), signal.SIGKILL)
+    held.release()
+    output, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, output
+    found = record.read(farm.here.run)
+    whole(found, blocks=6)
+    assert len(found.voided) == 1
+    assert [event.replaces for event in found.added] == [found.voided[0].block]
+    farm.here.fairtrial("verify", found.directory)
+
+
+@PLACES_FIRST
+def test_a_killed_controller_goes_on_where_it_was(farm: Farm) -> None:
+    study = farm.study(blocks=9)
+    run = farm.here.start("run", study, *farm.options)
+    eventually(lambda: farm.here.runs and len(list(farm.here.run.glob("trials/*.*"))) >= 4, "some trials are committed")
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate(timeout=60)
+    before = {trial.trial.id: trial.finished for trial in record.read(farm.here.run).trials}
+    farm.here.fairtrial("run", farm.here.run, "--resume", *farm.options)
+    found = record.read(farm.here.run)
+    whole(found, blocks=9)
+    assert before.items() <= {trial.trial.id: trial.finished for trial in found.trials}.items()
+    farm.here.fairtrial("verify", found.directory)

@@ -1,0 +1,108 @@
+"""A Ray cluster on this machine: a head without trials, and nodes that each have a state directory of their own.
+
+Run as a program it is the cluster: it does what standard input says (`add NAME`, `kill NAME`) and answers each line,
+the first with the address. `RayCluster` is the test's side of it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+STORE_BYTES = 80 << 20
+
+
+@dataclass
+class RayCluster:
+    """The cluster as a test sees it."""
+
+    address: str
+    directory: Path
+    process: subprocess.Popen[str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of whoever may use it."""
+        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.directory / "token")}
+
+    def add(self, name: str) -> None:
+        """A node that takes a block at a time."""
+        self._do(f"add {name}")
+
+    def kill(self, name: str) -> None:
+        """Ends a node's processes at once."""
+        self._do(f"kill {name}")
+
+    def _do(self, command: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{command}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        assert answer.strip() == "done", answer
+        return answer
+
+
+@contextmanager
+def ray_cluster(directory: Path, nodes: tuple[str, ...]) -> Iterator[RayCluster]:
+    """A cluster with these nodes, whose state directories are below a directory."""
+    token = directory / "token"
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_hex(32), encoding="ascii")
+    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_DEDUP_LOGS": "0"}
+    command = [sys.executable, __file__, str(directory)]
+    with (
+        (directory / "ray.log").open("w") as log,
+        subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            address = process.stdout.readline().strip()
+            assert address, (directory / "ray.log").read_text()
+            cluster = RayCluster(address, directory, process)
+            for name in nodes:
+                cluster.add(name)
+            yield cluster
+        finally:
+            process.stdin.close()  # it ends by that
+
+
+def main() -> None:
+    """The cluster, until standard input ends."""
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - loads slowly, and only here
+
+    directory = Path(sys.argv[1])
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE_BYTES})
+    nodes = {}
+    print(cluster.address, flush=True)  # noqa: T201 - the answer
+    for line in sys.stdin:
+        act, name = line.split()
+        if act == "add":
+            state = directory / name
+            nodes[name] = cluster.add_node(
+                num_cpus=0,
+                object_store_memory=STORE_BYTES,
+                resources={"fairtrial": 1},
+                env_vars={
+                    "FAIRTRIAL_FARM_HOST": name,
+                    "FAIRTRIAL_STATE_DIRECTORY": str(state),
+                    "FAIRTRIAL_MACHINE_DIRECTORY": str(state),
+                },
+            )
+        else:
+            cluster.remove_node(nodes.pop(name), allow_graceful=False)
+        print("done", flush=True)  # noqa: T201 - the answer
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""A host that restarts: which boot answers, and what ends a silence. This machine's shell stands for its."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.command_line import eventually
+
+from fairtrial.errors import PlaceError
+from fairtrial.places.boot.parameters import BootParameters
+from fairtrial.places.boot.waiting import Answer, RestartingHost
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def in_shell(script: str, data: bytes, *, limit_s: float) -> str:
+    done = subprocess.run(["sh", "-c", script], input=data, capture_output=True, timeout=limit_s, check=True)
+    return done.stdout.decode().strip()
+
+
+def here(**boot: object) -> RestartingHost:
+    return RestartingHost("h", in_shell, BootParameters.model_validate({"by": "kexec", **boot}))
+
+
+def saying(path: Path, **boot: object) -> RestartingHost:
+    """A host whose boot is what a file says; without the file it is down."""
+
+    def run(script: str, data: bytes, *, limit_s: float) -> str:
+        del script
+        if not path.exists():
+            raise PlaceError("down", hint="")
+        return in_shell(f"cat {path}", data, limit_s=limit_s)
+
+    parameters = BootParameters.model_validate({"by": "kexec", "limit": 0.2, **boot})
+    return RestartingHost("h", run, parameters, sleep=lambda _seconds: None)
+
+
+def test_a_host_says_which_boot_answers() -> None:
+    answer = here().back()
+    assert answer.boot_id == BOOT_ID
+    assert answer.command_line == Path("/proc/cmdline").read_text().strip()
+    assert answer.token == ""
+    assert Answer("1", "root=/dev/vda1 fairtrial.boot=0a1b").token == "0a1b"
+
+
+def test_a_host_that_is_still_going_down_is_waited_for(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    said.write_text("1 old\n")
+    seconds: list[float] = []
+
+    def sleep(_seconds: float) -> None:
+        seconds.append(_seconds)
+        said.write_text("2 new fairtrial.boot=7\n")
+
+    host = saying(said)
+    waiting = RestartingHost(host.name, host.run, host.boot, sleep=sleep)
+    assert waiting.back(after="1") == Answer("2", "new fairtrial.boot=7")
+    assert len(seconds) == 1
+
+
+def test_a_silent_host_is_turned_off_and_on_if_the_study_says_how(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    with pytest.raises(PlaceError, match=r"h does not answer within 0.2 s") as caught:
+        saying(said).back()
+    assert caught.value.field == "place.ssh.boot.power"
+    host = saying(said, power=f"sh -c 'echo 2 default > {said}'")
+    assert host.back(after="1") == Answer("2", "default")
+
+
+def test_a_host_that_stays_silent_and_a_power_command_that_fails_are_told(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match="after `true`"):
+        saying(tmp_path / "said", power="true").back()
+    with pytest.raises(PlaceError, match="`sh -c 'echo no BMC >&2; exit 3'` failed: no BMC"):
+        saying(tmp_path / "said", power="sh -c 'echo no BMC >&2; exit 3'").back()
+    with pytest.raises(PlaceError, match="cannot be run"):
+        saying(tmp_path / "said", power="/nowhere").back()
+
+
+def test_a_restart_outlives_the_session_that_asked_for_it(tmp_path: Path) -> None:
+    went = tmp_path / "it's down"
+    command = f'touch "{went}"'
+    here().restart((command, command))
+    eventually(went.exists, "nothing restarted")

@@ -1,0 +1,114 @@
+"""A place that boots before every trial: this machine, with a boot that is counted in the stead of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.records import section, tiny_plan
+from support.trials import Quick, run
+
+from fairtrial import record
+from fairtrial.errors import HostBootError, PlaceError
+from fairtrial.places import PLACES
+from fairtrial.places.local import Local
+from fairtrial.record import Writer
+from fairtrial.record.models import RunInterrupted
+from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.systems import SYSTEMS
+from fairtrial.wire import Agent
+from fairtrial.workloads import WORKLOADS
+
+
+class Boots:
+    """What happened to the place, in order: `boot`, `failed`, `default`."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.failing: list[int] = []
+        self.stays = False
+
+    def open(self, agent: Agent) -> Agent:
+        number = sum(each != "default" for each in self.seen)
+        if number in self.failing:
+            agent.close()
+            self.seen.append("failed")
+            raise HostBootError("debian-6.12 did not come up, in 2 attempts", hint="look at it")
+        self.seen.append("boot")
+        return agent
+
+    def leave(self, _place: Local, *, holder: str) -> None:
+        assert "run " in holder
+        self.seen.append("default")
+        if self.stays:
+            raise PlaceError("the host does not come back", hint="look at it")
+
+
+@pytest.fixture
+def boots(monkeypatch: pytest.MonkeyPatch) -> Boots:
+    found, opens = Boots(), Local.open
+
+    def opened(place: Local, **options: Any) -> Agent:
+        return found.open(opens(place, **options))
+
+    monkeypatch.setattr(PLACES["local"], "boots_anew", True)
+    monkeypatch.setattr(PLACES["local"], "open", opened)
+    monkeypatch.setattr(PLACES["local"], "leave", lambda place, *, holder: found.leave(place, holder=holder))
+    return found
+
+
+@pytest.fixture
+def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+    command = {"system": section(SYSTEMS, "command"), "workload": section(WORKLOADS, "command", run="true")}
+    arms = {"all": {arm: ResolvedTrial(place={"local": {}}, **command) for arm in "ab"}}
+    plan = tiny_plan().model_copy(update={"resolved": arms})
+    found = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})
+    yield found
+    found.close()
+
+
+def test_every_trial_begins_with_a_boot_and_none_follows_the_making_of_data(
+    writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    assert len(quick.ran) == 4
+    assert boots.seen == ["boot", *["boot"] * 4, "default"]
+    assert writer.record().finished
+
+
+def test_a_kernel_that_does_not_come_up_costs_its_block_and_not_the_run(
+    writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boots.failing = [2]  # the second trial's
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    found = writer.record()
+    (lost,) = [trial for trial in found.trials if not trial.valid]
+    assert lost.trial.id == found.plan.trials[1].id
+    assert lost.invalid_reason == "debian-6.12 did not come up, in 2 attempts"
+    assert [(event.cell, event.block) for event in found.voided] == [(lost.trial.cell, lost.trial.block)]
+    assert len(found.added) == 1
+    assert sum(trial.valid for trial in found.trials) == 5
+    assert boots.seen[-1] == "default"
+
+
+def test_the_default_kernel_comes_back_when_a_run_ends_in_an_error(
+    writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boots.stays = True
+    with pytest.raises(PlaceError, match="starts from other data"):
+        run(writer, Quick(content="hash-of-"), monkeypatch)
+    assert boots.seen[-1] == "default"
+
+
+def test_a_run_whose_host_does_not_come_back_is_not_finished(
+    writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boots.stays = True
+    with pytest.raises(PlaceError, match="does not come back"):
+        run(writer, Quick(), monkeypatch)
+    assert isinstance(writer.record().events[-1], RunInterrupted)

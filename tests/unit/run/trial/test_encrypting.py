@@ -1,0 +1,45 @@
+"""A certificate for a trial's server: made by openssl, signed by an authority whose key is gone."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+from support.machines.places import place_here, place_in_memory
+
+from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
+from fairtrial.run.trial import encrypting
+from fairtrial.wire.fake import FakeProgram
+
+
+def test_a_certificate_is_for_the_addresses_and_nobody_can_sign_another(tmp_path: Path) -> None:
+    directory = tmp_path / "tls"
+    directory.mkdir(mode=0o700)
+    with place_here(tmp_path) as place:
+        made = encrypting.certificate(place, PurePosixPath(directory), ["10.0.0.1", "db-1"], user=None)
+    argv = ["openssl", "verify", "-CAfile", str(made.authorities), "-purpose", "sslserver", "-verify_ip", "10.0.0.1"]
+    for verify in (argv, [*argv[:-2], "-verify_hostname", "db-1"]):
+        subprocess.run([*verify, str(made.certificate)], check=True, capture_output=True)
+    wrong = subprocess.run([*argv[:-1], "10.0.0.2", str(made.certificate)], check=False, capture_output=True)
+    assert wrong.returncode != 0
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(str(made.certificate), str(made.key))
+    assert Path(made.key).stat().st_mode & 0o077 == 0
+    assert {each.name for each in directory.iterdir()} == {
+        "authorities.pem",
+        "openssl.cnf",
+        "server.key",
+        "server.pem",
+    }
+
+
+def test_a_place_without_openssl_is_told_so() -> None:
+    def run(_spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=127, stdout=["sh: 1: openssl: not found"])
+
+    with place_in_memory(run) as (place, _), pytest.raises(PlaceError, match="openssl: not found") as refused:
+        encrypting.certificate(place, PurePosixPath("/tls"), ["db-1"], user=None)
+    assert "apt install openssl" in refused.value.hint

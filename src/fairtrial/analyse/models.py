@@ -62,6 +62,7 @@ DOUBT_CODES: Final = (
     "unequal_work",
     "other_rule",
     "page_shared",
+    "farm_shared",
     "few_blocks",
     "rests_on_normality",
     "little_power",

@@ -22,8 +22,9 @@ from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem
 from fairtrial.farm import adopting
 from fairtrial.farm.executor import Executor, Returned
 from fairtrial.farm.orders import Order, Outcome, order
-from fairtrial.record.events import BlockLeased, HostLeft
+from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import BlockVoided, PlaceOpened, PlannedTrial, TrialRecord, TrialStarted
+from fairtrial.run import elsewhere
 from fairtrial.run.conducting import Conductor
 
 SCRATCH: Final = ".farm"  # below the record, for what comes back: it is renamed into place
@@ -46,6 +47,7 @@ class FarmRun(Conductor):
         had: how many blocks of each cell each host has been given.
         places: facts of each host, as they were journalled last.
         character: of the first host: what others must have in common with it.
+        served: processor time of the farm's own processes on each host, and for how long.
         trouble: the last reason why a host could not go on.
     """
 
@@ -57,6 +59,7 @@ class FarmRun(Conductor):
     had: Counter[tuple[str, str]] = field(default_factory=Counter)
     places: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     character: dict[str, JsonValue] = field(default_factory=dict)
+    served: dict[str, tuple[float, float]] = field(default_factory=dict)
     trouble: FairtrialError | None = None
     began_s: float = field(default_factory=time.monotonic)
     committed: int = 0
@@ -77,6 +80,8 @@ class FarmRun(Conductor):
             self._conduct()
         finally:
             self.executor.close()
+            for host, (processor_s, elapsed_s) in self.served.items():
+                self._append(FarmServed(host=host, processor_s=round(processor_s, 3), elapsed_s=round(elapsed_s, 3)))
             self.writer.write_places()  # once: a farm has many
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -92,6 +97,11 @@ class FarmRun(Conductor):
                         suggestion="write `place: {local: {}}`, and name hosts in the file of --places",
                     )
                     raise InputError([problem], hint="nothing was started")
+                if elsewhere.of(trial):
+                    problem = Problem(
+                        "a host of a farm has no second one for the load", "the study", field=elsewhere.FIELD
+                    )
+                    raise InputError([problem], hint="leave `place` out of the workload; nothing was started")
 
     def _conduct(self) -> None:
         while True:
@@ -163,6 +173,9 @@ class FarmRun(Conductor):
             self._lost(asked, returned.host, returned.lost)
             return
         outcome = returned.outcome
+        if outcome.elapsed_s:
+            processor_s, elapsed_s = self.served.get(outcome.host, (0.0, 0.0))
+            self.served[outcome.host] = (processor_s + outcome.processor_s, elapsed_s + outcome.elapsed_s)
         for note in outcome.notes:
             self.progress.note(f"{outcome.host}: {note}")
         failed = outcome.failure

@@ -19,6 +19,7 @@ import ray
 
 from fairtrial import __version__
 from fairtrial.farm.cluster import RESOURCE, Bar, Done, Nodes, Submit, Unreachable
+from fairtrial.farm.company import Company
 from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.farm.station import Station, fresh, trials_below
 from fairtrial.unpacking import Tarball, Unpacking
@@ -139,8 +140,10 @@ def serve_here(order_json: bytes) -> tuple[str, bytes, bytes]:
         failure = Failure(message=why, hint="install the same version on every node")
         return node, Outcome(host=station.host, failure=failure).model_dump_json().encode(), _packed(Path(os.devnull))
     directory = _own_directory()
+    company = Company()
     try:
         outcome = station.serve(order, directory)
+        outcome = outcome.model_copy(update={"processor_s": company.used_s(), "elapsed_s": company.elapsed_s()})
         return node, outcome.model_dump_json().encode(), _packed(trials_below(directory, order.run))
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -85,6 +85,7 @@ class Outcome(Crossing):
         places: that were opened.
         notes: worth a line each.
         failure: why the rest of the block was not run.
+        processor_s, elapsed_s: what the farm's own processes used on the host meanwhile.
     """
 
     host: str
@@ -93,6 +94,8 @@ class Outcome(Crossing):
     places: list[PlaceOpened] = []
     notes: list[str] = []
     failure: Failure | None = None
+    processor_s: float = 0.0
+    elapsed_s: float = 0.0
 
 
 def order(plan: Plan, trials: Sequence[PlannedTrial], *, run: str, started: Sequence[str]) -> Order:

@@ -17,6 +17,7 @@ from fairtrial.places import PASSING, Disk
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialFinished, TrialRecord
 from fairtrial.run import Run
+from fairtrial.run.trial.runner import STREAM_LOST
 from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
@@ -74,6 +75,14 @@ class BlockRun(Run):
                         raise
                     time.sleep(POLL_S)
             yield opened
+
+    def _run_trials(self) -> None:
+        super()._run_trials()
+        for trial in self.writer.record().committed:
+            if trial.invalid_reason.startswith(STREAM_LOST):
+                # An agent that was killed could not undo; the next one does, and this host may get no more blocks.
+                with self._open(trial.resolved.place):
+                    pass
 
     def _repair(self) -> None:
         """A block that has lost a trial is of no use."""

@@ -49,6 +49,15 @@ class PageServed(RecordModel):
     shared: bool
 
 
+class FarmServed(RecordModel):
+    """What the processes of a farm's back end used on a host, beside its trials, while blocks ran there."""
+
+    event: Literal["farm_served"] = "farm_served"
+    host: str
+    processor_s: float
+    elapsed_s: float
+
+
 class BlockLeased(RecordModel):
     """A host of a farm was given a block; without `trial_finished` for its trials, it left nothing that counts.
 
@@ -77,6 +86,7 @@ Event = (
     | TrialStarted
     | BlockLeased
     | HostLeft
+    | FarmServed
     | TrialFinished
     | BlockVoided
     | BlockAdded

@@ -111,7 +111,7 @@ class Run(Conductor):
             runner = self._runner(place, open_place, clients)
             self._prepare(runner, place)
             anew = rebooting.begins_with_boot(place, *client_of)
-            if anew and place not in self.prepared:
+            if anew and place not in self.prepared and any(self.keys.values()):
                 self.prepared.add(place)
                 return  # no trial shall follow a load: it begins with a boot of its own
             trial: PlannedTrial | None = first

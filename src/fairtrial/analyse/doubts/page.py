@@ -1,4 +1,4 @@
-"""A doubt about a run whose live page took processor time from its trials."""
+"""Doubts about what ran beside the trials for our own sake: the live page, the processes of a farm."""
 
 from __future__ import annotations
 
@@ -6,12 +6,34 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fairtrial.analyse.models import Doubt
-from fairtrial.record.events import Event, PageServed
+from fairtrial.record.events import Event, FarmServed, PageServed
 
 MOST: Final = 0.005  # of one processor
+MOST_OF_FARM: Final = 0.01  # of one processor
 
 
 def about(events: Iterable[Event]) -> Iterator[Doubt]:
+    """Of each kind one, about where it used most."""
+    known = list(events)
+    yield from _page(known)
+    yield from _farm(known)
+
+
+def _farm(events: Iterable[Event]) -> Iterator[Doubt]:
+    """One, if the farm's own processes used more than `MOST_OF_FARM` on a host while its trials ran."""
+    served = [event for event in events if isinstance(event, FarmServed) and event.elapsed_s > 0]
+    most = max(served, key=lambda each: each.processor_s / each.elapsed_s, default=None)
+    if most is not None and (share := most.processor_s / most.elapsed_s) > MOST_OF_FARM:
+        yield Doubt(
+            code="farm_shared",
+            message=f"the farm's own processes used {share:.2%} of a processor on {most.host} while its trials "
+            f"ran, {most.processor_s:.1f} s in {most.elapsed_s:.0f} s".replace("%", " %"),
+            advice="name housekeeping processors in FAIRTRIAL_FARM_PROCESSORS where the node is started, and keep "
+            "trials off them by `affinity`; or use --places, which starts nothing on hosts",
+        )
+
+
+def _page(events: Iterable[Event]) -> Iterator[Doubt]:
     """One, if the page used more than `MOST` where trials may have run, in any process of the run."""
     pages = [event for event in events if isinstance(event, PageServed) and event.shared and event.elapsed_s > 0]
     most = max(pages, key=lambda page: page.processor_s / page.elapsed_s, default=None)

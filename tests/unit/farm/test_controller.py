@@ -1,0 +1,173 @@
+"""What the controller of a farm decides: who gets which block, what is void, which host gets no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.instant_farm import InstantFarm
+from support.progress import Told
+from support.records import RESOLVED, planned, tiny_plan
+
+from fairtrial import record
+from fairtrial.errors import InputError, PlaceError
+from fairtrial.farm.controller import FarmRun
+from fairtrial.farm.orders import Failure, Order, Outcome
+from fairtrial.record import Record
+from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
+from fairtrial.record.models import Cell, Plan
+
+
+def plan(*, blocks: int = 4, cells: tuple[str, ...] = ("all",), **design: Any) -> Plan:
+    """So many blocks of every cell."""
+    tiny = tiny_plan()
+    trials = [planned(block, arm, cell=cell) for block in range(1, blocks + 1) for cell in cells for arm in ("a", "b")]
+    return tiny.model_copy(
+        update={
+            "cells": [Cell(name=cell, levels={}) for cell in cells],
+            "resolved": {cell: {"a": RESOLVED, "b": RESOLVED} for cell in cells},
+            "trials": trials,
+            "design": tiny.design.model_copy(update={"blocks": blocks, "voided_limit": 4, **design}),
+        }
+    )
+
+
+def conducted(directory: Path, farm: InstantFarm, made: Plan) -> tuple[Record, Told]:
+    """A run to its end."""
+    writer = record.create(directory / "run", plan=made, sources={"study.yaml": ""})
+    told = Told()
+    try:
+        FarmRun(writer=writer, progress=told, farm=farm).execute()
+    finally:
+        writer.close()
+        assert farm.closed
+    return record.read(directory / "run"), told
+
+
+def left(found: Record) -> list[str]:
+    return [event.host for event in found.events if isinstance(event, HostLeft)]
+
+
+def test_blocks_that_come_back_in_another_order_are_one_record(tmp_path: Path) -> None:
+    found, _ = conducted(tmp_path, InstantFarm("x", "y", "z"), plan())
+    assert found.finished
+    assert {trial.trial.id for trial in found.trials} == {trial.id for trial in found.plan.trials}
+    hosts = {trial.trial.block: trial.host for trial in found.trials}
+    assert [(event.block, event.host) for event in found.events if isinstance(event, BlockLeased)] == sorted(
+        hosts.items()
+    )
+    assert record.verify_hashes(found) == []
+
+
+def test_a_host_gets_blocks_of_every_cell(tmp_path: Path) -> None:
+    farm = InstantFarm("x", "y")
+    conducted(tmp_path, farm, plan(blocks=6, cells=("p", "q")))
+    for host in ("x", "y"):
+        assert sorted(cell for each, cell, _block in farm.ran if each == host) == ["p"] * 3 + ["q"] * 3
+
+
+def test_a_lost_block_is_void_and_another_host_may_run_its_replacement(tmp_path: Path) -> None:
+    def fate(host: str, order: Order, outcome: Outcome) -> Outcome | str:
+        return "it burned down" if (host, order.block) == ("x", 1) else outcome
+
+    found, told = conducted(tmp_path, InstantFarm("x", "y", fate=fate), plan())
+    assert [(event.block, event.reason) for event in found.voided] == [(1, "x lost it: it burned down")]
+    assert [(event.block, event.replaces) for event in found.added] == [(5, 1)]
+    assert {trial.trial.block for trial in found.trials} == {2, 3, 4, 5}
+    assert "block 5 of all replaces block 1" in told.notes
+
+
+def test_a_host_that_fails_twice_in_a_row_gets_no_more(tmp_path: Path) -> None:
+    def fate(host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        failure = Failure(message="its disk is full", hint="make room")
+        return outcome.model_copy(update={"failure": failure}) if host == "x" else outcome
+
+    farm = InstantFarm("x", "y", fate=fate)
+    found, told = conducted(tmp_path, farm, plan())
+    assert left(found) == ["x"]
+    assert found.finished
+    assert {trial.host for trial in found.trials} == {"y"}
+    assert "x gets no more blocks: its disk is full" in told.notes
+    assert sum(host == "x" for host, _cell, _block in farm.ran) == 2
+
+
+def test_the_last_reason_is_told_when_no_host_is_left(tmp_path: Path) -> None:
+    def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        return outcome.model_copy(update={"failure": Failure(message="its disk is full", hint="make room")})
+
+    with pytest.raises(PlaceError, match="its disk is full") as raised:
+        conducted(tmp_path, InstantFarm("x", fate=fate), plan())
+    assert raised.value.hint == "make room"
+
+
+def test_a_mistake_in_the_study_ends_the_run_at_once(tmp_path: Path) -> None:
+    wrong = InputError([], hint="fix it")
+
+    def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        problem = {"message": "no such option", "file": "the study", "field": "system"}
+        failure = Failure.model_validate({"message": "", "hint": wrong.hint, "problems": [problem]})
+        return outcome.model_copy(update={"failure": failure})
+
+    farm = InstantFarm("x", "y", fate=fate)
+    with pytest.raises(InputError, match="no such option"):
+        conducted(tmp_path, farm, plan())
+    assert len(farm.ran) == 2
+
+
+@pytest.mark.parametrize("name", ["kernel", "processor_model"])
+def test_a_host_unlike_the_first_is_refused_unless_hosts_are_a_factor(tmp_path: Path, name: str) -> None:
+    facts = {"y": {name: "another"}}
+    found, _ = conducted(tmp_path, InstantFarm("y", "x", facts=facts), plan())
+    assert left(found) == ["y"]
+    assert {trial.host for trial in found.trials} == {"x"}
+    other = tmp_path / "factor"
+    found, _ = conducted(other, InstantFarm("y", "x", facts=facts), plan(hosts="factor"))
+    assert left(found) == []
+    assert {trial.host for trial in found.trials} == {"x", "y"}
+
+
+def test_files_that_changed_on_the_way_are_not_believed(tmp_path: Path) -> None:
+    farm = InstantFarm("x", "y")
+
+    def fate(host: str, order: Order, outcome: Outcome) -> Outcome | str:
+        if (host, order.block) == ("y", 2):
+            (farm.directory / host / order.trials[0].id / "trial.json").write_text("{}", encoding="utf-8")
+        return outcome
+
+    farm.fate = fate
+    found, _ = conducted(tmp_path, farm, plan())
+    assert left(found) == ["y"]
+    assert [event.block for event in found.voided] == [2]
+    assert "not those that y wrote" in found.voided[0].reason
+
+
+def test_a_block_that_a_kill_tore_is_void(tmp_path: Path) -> None:
+    made = plan(blocks=2)
+    writer = record.create(tmp_path / "run", plan=made, sources={"study.yaml": ""})
+    farm = InstantFarm("x")(tmp_path / "before")
+    farm.submit(Order(run="run", plan=made.model_copy(update={"trials": made.trials[:2]}), started=[]), host="x")
+    (returned,) = farm.returned(0)
+    assert returned.outcome is not None
+    assert returned.directory is not None
+    writer.begin("all.b01.a")
+    writer.commit(returned.outcome.trials[0])
+    writer.close()
+    writer = record.resume(tmp_path / "run")
+    FarmRun(writer=writer, progress=Told(), farm=InstantFarm("x")).execute()
+    writer.close()
+    found = record.read(tmp_path / "run")
+    assert [event.block for event in found.voided] == [1]
+    assert sorted(trial.trial.id for trial in found.trials) == [
+        *("all.b01.a", "all.b02.a", "all.b02.b", "all.b03.a", "all.b03.b")
+    ]
+
+
+def test_what_the_farm_used_is_in_the_record(tmp_path: Path) -> None:
+    def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        return outcome.model_copy(update={"processor_s": 0.25, "elapsed_s": 10.0})
+
+    found, _ = conducted(tmp_path, InstantFarm("x", fate=fate), plan())
+    assert [event for event in found.events if isinstance(event, FarmServed)] == [
+        FarmServed(host="x", processor_s=1.0, elapsed_s=40.0)
+    ]

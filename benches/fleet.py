@@ -1,6 +1,6 @@
 """Several clients against the no-operation server: whether their throughput adds up.
 
-    .venv/bin/python benches/fleet.py [--rounds 5] [--seconds 2] [--share 0.15] [--clients 1 2 4]
+    .venv/bin/python benches/fleet.py [--rounds 5] [--seconds 2] [--share 0.05] [--clients 1 2 4]
 
 Every client is a load generator of its own, bound to one processor and to a share of it (control group's CPU quota), as
 if it were a small host; the server has the other processor. All clients of a run begin at one agreed instant. Counts of
@@ -24,8 +24,8 @@ from tempfile import TemporaryDirectory
 
 from load import MIX
 
-PERIOD_US = 10_000  # short: a client that has used its share waits for milliseconds, not for a tenth of a second
-USERS = 4  # of each client
+PERIOD_US = 40_000  # a kernel gives no less than a millisecond of a period
+USERS = 64  # of each client: enough that it waits for its share and not for answers
 LEAD_NS = 300_000_000
 HIERARCHIES = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/cpu"))
 
@@ -39,7 +39,9 @@ def quota(name: str, share: float) -> Iterator[Path]:
     try:
         if (group / "cpu.max").exists():
             (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+            (group / "cpu.weight").write_text("10000")  # whatever else runs here waits
         else:
+            (group / "cpu.shares").write_text("262144")
             (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
             (group / "cpu.cfs_quota_us").write_text(str(quota_us))
         yield group / "cgroup.procs"
@@ -129,7 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--share", type=float, default=0.15, help="Share of one processor that each client may use.")
+    parser.add_argument("--share", type=float, default=0.05, help="Share of one processor that each client may use.")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--agent", type=Path, default=Path(sys.executable).with_name("fairtrial-agent"))
     options = parser.parse_args()

@@ -27,6 +27,7 @@ from fairtrial.metrics.series.throughput import Values
 from fairtrial.metrics.series.timeline import OUTCOMES
 from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record, create, read
+from fairtrial.record.events import RunFinished
 from fairtrial.record.models import (
     Cell,
     Clock,
@@ -36,7 +37,6 @@ from fairtrial.record.models import (
     Plan,
     PlannedMetrics,
     PlannedTrial,
-    RunFinished,
     TrialRecord,
     TrialStarted,
     Window,

@@ -33,7 +33,7 @@ from playwright.sync_api import sync_playwright
 
 from fairtrial import record, report
 from fairtrial.caching import CACHE_VARIABLE
-from fairtrial.record.models import RunFinished
+from fairtrial.record.events import RunFinished
 from fairtrial.report.analysing import analysed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -12,7 +12,8 @@ from support.command_line import PATIENCE_S, Desk, eventually
 from support.machines.machine import alone_with
 
 from fairtrial import record
-from fairtrial.record.models import BlockAdded, BlockVoided, RunInterrupted, TrialFinished
+from fairtrial.record.events import RunInterrupted
+from fairtrial.record.models import BlockAdded, BlockVoided, TrialFinished
 
 # A program whose score depends on arm and seed alone: B is 10 % better, with a little noise that both arms share.
 PROGRAM = """\

@@ -19,17 +19,8 @@ from pydantic import BaseModel, Field, Json, ValidationError
 
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import reader
-from fairtrial.record.events import Event
-from fairtrial.record.models import (
-    BlockVoided,
-    Cell,
-    Design,
-    PlannedMetrics,
-    PlannedTrial,
-    RunFinished,
-    RunStarted,
-    TrialFinished,
-)
+from fairtrial.record.events import Event, RunFinished, RunStarted
+from fairtrial.record.models import BlockVoided, Cell, Design, PlannedMetrics, PlannedTrial, TrialFinished
 from fairtrial.study.catalogue import Better
 from fairtrial.study.tree.problems import listed
 from fairtrial.words import first_problem

@@ -15,11 +15,11 @@ from fairtrial.live.activity import Activity
 from fairtrial.live.looks import CellLooks, cell_looks
 from fairtrial.live.slots import Slot, Slots
 from fairtrial.record import read
-from fairtrial.record.events import JournalLine
+from fairtrial.record.events import JournalLine, RunFinished, RunInterrupted
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import JournalReader
 from fairtrial.record.live import FeedReader, Live, LiveReader
-from fairtrial.record.models import Plan, RunFinished, RunInterrupted, TrialRecord
+from fairtrial.record.models import Plan, TrialRecord
 from fairtrial.record.reader import Record, extended, trial_file, trial_from_directory
 from fairtrial.study.catalogue import MetricDefinition
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from fairtrial.protocol.generated import LoadingProgress, ProbedProgress, ProbingProgress
-from fairtrial.record.events import JournalLine, Steered
+from fairtrial.record.events import JournalLine, RunInterrupted, Steered
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
     Extended,
     LookTaken,
     PlannedTrial,
-    RunInterrupted,
     TrialFinished,
     TrialRecord,
 )

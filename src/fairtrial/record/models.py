@@ -335,24 +335,6 @@ class TrialRecord(RecordModel):
     host: str = ""
 
 
-class RunStarted(RecordModel):
-    """First line of a journal."""
-
-    event: Literal["run_started"] = "run_started"
-    study_sha256: str
-    plan_sha256: str
-    host: str
-    process: int
-
-
-class RunResumed(RecordModel):
-    """A later process took the run up again."""
-
-    event: Literal["run_resumed"] = "run_resumed"
-    host: str
-    process: int
-
-
 Grade = Literal["fine", "caution", "unfit", "unknown"]
 
 
@@ -490,20 +472,3 @@ class LookTaken(RecordModel):
     decision: Literal["continue", "stop"]
     details: dict[str, JsonValue] = {}
     cells: list[CellLook] = []
-
-
-class RunInterrupted(RecordModel):
-    """The run stopped before its end, in order (Ctrl-C, a place that failed, the limit of voided blocks).
-
-    `exit_code` is what `fairtrial` then ends with; 0 in records of versions that did not say.
-    """
-
-    event: Literal["run_interrupted"] = "run_interrupted"
-    reason: str
-    exit_code: int = 0
-
-
-class RunFinished(RecordModel):
-    """The run reached its planned end."""
-
-    event: Literal["run_finished"] = "run_finished"

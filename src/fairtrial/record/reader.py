@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fairtrial.errors import RecordError
 from fairtrial.record import journal
-from fairtrial.record.events import Event, JournalLine
+from fairtrial.record.events import Event, JournalLine, RunFinished, RunStarted
 from fairtrial.record.files import relative_files, sha256
 from fairtrial.record.models import (
     FORMAT_VERSION,
@@ -29,8 +29,6 @@ from fairtrial.record.models import (
     PlaceOpened,
     Plan,
     PlannedTrial,
-    RunFinished,
-    RunStarted,
     TrialFinished,
     TrialRecord,
     TrialStarted,

@@ -10,18 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
-from fairtrial.record.events import Event
+from fairtrial.record.events import Event, RunResumed, RunStarted
 from fairtrial.record.files import full_disk_explained, hashes, sha256, sync_directory, sync_tree, write_synced
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import Journal
-from fairtrial.record.models import (
-    PlaceOpened,
-    Plan,
-    RunResumed,
-    RunStarted,
-    TrialFinished,
-    TrialRecord,
-)
+from fairtrial.record.models import PlaceOpened, Plan, TrialFinished, TrialRecord
 from fairtrial.record.reader import PLACES, Record, places_json, read, refuse_links, trial_from_directory
 
 PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a trial

@@ -13,17 +13,8 @@ from pydantic import JsonValue
 from fairtrial import plan as planning
 from fairtrial.errors import INTERRUPTED, FairtrialError, InputError, PlaceError
 from fairtrial.record import Record, Writer
-from fairtrial.record.events import Event, PageServed
-from fairtrial.record.models import (
-    BlockAdded,
-    BlockVoided,
-    CellLook,
-    LookTaken,
-    PlannedTrial,
-    RunFinished,
-    RunInterrupted,
-    TrialRecord,
-)
+from fairtrial.record.events import Event, PageServed, RunFinished, RunInterrupted
+from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, PlannedTrial, TrialRecord
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule

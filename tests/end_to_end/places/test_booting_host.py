@@ -10,6 +10,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.command_line import Desk, eventually
@@ -19,6 +20,7 @@ from support.machines.booting_host import BootingHost
 from fairtrial import record
 from fairtrial.places.boot.command_line import token_of
 from fairtrial.record import Record
+from fairtrial.record.models import PlaceOpened
 
 # Emulation boots for half a minute, and a study many times. The cheaper sibling is tests/unit/run/test_rebooting.py.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
@@ -93,8 +95,9 @@ def require_default(host: BootingHost) -> None:
     assert host.run("ls /boot/fairtrial/journal.json", check=False) == ""
 
 
-def boot_ids(found: Record) -> list[str]:
-    return [place.facts["boot"]["boot_id"] for place in found.places]
+def openings(found: Record) -> list[dict[str, Any]]:
+    """Facts of the host at every opening, in order."""
+    return [event.facts for event in found.events if isinstance(event, PlaceOpened)]
 
 
 @pytest.mark.parametrize("boots", [("kexec", 15), ("grub", 15)], ids=["kexec", "grub"])
@@ -111,12 +114,12 @@ def test_two_kernels_are_arms_and_no_boot_brings_up_another_one(
     builds = {arm: {trial.subject["kernel"] for trial in found.trials if trial.trial.arm == arm} for arm in releases}
     assert len(builds["old"]) == len(builds["new"]) == 1
     assert builds["old"] != builds["new"]
-    opened = [(place.facts["kernel"], place.facts["boot"]["build_id"]) for place in found.places]
-    assert {kernel for kernel, _ in opened} == set(releases.values())
-    assert len({build for _, build in opened}) == 2
-    assert len(set(boot_ids(found))) == len(found.places) == 2 * blocks + 2, "each trial has a boot of its own"
-    assert all(place.facts["boot"]["by"] == by for place in found.places)
-    words = {tuple(place.facts["kernel_command_line"].split()[:-1]) for place in found.places}
+    opened = openings(found)
+    assert [facts["kernel"] for facts in opened] == [releases[trial.trial.arm] for trial in found.trials]
+    assert len({facts["boot"]["build_id"] for facts in opened}) == 2
+    assert len({facts["boot"]["boot_id"] for facts in opened}) == 2 * blocks, "each trial has a boot of its own"
+    assert all(facts["boot"]["by"] == by for facts in opened)
+    words = {tuple(facts["kernel_command_line"].split()[:-1]) for facts in opened}
     assert len(words) == 1, "every arm has the same nets"
     require_default(host)
     assert host.run(DEFAULT) == before

@@ -13,7 +13,7 @@ from support.command_line import Desk, desk, eventually
 from support.real_record import terminal
 
 from fairtrial import record
-from fairtrial.record.models import RunInterrupted
+from fairtrial.record.events import RunInterrupted
 
 MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 

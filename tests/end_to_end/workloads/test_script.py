@@ -12,7 +12,7 @@ import pytest
 from support.command_line import Desk
 
 from fairtrial import record
-from fairtrial.record.models import RunInterrupted
+from fairtrial.record.events import RunInterrupted
 
 MARIADB = shutil.which("mariadbd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 POSTGRES = shutil.which("postgres") or next(

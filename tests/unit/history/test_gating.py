@@ -12,8 +12,8 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial.history import HistoryOptions, KnownChange, examine
 from fairtrial.history.gating import BETWEEN_RUNS, Gate, by_baseline, by_history
 from fairtrial.history.series import Series
-from fairtrial.record.events import JournalLine
-from fairtrial.record.models import RunFinished, TrialFinished
+from fairtrial.record.events import JournalLine, RunFinished
+from fairtrial.record.models import TrialFinished
 from fairtrial.record.reader import Record
 from fairtrial.study.catalogue import Better
 

@@ -12,7 +12,8 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial import record
 from fairtrial.errors import InputError, RecordError
 from fairtrial.history import series as across_runs
-from fairtrial.record.models import BlockVoided, RunFinished
+from fairtrial.record.events import RunFinished
+from fairtrial.record.models import BlockVoided
 
 SOURCES = {"study.yaml": "study: tiny\n"}
 Values = Mapping[tuple[int, str], float]

@@ -5,16 +5,8 @@ from __future__ import annotations
 from support.records import planned, tiny_plan
 
 from fairtrial.live.slots import Slots
-from fairtrial.record.models import (
-    BlockAdded,
-    BlockVoided,
-    CellLook,
-    LookTaken,
-    RunFinished,
-    RunInterrupted,
-    TrialFinished,
-    TrialStarted,
-)
+from fairtrial.record.events import RunFinished, RunInterrupted
+from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, TrialFinished, TrialStarted
 
 
 def fates(slots: Slots) -> dict[str, str]:

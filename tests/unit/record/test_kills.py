@@ -15,8 +15,9 @@ from support.records import planned, tiny_plan, trial_record
 
 from fairtrial import record
 from fairtrial.errors import RecordError
+from fairtrial.record.events import RunFinished
 from fairtrial.record.journal import lines
-from fairtrial.record.models import BlockVoided, RunFinished, TrialFinished, TrialStarted
+from fairtrial.record.models import BlockVoided, TrialFinished, TrialStarted
 
 SOURCES = {"study.yaml": "study: tiny\n"}
 ARMS = st.sampled_from("ab")

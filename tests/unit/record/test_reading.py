@@ -12,7 +12,8 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record import journal
-from fairtrial.record.models import BlockAdded, BlockVoided, Clock, PlaceOpened, Plan, RunFinished, TrialStarted
+from fairtrial.record.events import RunFinished
+from fairtrial.record.models import BlockAdded, BlockVoided, Clock, PlaceOpened, Plan, TrialStarted
 
 SOURCES = {"study.yaml": "study: tiny\n", "parts/base.yaml": "system: {}\n"}
 

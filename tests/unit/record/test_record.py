@@ -17,8 +17,9 @@ from support.records import planned, trial_record
 from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record import writer as writing
+from fairtrial.record.events import RunFinished
 from fairtrial.record.journal import Journal, lines
-from fairtrial.record.models import BlockVoided, Clock, PlaceOpened, Plan, RunFinished
+from fairtrial.record.models import BlockVoided, Clock, PlaceOpened, Plan
 
 SOURCES = {"study.yaml": "study: tiny\n"}
 

@@ -37,6 +37,7 @@ from fairtrial.analyse.models import (
 from fairtrial.metrics import latency
 from fairtrial.metrics.fidelity.tpcc import DECK
 from fairtrial.record import Record, create, read
+from fairtrial.record.events import RunFinished
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
@@ -51,7 +52,6 @@ from fairtrial.record.models import (
     PlannedMetrics,
     PlannedTrial,
     RangeExpectation,
-    RunFinished,
     TrialRecord,
     TrialStarted,
     Window,

@@ -19,7 +19,7 @@ from fairtrial import verify
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record, create, read
-from fairtrial.record.models import RunFinished
+from fairtrial.record.events import RunFinished
 from fairtrial.report import document, hosts, page, r_script, raw, tables, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.figures import hosts as host_figures

@@ -13,7 +13,7 @@ from support.trials import Quick, run
 from fairtrial import record
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.record import Record, Writer
-from fairtrial.record.events import Event
+from fairtrial.record.events import Event, RunFinished, RunInterrupted
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
@@ -21,8 +21,6 @@ from fairtrial.record.models import (
     LookTaken,
     Plan,
     PlannedTrial,
-    RunFinished,
-    RunInterrupted,
     TrialFinished,
     TrialRecord,
 )

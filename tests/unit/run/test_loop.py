@@ -15,7 +15,8 @@ from support.trials import Quick, run
 from fairtrial import record
 from fairtrial.errors import PlaceError
 from fairtrial.record import Record, Writer
-from fairtrial.record.models import LookTaken, Plan, RunFinished, RunInterrupted, TrialData, TrialRecord
+from fairtrial.record.events import RunFinished, RunInterrupted
+from fairtrial.record.models import LookTaken, Plan, TrialData, TrialRecord
 from fairtrial.run import Decision, Run, loop, opening
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS

@@ -15,7 +15,8 @@ from fairtrial.errors import HostBootError, PlaceError
 from fairtrial.places import PLACES
 from fairtrial.places.local import Local
 from fairtrial.record import Writer
-from fairtrial.record.models import RunInterrupted
+from fairtrial.record.events import RunInterrupted
+from fairtrial.record.models import PlannedTrial
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS
 from fairtrial.wire import Agent
@@ -70,20 +71,33 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
     found.close()
 
 
-def test_every_trial_begins_with_a_boot_and_none_follows_the_making_of_data(
-    writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class WithData(Quick):
+    """Trials that start from prepared data."""
+
+    def prepare(self, trial: PlannedTrial) -> str:  # type: ignore[override]
+        super().prepare(trial)
+        return "key"
+
+
+def test_every_trial_begins_with_a_boot(writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = Quick()
     run(writer, quick, monkeypatch)
     assert len(quick.ran) == 4
-    assert boots.seen == ["boot", *["boot"] * 4, "default"]
+    assert boots.seen == [*["boot"] * 4, "default"]
     assert writer.record().finished
+
+
+def test_no_trial_follows_the_making_of_data(writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = WithData()
+    run(writer, quick, monkeypatch)
+    assert len(quick.ran) == 4
+    assert boots.seen == ["boot", *["boot"] * 4, "default"]
 
 
 def test_a_kernel_that_does_not_come_up_costs_its_block_and_not_the_run(
     writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boots.failing = [2]  # the second trial's
+    boots.failing = [1]  # the second trial's
     quick = Quick()
     run(writer, quick, monkeypatch)
     found = writer.record()

@@ -14,7 +14,8 @@ from support.trials import Quick
 from fairtrial import record
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.record import Writer
-from fairtrial.record.models import Cell, LookTaken, Plan, PlannedTrial, RunFinished, TrialRecord
+from fairtrial.record.events import RunFinished
+from fairtrial.record.models import Cell, LookTaken, Plan, PlannedTrial, TrialRecord
 from fairtrial.run import Run, loop
 
 BLOCKS = 8

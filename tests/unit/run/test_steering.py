@@ -19,8 +19,8 @@ from fairtrial.analyse.sequential import follow
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.errors import PlaceError
 from fairtrial.record import live
-from fairtrial.record.events import Steered
-from fairtrial.record.models import Extended, LookTaken, Plan, PlannedTrial, RunFinished, RunInterrupted, TrialRecord
+from fairtrial.record.events import RunFinished, RunInterrupted, Steered
+from fairtrial.record.models import Extended, LookTaken, Plan, PlannedTrial, TrialRecord
 from fairtrial.report.analysing import analysed
 from fairtrial.run import Run, loop, steering, watched
 from fairtrial.run.steering import Request, ask

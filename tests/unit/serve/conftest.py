@@ -13,8 +13,8 @@ from support.records import planned, tiny_plan, trial_record
 
 from fairtrial import record, report
 from fairtrial.caching import CACHE_VARIABLE
-from fairtrial.record.events import Event
-from fairtrial.record.models import Plan, RunFinished
+from fairtrial.record.events import Event, RunFinished
+from fairtrial.record.models import Plan
 from fairtrial.report.analysing import analysed
 
 BLOCKS = 8

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial.record.models import Clock, PlaceOpened, RunFinished
+from fairtrial.record.events import RunFinished
+from fairtrial.record.models import Clock, PlaceOpened
 from fairtrial.record.writer import resume
 from fairtrial.serve.overview.index import VerdictCount
 from fairtrial.serve.overview.summarising import summarise

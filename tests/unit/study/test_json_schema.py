@@ -80,7 +80,7 @@ def test_editors_get_descriptions_choices_and_defaults(small: ModuleType) -> Non
     assert found["properties"]["question"]["description"].startswith("Question of the study")
     assert found["$defs"]["Trials"]["properties"]["order"]["default"] == "randomised_blocks"
     assert found["$defs"]["place.vm"]["properties"]["memory"]["description"] == "Its memory."
-    assert set(found["$defs"]["workload"]["properties"]) == {"tpcc", "command", "place"}
+    assert set(found["$defs"]["workload"]["properties"]) == {"tpcc", "command", "place", "address", "tls"}
     assert found["$defs"]["workload.tpcc"]["description"] == "TPC-C's mix."
 
 

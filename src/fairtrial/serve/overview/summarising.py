@@ -17,8 +17,8 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.live.slots import Slots
 from fairtrial.record import journal
-from fairtrial.record.events import JournalLine
-from fairtrial.record.models import FileName, PlaceOpened, Plan, RunFinished, RunStarted, TrialFinished
+from fairtrial.record.events import JournalLine, RunFinished, RunStarted
+from fairtrial.record.models import FileName, PlaceOpened, Plan, TrialFinished
 from fairtrial.record.reader import trial_file, trial_from_directory
 from fairtrial.report import numbers, tables
 from fairtrial.serve.overview.index import PLAN, SEVERITY, RunSummary, VerdictCount

@@ -11,7 +11,8 @@ from fairtrial import record
 from fairtrial.cli.reading import gate
 from fairtrial.cli.reading.history import DetectionLevels
 from fairtrial.errors import InputError
-from fairtrial.record.models import Plan, RunFinished
+from fairtrial.record.events import RunFinished
+from fairtrial.record.models import Plan
 
 LEVELS = DetectionLevels(alpha=0.05, alarm_alpha=0.01, margin=None)
 

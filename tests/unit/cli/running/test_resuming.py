@@ -16,7 +16,7 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.running.resuming import STAMPED, directory_name, resumed
 from fairtrial.errors import InputError, PlaceError, RecordError
-from fairtrial.record.models import RunFinished, RunResumed
+from fairtrial.record.events import RunFinished, RunResumed
 
 STUDY = """\
 study: tiny

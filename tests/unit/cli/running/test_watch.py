@@ -18,8 +18,9 @@ from fairtrial.errors import PlaceError
 from fairtrial.live.doubts import Doubts
 from fairtrial.live.followed import FollowedRun
 from fairtrial.record import Writer, live
+from fairtrial.record.events import RunFinished, RunInterrupted
 from fairtrial.record.live import Live, Note
-from fairtrial.record.models import RunFinished, RunInterrupted, TrialStarted
+from fairtrial.record.models import TrialStarted
 
 ESCAPE = "\x1b]0;owned\x07"
 

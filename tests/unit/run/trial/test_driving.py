@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from fairtrial.run.trial.driving import Driver
 from fairtrial.run.trial.outcome import TrialOutcome
 from fairtrial.settings import Effect
 from fairtrial.systems import Instance
+from fairtrial.wire import find_agent
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS, Drive
 
@@ -91,6 +93,15 @@ PARAMETERS: dict[str, Any] = {
 }
 
 
+def serve(socket: Path) -> subprocess.Popen[str]:
+    """A server that answers and does nothing, until its input ends."""
+    server = subprocess.Popen([find_agent(), "noop"], stdin=subprocess.PIPE, text=True)
+    assert server.stdin is not None
+    server.stdin.write(json.dumps({"socket": str(socket)}) + "\n")
+    server.stdin.flush()
+    return server
+
+
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[Fleet]:
     socket = tmp_path / "socket"
@@ -99,7 +110,7 @@ def both(tmp_path: Path) -> Iterator[Fleet]:
         place_here(tmp_path / "one") as one,
         place_here(tmp_path / "other") as other,
     ):
-        server = system.agent.spawn("noop", ["fairtrial-agent", "noop"], stdin=json.dumps({"socket": str(socket)}))
+        server = serve(socket)
         clients = [elsewhere.Client(place=place, address="10.0.0.1", title="here") for place in (one, other)]
         beside = Driver(system, PurePosixPath("/unused"), PurePosixPath("/unused"))
         drivers = driving.drivers(clients, beside=beside, trial=("run", "trial"), chosen=None)
@@ -108,7 +119,8 @@ def both(tmp_path: Path) -> Iterator[Fleet]:
             workspace.make(driver.place, driver.work)
         eventually(socket.exists, "the no-operation server")
         yield Fleet(system, drivers, socket)
-        server.stop(5.0)
+        server.communicate()
+        assert server.returncode == 0
 
 
 def test_clients_drive_together_and_their_files_add_up(both: Fleet, tmp_path: Path) -> None:

@@ -33,11 +33,11 @@ _NOTES = {
     "that pause, resume, stop and extend a run between its trials; the journal keeps every act, refused ones with the "
     "reason. Only a run with `stop: anytime` is extended. `--studies` lets the page start the `*.yaml` files right in "
     "that folder, each after showing its plan; no other command can be started.",
-    "watch": "Shows the state of the page: on a terminal as a picture, elsewhere as a line for each event. Changes "
-    "nothing. Exits with 0 after a finished run (whether its report could be written is not visible), with the code of "
-    "the journal's last entry after an interrupted run, and with 3 if the run's process ended without an entry, as a "
-    "killed one does. A run that is resumed within 3 seconds is watched further. Ctrl-C ends the watching only, with "
-    "130.",
+    "watch": "Shows the state of the page: on a terminal as a picture with the ends of the running trial's logs, "
+    "elsewhere as a line for each event and doubt. Changes nothing. Exits with 0 after a finished run (whether its "
+    "report could be written is not visible), with the code of the journal's last entry after an interrupted run, and "
+    "with 3 if the run's process ended without an entry, as a killed one does. A run that is resumed within 3 seconds "
+    "is watched further. Ctrl-C ends the watching only, with 130.",
     "verify": "Compares the hashes of all files first. If they agree, it computes every trial's metrics and the "
     "report's numbers again.",
     "analyse": "A table has a header and a row per trial; the separator is a comma, semicolon, tab or bar. Without "

@@ -158,6 +158,8 @@ class Cluster:
     def close(self) -> None:
         """See `Executor`."""
         self._connection.close()  # the driver ends by it, once nodes have undone what they changed
+        if not self._slots:
+            self._process.kill()  # it tries to reach the cluster, and nothing is out
         children.end([self._process])
 
 

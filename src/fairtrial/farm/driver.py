@@ -34,6 +34,8 @@ NODE_ID: Final = "ray.io/node-id"
 
 def drive(address: str, directory: Path, connection: Connection) -> None:
     """Serves a controller until it closes the connection, or is gone."""
+    with Path(os.devnull).open("wb") as nowhere:  # what Ray's core writes past Python's streams helps nobody
+        os.dup2(nowhere.fileno(), 2)
     try:
         ray.init(address=address, namespace="fairtrial", log_to_driver=False, logging_level=logging.CRITICAL)
     except (ConnectionError, RuntimeError, ValueError) as error:

@@ -25,7 +25,6 @@ from fairtrial.study.catalogue import MetricDefinition
 THROUGHPUT: Final = "throughput"
 NANOSECONDS_PER_SECOND: Final = 1e9
 TITLES: Final = {each.name: each.title for each in measures.MEASURES}
-NANOSECONDS_PER_MILLISECOND: Final = 1e6
 
 
 @dataclass(frozen=True)
@@ -101,9 +100,7 @@ class Activity:
                 self._add(THROUGHPUT, f"throughput, {unit}", second=second, value=per_unit)
                 for name, value_ns in (("p95", said.p95_ns), ("p99", said.p99_ns)):
                     if value_ns is not None:
-                        self._add(
-                            name, f"{name} latency, ms", second=second, value=value_ns / NANOSECONDS_PER_MILLISECOND
-                        )
+                        self._add(name, f"{name} latency, ms", second=second, value=value_ns / words.MILLISECOND_NS)
             case LoadingProgress():
                 self.doing = words.loading(said)
             case ProbingProgress():

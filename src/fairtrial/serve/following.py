@@ -90,7 +90,7 @@ class Following:
                 await asyncio.to_thread(followed.page.refresh)
                 followed.read_at = time.monotonic()
                 followed.said.clear()
-        if followed.page.wants_analysis() and (followed.analysing is None or followed.analysing.done()):
+        if followed.page.doubts.is_due and (followed.analysing is None or followed.analysing.done()):
             followed.analysing = asyncio.create_task(_analysed(followed.page))
         return followed.page
 
@@ -155,5 +155,5 @@ class Following:
 
 
 async def _analysed(page: RunPage) -> None:
-    await asyncio.to_thread(page.analyse)
+    await asyncio.to_thread(page.doubts.look)
     page.show_analysis()

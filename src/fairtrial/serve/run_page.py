@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +10,11 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import jinja2
 
-from fairtrial.errors import FairtrialError
 from fairtrial.live import finished, outline
 from fairtrial.live.activity import Activity, Chart, length_s
 from fairtrial.live.course import width_s
+from fairtrial.live.doubts import Doubts
 from fairtrial.live.followed import FollowedRun
-from fairtrial.report.concerns import Concern, concerns, doubts, kinds
 from fairtrial.report.figures.thinning import rounded
 from fairtrial.report.text import summary
 from fairtrial.serve import run_views, trial_view
@@ -27,9 +25,7 @@ if TYPE_CHECKING:
     from fairtrial.analyse.models import Analysis
 
 MOST_EVENTS: Final = 200
-ANALYSED_SHARE: Final = 0.001  # of the time: looking for doubts must not become one
 CELLS_OPEN: Final = 4
-OF_PARTS: Final = ("unfinished", "missing")  # said of every run that goes on, as the head of the page does
 ELSEWHERE: Final = "Logs are shown here while a trial runs on this machine; elsewhere they arrive when it ends."
 
 
@@ -50,23 +46,22 @@ class RunPage:
     Attributes:
         run: followed.
         parts: as they were rendered last.
-        analysed_at, analysed_s: when doubts were looked for last, and how long that took.
+        verdicts: of a finished run, once they were taken.
+        logs: as they were shown last; None before that.
     """
 
     run: FollowedRun
     templates: jinja2.Environment
     parts: Fragments = field(default_factory=Fragments)
-    found: tuple[Concern, ...] | None = None
+    doubts: Doubts = field(init=False)
     verdicts: tuple[str, ...] = ()
-    logs: list[tuple[str, str]] = field(default_factory=list)
+    logs: list[tuple[str, str]] | None = None
     ends: Tails = field(default_factory=Tails)
-    analysed_at: float = 0.0
-    analysed_s: float = 0.0
-    stale: bool = True
     state: str = ""
 
     def __post_init__(self) -> None:
         self.macros = self.templates.get_template("parts.html.jinja").module
+        self.doubts = Doubts(self.run, self._analysis)
 
     def refresh(self) -> None:
         """Takes in what is new.
@@ -77,12 +72,12 @@ class RunPage:
         grown = self.run.refresh()
         state = self.run.state
         self._put("now", "now", outline.now(self.run), self.run)
-        if (shown := self._tails()) != self.logs or not self.parts.version:
+        if (shown := self._tails()) != self.logs:
             self.logs = shown
             self._put("logs", "logs", shown, ELSEWHERE)
-        if grown or state != self.state or not self.parts.version:
+        if grown or state != self.state:
             self._journalled()
-            self.stale = True
+            self.doubts.stale = True
         self.state = state
 
     def _put(self, name: str, macro: str, *arguments: object) -> None:
@@ -101,33 +96,17 @@ class RunPage:
         self._put("events", "events", outline.events(self.run, most=MOST_EVENTS))
         self.show_analysis()
 
-    def wants_analysis(self) -> bool:
-        """Whether doubts may have changed, and looking for them costs little beside the time since the last."""
-        if self.state != "running":
-            return self.stale
-        return self.stale and time.monotonic() - self.analysed_at >= self.analysed_s / ANALYSED_SHARE
-
-    def analyse(self) -> None:
-        """Looks for doubts and, of a finished run, takes its verdicts; slow, for a thread of its own."""
-        began = time.monotonic()
-        self.stale = False
-        try:
-            is_finished = self.run.state == "finished"
-            analysis = _finished(self.run) if is_finished else self.run.analysis()
-        except FairtrialError as error:
-            self.found = (Concern(code="not analysed", message=str(error), advice=error.hint or "", spots=()),)
-        else:
-            self.verdicts = summary.sentences(analysis) if is_finished else ()
-            self.found = kinds(
-                concerns(each for each in doubts(analysis) if self.run.state != "running" or each.code not in OF_PARTS)
-            )
-        self.analysed_at = time.monotonic()
-        self.analysed_s = self.analysed_at - began
+    def _analysis(self) -> Analysis:
+        if self.run.state != "finished":
+            return self.run.analysis()
+        found = _finished(self.run)
+        self.verdicts = summary.sentences(found)
+        return found
 
     def show_analysis(self) -> None:
-        """Puts what `analyse` found on the page."""
+        """Puts what was found on the page."""
         self._put("verdicts", "verdicts", self.verdicts)
-        self._put("doubts", "doubts", self.found)
+        self._put("doubts", "doubts", self.doubts.found)
 
     def _tails(self) -> list[tuple[str, str]]:
         directory = None if self.run.live is None else self.run.live.logs

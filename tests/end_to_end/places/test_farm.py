@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -148,3 +149,20 @@ def test_a_killed_controller_goes_on_where_it_was(farm: Farm) -> None:
     whole(found, blocks=9)
     assert before.items() <= {trial.trial.id: trial.finished for trial in found.trials}.items()
     farm.here.fairtrial("verify", found.directory)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
+@pytest.mark.parametrize("hosts", ["places"], indirect=True)
+def test_a_host_with_a_full_disk_gets_no_more_blocks(farm: Farm) -> None:
+    small = farm.states / "alpha"
+    small.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], check=True)
+    try:
+        farm.here.fairtrial("run", farm.study(), *farm.options)
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+    found = record.read(farm.here.run)
+    assert set(whole(found, blocks=6)) == {"beta", "gamma"}
+    (left,) = [event for event in found.events if isinstance(event, HostLeft)]
+    assert left.host == "alpha"
+    assert "No space left" in left.reason

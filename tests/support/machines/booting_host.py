@@ -140,7 +140,8 @@ class BootingHost:
             f"Host booting\n  HostName 127.0.0.1\n  Port {self.port}\n  User root\n"
             f"  IdentityFile {self.image.directory}/user\n  IdentitiesOnly yes\n"
             f"  UserKnownHostsFile {self.directory}/known_hosts\n  GlobalKnownHostsFile none\n"
-            "  StrictHostKeyChecking yes\n"
+            # What an emulated processor computes in less than a second.
+            "  StrictHostKeyChecking yes\n  KexAlgorithms curve25519-sha256\n  Ciphers aes128-gcm@openssh.com\n"
         )
         host_key = (self.image.directory / "host.pub").read_text()
         (self.directory / "power.py").write_text(POWER.format(monitor=self.monitor))
@@ -161,7 +162,7 @@ class BootingHost:
 
     def run(self, script: str, *, check: bool = True) -> str:
         """What a script prints there."""
-        argv = ["ssh", "-F", str(self.config), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "booting", script]
+        argv = ["ssh", "-F", str(self.config), "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "booting", script]
         return subprocess.run(argv, capture_output=True, text=True, check=check, stdin=subprocess.DEVNULL).stdout
 
     def answers(self) -> bool:

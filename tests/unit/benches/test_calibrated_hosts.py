@@ -15,9 +15,9 @@ from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
 
-RUNS = 1200
+RUNS = 800
 SEED = 1
-# A true 5 % of 1,200 runs stays below this in all but one of 30,000 rates, and 95 % stays above its mirror image.
+# A true 5 % of 800 runs stays below this in all but one of 30,000 rates, and 95 % stays above its mirror image.
 OFTEN = 0.05 + 4 * math.sqrt(0.05 * 0.95 / RUNS)
 
 

@@ -142,7 +142,7 @@ def test_r_recomputes_what_hosts_say(tmp_path: Path, hosts: int, blocks: int) ->
     (row,) = _rscript(r_script.render(analysis), tmp_path)
     assert float(row["hosts"]) == hosts
     known = over.heterogeneity
-    assert (known is None) == (hosts == blocks)
+    assert (known is None) == (over.prediction_low is None) == (hosts == blocks)
     for name, expected in {
         "tau": None if known is None else known.tau,
         "p_equal_hosts": None if known is None else known.p,

@@ -266,7 +266,7 @@ def test_several_addresses_and_a_certificate_reach_its_configuration() -> None:
     launch = replace(LAUNCH, addresses=("10.0.0.2", "10.1.0.2"), certificate=own)
 
     def run(spawn: wire.Spawn) -> FakeProgram:
-        return FakeProgram(code=1) if spawn.name == "grep" else server()(spawn)
+        return FakeProgram(code=1) if spawn.name == "grep" else server(variables={"version": "10.11.5-MariaDB"})(spawn)
 
     with place_in_memory(run) as (place, fake):
         instance = mariadb().start(place, launch)

@@ -135,6 +135,7 @@ def test_with_one_block_per_host_both_are_the_same_t_test() -> None:
     case = Case(KERNELS, blocks=8)
     comparison, over = only(analyse(case.plan(), on_hosts(case, lambda _: 0.02, hosts=8)))
     assert over.heterogeneity is None
+    assert (over.prediction_low, over.prediction_high, over.prediction_blocks) == (None, None, None)
     assert {each.low for each in over.hosts} == {None}
     assert over.ratio == pytest.approx(comparison.ratio.estimate)
     assert (over.low, over.high) == pytest.approx((comparison.ratio.low, comparison.ratio.high))

@@ -108,8 +108,10 @@ class TestHosts:
         rows.with_columns(point_select_committed=pl.col("point_select_committed") + 1).write_parquet(damaged)
         assert any("differs from the sum of the clients' files" in text for text in recompute(record.read(here.run)))
 
+    @pytest.mark.long  # its sibling: a lost client in tests/unit/run/trial/test_driving.py
+    @pytest.mark.waits
     def test_a_lost_client_voids_the_trial_and_is_named(self, here: Desk, both: list[Far]) -> None:
-        path = study(here, places(here, both), load="duration: 4s")
+        path = study(here, places(here, both), load="duration: 2s")
         run = here.start("run", path)
         eventually(lambda: loads(here) == 2, "a trial under way")
         both[1].host.cut()
@@ -128,7 +130,10 @@ class TestHosts:
         pytest.param(SMALL, marks=needs_mariadb, id="mariadb"),
         pytest.param(
             "{postgres: {options: {shared_buffers: 16MB}}}",
-            marks=pytest.mark.skipif(POSTGRES is None, reason="no postgres: install postgresql"),
+            marks=[
+                pytest.mark.long,  # its sibling: MariaDB
+                pytest.mark.skipif(POSTGRES is None, reason="no postgres: install postgresql"),
+            ],
             id="postgres",
         ),
     ],

@@ -29,6 +29,7 @@ from fairtrial.run.conducting import Conductor
 
 SCRATCH: Final = ".farm"  # below the record, for what comes back: it is renamed into place
 POLL_S: Final = 0.2  # until a request of a person is looked at
+PAUSED: Final = "paused: no more blocks are handed out; hosts finish those that they have"
 MOST_CHOICES: Final = 2000  # blocks that are looked at when hosts are idle
 FAILURES_IN_A_ROW: Final = 2  # after which a host gets no more blocks
 ALIKE: Final = ("kernel", "kernel_version", "machine", "processor_model")  # of hosts that count as the same
@@ -66,6 +67,7 @@ class FarmRun(Conductor):
 
     def _run_trials(self) -> None:
         assert self.farm is not None  # noqa: S101 - given by whoever makes it
+        self.steering.paused = PAUSED
         self._refuse()
         for cell, block in self.schedule.torn():
             self._void(cell, block, "the controller ended while it took the block in")
@@ -106,13 +108,13 @@ class FarmRun(Conductor):
     def _conduct(self) -> None:
         while True:
             try:
-                self.steering.between_trials()
+                waits = self.steering.waits()
             except KeyboardInterrupt:
                 while self.out:  # what runs is finished: that was asked
                     self._take_all()
                 raise
             self._look()
-            if not self._hand_out() and not self.out:
+            if not waits and not self._hand_out() and not self.out:
                 return
             self._take_all()
 
@@ -203,7 +205,7 @@ class FarmRun(Conductor):
 
     def _commit(self, trial: TrialRecord, directory: Path) -> None:
         owed = self.schedule.count
-        left_s = (time.monotonic() - self.began_s) / max(1, self.committed) * owed
+        left_s = (time.monotonic() - self.began_s) / (self.committed + 1) * (owed - 1)
         number = len(self.schedule.finished) + 1
         self.progress.trial_started(trial.trial, number=number, total=number - 1 + owed, left_s=left_s)
         adopting.adopt(self.writer, trial, directory)

@@ -82,6 +82,8 @@ class Leases:
     def returned(self, timeout_s: float) -> Sequence[Returned]:
         """See `Executor`."""
         out = {lease.connection: lease for lease in self._leases.values() if lease.order is not None}
+        if not out:
+            time.sleep(timeout_s)  # while paused
         ready = set(wait(list(out), timeout=timeout_s))
         return [self._received(lease) for connection, lease in out.items() if connection in ready]
 

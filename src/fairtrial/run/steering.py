@@ -31,6 +31,7 @@ from fairtrial.words import counted
 PRIVATE: Final = 0o600
 POLL_S: Final = 0.2  # a pause is over as soon as a person who ended it looks
 MOST_BYTES: Final = 1 << 20  # of requests: whoever writes more than that is no person
+PAUSED: Final = "paused between trials: settings are undone; the place stays open and locked"
 NO_TRIAL_LEFT: Final = "no trial is left to run: the run ends by itself"
 # Why a design may not grow once it runs.
 NOT_EXTENDED: Final[Mapping[str, str]] = {
@@ -159,12 +160,14 @@ class Steering:
         schedule: of the run.
         append: journals an event.
         progress: who is told.
+        paused: what a pause is, in words.
     """
 
     mailbox: Mailbox
     schedule: Schedule
     append: Callable[[Event], None]
     progress: Progress
+    paused: str = PAUSED
     _paused: bool = field(default=False, init=False)
     _stopped: bool = field(default=False, init=False)
 
@@ -174,12 +177,18 @@ class Steering:
         Raises:
             KeyboardInterrupt: the run shall stop here.
         """
-        while True:
-            for request in self.mailbox.requests():
-                self._obey(request)
-            if not self._paused:
-                return
+        while self.waits():
             time.sleep(POLL_S)
+
+    def waits(self) -> bool:
+        """Does what was asked; whether the run is paused.
+
+        Raises:
+            KeyboardInterrupt: the run shall stop here.
+        """
+        for request in self.mailbox.requests():
+            self._obey(request)
+        return self._paused
 
     def interrupted(self) -> None:
         """Journals who interrupted the run, if it was a request."""
@@ -208,8 +217,7 @@ class Steering:
     def _pause(self, *, waits: bool) -> None:
         self._paused = waits
         self.progress.paused(waits=waits)
-        said = "paused between trials: settings are undone; the place stays open and locked" if waits else "resumed"
-        self.progress.note(said)
+        self.progress.note(self.paused if waits else "resumed")
 
     def _refusal(self, request: Request) -> str:
         """Why not, in a sentence; empty if it can be done."""

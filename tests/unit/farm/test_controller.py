@@ -17,6 +17,7 @@ from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.record import Record
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import Cell, Plan
+from fairtrial.run import steering, watched
 
 
 def plan(*, blocks: int = 4, cells: tuple[str, ...] = ("all",), **design: Any) -> Plan:
@@ -171,3 +172,33 @@ def test_what_the_farm_used_is_in_the_record(tmp_path: Path) -> None:
     assert [event for event in found.events if isinstance(event, FarmServed)] == [
         FarmServed(host="x", processor_s=1.0, elapsed_s=40.0)
     ]
+
+
+def test_a_pause_hands_out_nothing_and_takes_in_what_is_out(tmp_path: Path) -> None:
+    made = plan(blocks=6)
+    writer = record.create(tmp_path / "run", plan=made, sources={"study.yaml": ""})
+    told = Told()
+    committed: list[int] = []
+
+    def fate(_host: str, order: Order, outcome: Outcome) -> Outcome | str:
+        if order.block == 1:
+            steering.ask(writer.directory, steering.Request(act="pause"))
+        return outcome
+
+    farm = InstantFarm("x", "y", fate=fate)
+    run = FarmRun(writer=writer, progress=told, farm=farm)
+
+    def paused(*, waits: bool) -> None:
+        committed.append(len(run.schedule.finished))
+        if waits:
+            assert not farm.out or committed == [4]
+            steering.ask(writer.directory, steering.Request(act="resume"))
+
+    told.paused = paused  # type: ignore[method-assign]
+    with watched(writer.directory, told) as progress:
+        run.progress = run.steering.progress = progress
+        run.execute()
+    writer.close()
+    assert committed == [4, 4]
+    assert "paused: no more blocks are handed out; hosts finish those that they have" in told.notes
+    assert record.read(writer.directory).finished

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from calibrated_paths import ALPHA, CONFIDENCE, Setup
-from calibrated_stopping import DEFAULT, rules
+from calibrated_stopping import DEFAULT, RUNS_SHARE, rules
 from scipy import special
 from simulated_noise import Shape, blocks
 
-from fairtrial.analyse.hosts.comparing import FEWEST_HOSTS
+from fairtrial.analyse.hosts.comparing import FEWEST_AHEAD, FEWEST_HOSTS
 from fairtrial.analyse.inference import confirming, t_tests
 from fairtrial.analyse.inference.hosts import HostMeans
 from fairtrial.analyse.sequential import simulate
@@ -78,6 +78,8 @@ KINDS_OF_HOSTS: Final = (
 class Farm:
     """Log ratios of a run's blocks, in the order of rounds, and the effects of their hosts.
 
+    What changes with time changes as fast on each host as in a run of as many blocks on one.
+
     Attributes:
         ratios: shape (runs, blocks).
         at: the host of each block, shape (blocks,).
@@ -95,8 +97,7 @@ class Farm:
     @classmethod
     def of(cls, setup: Setup, kind: Kind, tau: float) -> Farm:
         hosts, at = len(kind.weights), kind.at(setup.n)
-        counts = np.bincount(at)
-        noise = blocks(setup.random, setup.noise, Shape(setup.runs, cells=hosts + 1, arms=2, n=int(counts.max())))
+        noise = blocks(setup.random, setup.noise, Shape(setup.runs, cells=hosts + 1, arms=2, n=setup.n))
         apart = (noise[:, :, 1] - noise[:, :, 0]) * np.array([*kind.loudness, 1.0])[:, None]
         effects = setup.random.normal(0, tau, (setup.runs, hosts + 1))
         own = np.array([int((at[:number] == host).sum()) for number, host in enumerate(at.tolist())])
@@ -123,6 +124,10 @@ class Farm:
     def counts(self, n: int) -> NDArray[np.int64]:
         """How many of the first n blocks each of their hosts has."""
         return np.unique(self.at[:n], return_counts=True)[1]
+
+    def foretells(self, n: int) -> bool:
+        """Whether the first n blocks are enough to say what a further host has."""
+        return bool(np.median(self.counts(n)) >= FEWEST_AHEAD)
 
     def ahead(self, n: int, runs: NDArray[np.bool_] | slice, *, confidence: float) -> tuple[Values, Values, Values]:
         """Of some runs: the mean of hosts like these, how far a further host's interval reaches, what it measures."""
@@ -162,11 +167,8 @@ def _these(setup: Setup, farm: Farm, path: str) -> Iterator[Rate]:
 def _like_these(setup: Setup, farm: Farm, path: str) -> Iterator[Rate]:
     means = farm.means(setup.n)
     yield setup.rate(f"{path}: like these", "covers", np.abs(means.mean) <= means.reach(CONFIDENCE))
-    mean, reached, measured = farm.ahead(setup.n, slice(None), confidence=CONFIDENCE)
-    yield setup.rate(f"{path}: further, measured", "covers", np.abs(measured - mean) <= reached)
-    yield setup.rate(f"{path}: further, true", "covers", np.abs(farm.further - mean) <= reached)
-    within = np.abs(farm.further - mean) <= means.prediction_reach(CONFIDENCE, noise=0.0)
-    yield setup.rate(f"{path}: further, true, without noise", "covers", within, default=False)
+    if farm.foretells(setup.n):
+        yield from _further(setup, farm, path)
     if means.hosts >= FEWEST_HOSTS:
         for figure, by in (("false", 0.0), ("power", EFFECT)):
             moved = HostMeans(means.means + by, means.variances, means.df)
@@ -175,14 +177,23 @@ def _like_these(setup: Setup, farm: Farm, path: str) -> Iterator[Rate]:
             yield setup.rate(f"{path}: like these", figure, (p < ALPHA) & setup.may_claim(paired=True))
 
 
+def _further(setup: Setup, farm: Farm, path: str) -> Iterator[Rate]:
+    mean, reached, measured = farm.ahead(setup.n, slice(None), confidence=CONFIDENCE)
+    yield setup.rate(f"{path}: further, measured", "covers", np.abs(measured - mean) <= reached)
+    yield setup.rate(f"{path}: further, true", "covers", np.abs(farm.further - mean) <= reached)
+    within = np.abs(farm.further - mean) <= farm.means(setup.n).prediction_reach(CONFIDENCE, noise=0.0)
+    yield setup.rate(f"{path}: further, true, without noise", "covers", within, default=False)
+
+
 def _nominal(means: HostMeans) -> Values:
     return np.asarray(2 * special.stdtr(means.hosts - 1, -np.abs(means.mean / means.error)))
 
 
 def stopped(setup: Setup) -> Iterator[Rate]:
-    """A run of one cell that the default rule stops by its verdict for these hosts."""
+    """A run of one cell that the default rule stops by its verdict for these hosts; fewer runs, as they look often."""
     if setup.n not in BLOCKS:
         return
+    setup = replace(setup, runs=max(1, setup.runs // RUNS_SHARE))
     rule = next(each.rule for each in rules(1, setup.n) if each.name == DEFAULT)
     for kind in KINDS_OF_HOSTS:
         for name, tau in TAUS.items():
@@ -205,8 +216,9 @@ def _like_these_stopped(setup: Setup, farm: Farm, rule: Rule, *, found: Simulate
         away = reach(count, level=ALPHA, rule=rule)
         confidence = 1 - 2 * float(special.stdtr(count - 1, -away))
         covers[runs] = np.abs(means.mean) <= means.reach(confidence)
-        mean, reached, measured = farm.ahead(count, runs, confidence=confidence)
-        within[runs] = np.abs(measured - mean) <= reached
+        if farm.foretells(count):
+            mean, reached, measured = farm.ahead(count, runs, confidence=confidence)
+            within[runs] = np.abs(measured - mean) <= reached
         if means.hosts >= FEWEST_HOSTS:
             looks = LookTest(rule, sides=2, level=ALPHA, units=means.hosts)
             claims[runs] = looks.p_after(_nominal(means), confirming.signed_ranks(means.means), count) < ALPHA

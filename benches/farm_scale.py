@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import functools
 import json
+import random
 import resource
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ from fairtrial.record.files import hashes
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialFinished, TrialRecord
 from fairtrial.study.resolved import Section
 
+JITTER = 0.3  # of a wait: hosts whose blocks all end at once would keep each other waiting for this machine
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 STUDY = Path(__file__).parents[1] / "studies" / "sqlite-wal.yaml"
 
@@ -48,7 +50,7 @@ def waiting(host: str, directory: Path, connection: Connection, *, model: Path, 
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             order = Order.model_validate_json(connection.recv_bytes())
-            time.sleep(wait_s)
+            time.sleep(wait_s * random.uniform(1 - JITTER, 1 + JITTER))
             where = trials_below(fresh(directory), order.run)
             trials = [copied(known, trial, where) for trial in order.trials]
             finished = [

@@ -35,7 +35,7 @@ from fairtrial.record.journal import NAME, JournalReader
 from fairtrial.record.models import TrialFinished, TrialStarted
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
-ADDRESS = re.compile(r"page: http://(127\.0\.0\.1:\d+)/\S*\?token=(\S+)")
+ADDRESS = re.compile(r"page: http://(127\.0\.0\.1:\d+/[\w-]+)/\S*\?token=(\S+)")
 METRICS = ("throughput_tps", "client_busy_share", "latency_ns_p95", "context_switches_per_transaction")
 STUDY = """
 study: page-cost
@@ -56,21 +56,22 @@ class Reader(threading.Thread):
 
     def __init__(self, address: str, cookie: str, run: str) -> None:
         super().__init__(daemon=True)
-        self.address, self.cookie, self.run_name = address, cookie, run
+        self.host, _, root = address.partition("/")
+        self.cookie, self.path = cookie, f"/{root}/runs/{run}"
         self.bytes = 0
         self._connection: http.client.HTTPConnection | None = None
 
     def run(self) -> None:
         """Reads until the connection is closed."""
         headers = {"Cookie": self.cookie}
-        page = http.client.HTTPConnection(self.address)
-        page.request("GET", f"/runs/{self.run_name}", headers=headers)
+        page = http.client.HTTPConnection(self.host)
+        page.request("GET", self.path, headers=headers)
         since = re.search(r'data-since="([^"]+)"', page.getresponse().read().decode())
         page.close()
-        self._connection = http.client.HTTPConnection(self.address)
+        self._connection = http.client.HTTPConnection(self.host)
         with contextlib.suppress(OSError, http.client.HTTPException, AttributeError, ValueError):
             query = since[1] if since else ""
-            self._connection.request("GET", f"/runs/{self.run_name}/events?since={query}", headers=headers)
+            self._connection.request("GET", f"{self.path}/events?since={query}", headers=headers)
             answer = self._connection.getresponse()
             while line := answer.readline():
                 self.bytes += len(line)
@@ -90,8 +91,9 @@ def ticks_s(process: int) -> float:
 
 def logged_in(address: str, token: str) -> str:
     """The cookie that a token is traded for."""
-    connection = http.client.HTTPConnection(address)
-    connection.request("GET", f"/?token={token}")
+    host, _, root = address.partition("/")
+    connection = http.client.HTTPConnection(host)
+    connection.request("GET", f"/{root}/?token={token}")
     cookie = connection.getresponse().getheader("set-cookie", "")
     connection.close()
     return cookie.partition(";")[0]

@@ -30,6 +30,8 @@ class InstantFarm:
         facts: of the hosts that differ from others.
     """
 
+    kinds: Sequence[str] = ("local",)
+
     def __init__(
         self,
         *hosts: str,

@@ -75,6 +75,8 @@ class Cluster:
         directory: for what comes back, on the record's file system.
     """
 
+    kinds: Sequence[str] = ("local", "vm", "container")
+
     def __init__(self, address: str, directory: Path) -> None:
         self._address, self._directory = address, directory
         self._out: dict[int, Order] = {}

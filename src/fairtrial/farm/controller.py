@@ -68,7 +68,6 @@ class FarmRun(Conductor):
     def _run_trials(self) -> None:
         assert self.farm is not None  # noqa: S101 - given by whoever makes it
         self.steering.paused = PAUSED
-        self._refuse()
         for cell, block in self.schedule.torn():
             self._void(cell, block, "the controller ended while it took the block in")
         known = self.writer.record()
@@ -79,6 +78,7 @@ class FarmRun(Conductor):
         shutil.rmtree(scratch, ignore_errors=True)
         self.executor = self.farm(scratch)
         try:
+            self._refuse()
             self._conduct()
         finally:
             self.executor.close()
@@ -91,9 +91,10 @@ class FarmRun(Conductor):
         """What a farm cannot run: a block is at one place, which its host has."""
         for arms in self.writer.plan.resolved.values():
             for trial in arms.values():
-                if trial.place.kind not in ("local", "vm", "container"):
+                if trial.place.kind not in self.executor.kinds:
                     problem = Problem(
-                        f"a farm's hosts run trials at a place of their own, not at `{trial.place.kind}`",
+                        f"expected a place that the farm's hosts have ({', '.join(self.executor.kinds)}), found "
+                        f"`{trial.place.kind}`",
                         "the study",
                         field="place",
                         suggestion="write `place: {local: {}}`, and name hosts in the file of --places",

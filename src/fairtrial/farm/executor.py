@@ -30,7 +30,13 @@ class Returned:
 
 
 class Executor(Protocol):
-    """A back end. Used by one thread."""
+    """A back end. Used by one thread.
+
+    Attributes:
+        kinds: of places that studies may name.
+    """
+
+    kinds: Sequence[str]
 
     def idle(self) -> Sequence[str]:
         """Hosts that would take a block at once, the longest idle first; nameless where the back end chooses.

@@ -55,6 +55,8 @@ class Leases:
         body: of a host's process: its name, its directory, its connection.
     """
 
+    kinds: Sequence[str] = ("local",)
+
     def __init__(self, hosts: Mapping[str, Section], directory: Path, *, body: Body | None = None) -> None:
         self._barred: set[str] = set()
         self._body = body or _serve

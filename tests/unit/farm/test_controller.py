@@ -202,3 +202,17 @@ def test_a_pause_hands_out_nothing_and_takes_in_what_is_out(tmp_path: Path) -> N
     assert committed == [4, 4]
     assert "paused: no more blocks are handed out; hosts finish those that they have" in told.notes
     assert record.read(writer.directory).finished
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"place": {"vm": {"kernel": "debian-6.1"}}}, r"place: expected a place that the farm's hosts have \(local\)"),
+        ({"workload_place": {"ssh": {"host": "b"}}}, "no second one for the load"),
+    ],
+)
+def test_a_study_that_a_farm_cannot_run_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
+    made = plan()
+    trial = type(RESOLVED).model_validate({**RESOLVED.model_dump(), **given})
+    with pytest.raises(InputError, match=message):
+        conducted(tmp_path, InstantFarm("x"), made.model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}}))

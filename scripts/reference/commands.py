@@ -29,7 +29,7 @@ _NOTES = {
     "leaves.",
     "report": "Reads only the record, never the study file, and writes the record's `report/` again; with `--arm`, "
     "`report/by-ARM/` below it.",
-    "serve": "Prints an address that holds a token for the one who started it. With `--control`, the page has buttons "
+    "serve": "Prints an address with a token, which lets a browser in. With `--control`, the page has buttons "
     "that pause, resume, stop and extend a run between its trials; the journal keeps every act, refused ones with the "
     "reason. Only a run with `stop: anytime` is extended. `--studies` lets the page start the `*.yaml` files right in "
     "that folder, each after showing its plan; no other command can be started.",

@@ -21,7 +21,7 @@ from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
 from fairtrial.record.models import LookTaken, TrialRecord
 from fairtrial.report import plain
-from fairtrial.report.analysing import analysed
+from fairtrial.report.analysing import analysed, voided
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.report.scene import Scene
@@ -68,7 +68,7 @@ def recompute(record: Record) -> list[str]:
 
 def _decisions(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
     """Where the journal's decisions to stop a cell are not what its rule makes of the trials until then."""
-    run = follow(record.plan, trials)
+    run = follow(record.plan, trials, voided=voided(record))
     if run is None:
         return []
     looks = [event for event in record.events if isinstance(event, LookTaken)]

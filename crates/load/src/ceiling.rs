@@ -125,6 +125,7 @@ fn selects(directory: &Path, socket: &Path) -> OltpDrive {
         retries: 0,
         interval_ms: 1000,
         output_directory: directory.to_string_lossy().into(),
+        fleet: None,
     };
     OltpDrive {
         drive,

@@ -87,6 +87,9 @@ pub enum LoadError {
         /// Transactions asked for.
         transactions: u64,
     },
+    /// Several clients did not begin together.
+    #[error("no start together with the other clients: {0}")]
+    Agreement(String),
     /// The kernel refused a thread, a signal handler or a reactor.
     #[error("cannot start {what}")]
     Start {
@@ -149,6 +152,9 @@ impl LoadError {
             Self::Progress(_) => "keep standard output open until the subcommand ends",
             Self::Stalled { .. } => {
                 "the server stopped answering: see its log; result.json counts the errors"
+            }
+            Self::Agreement(_) => {
+                "the other clients, or the network to them, are too slow: look at them, and try again"
             }
             Self::Start { .. } => {
                 "raise the limits on processes and open files (ulimit -u, ulimit -n)"

@@ -9,6 +9,7 @@ pub use crate::arrivals::{
     Arrivals, Arrived, Percentile, Probe, Quantiles, RateStep, Search, Searched, Spacing,
 };
 use crate::event::Usage;
+pub use crate::fleet::FleetShare;
 
 /// How a database is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +137,9 @@ pub struct Drive {
     pub interval_ms: u32,
     /// Directory for `result.json`, `latency.hlog`, `timeline.arrows` and, of open arrivals, `lateness.hlog`; must exist.
     pub output_directory: String,
+    /// The share of one client of several; absent where this client drives alone.
+    #[serde(default)]
+    pub fleet: Option<FleetShare>,
 }
 
 /// Runs TPC-C's mix (clause 5.2.3).
@@ -274,6 +278,11 @@ pub enum Progress {
         /// Seconds left at this pace; absent until there is one. Indexes come after that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         left_s: Option<f64>,
+    },
+    /// All users of one client of several are connected: it waits for the start that they agree on.
+    Ready {
+        /// Monotonic time.
+        time_ns: i64,
     },
     /// All users are connected and ramp-up begins.
     RampUp {

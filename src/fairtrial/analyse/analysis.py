@@ -33,7 +33,7 @@ from fairtrial.analyse.noise import profile as noise
 from fairtrial.analyse.noise.floors import floors
 from fairtrial.analyse.selection import ContrastCell, Selection, select
 from fairtrial.analyse.tidy import Course, Request, Table
-from fairtrial.record.models import PlaceOpened, Plan, TrialRecord
+from fairtrial.record.models import BlockVoided, PlaceOpened, Plan, TrialRecord
 from fairtrial.study.service_counters import ERROR_SUFFIX
 
 FAMILIES: Final[tuple[Role, Role]] = ("primary", "secondary")  # roles whose p values are adjusted together
@@ -46,7 +46,7 @@ def analyse(
     *,
     contrast: str | None = None,
     finished: bool = True,
-    places: Sequence[PlaceOpened] = (),
+    events: Sequence[PlaceOpened | BlockVoided] = (),
 ) -> Analysis:
     """Analyses a run's trials.
 
@@ -56,36 +56,25 @@ def analyse(
         contrast: the factor to compare, its first level as baseline; the plan's arm if None. The cells are then the
             combinations of all other factors, and trials pair by block.
         finished: whether the run reached its planned end; without it there is no verdict.
-        places: as recorded; their facts hold the noise profiles that were kept there when the run began, and their
-            findings how fit they were.
+        events: of the journal: places, whose facts hold the noise profiles that were kept there when the run began, and
+            whose findings say how fit they were; blocks that are void, those too that a host of a farm lost.
 
     Raises:
         InputError: the plan has no such factor.
         RecordError: two trials stand for the same arm in the same block.
     """
+    places = [event for event in events if isinstance(event, PlaceOpened)]
+    voided = {(event.cell, event.block) for event in events if isinstance(event, BlockVoided)}
     diagnostic = sum(trial.trial.diagnostic for trial in trials)
     every = [trial for trial in trials if not trial.trial.diagnostic]  # probes change what they look at
-    trials = sequential.in_time(plan, every)
-    selection = select(plan, trials, contrast=contrast)
+    trials = sequential.in_time(plan, every, voided=voided)
+    selection = select(plan, trials, contrast=contrast, voided=voided)
     plan, roles = _as_read(plan, trials), _roles(plan)
     expected = expectations(plan, trials)
     steadiness = within.steadiness(selection)
     unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
-    run = sequential.follow(plan, trials, contrast=contrast)
-    request = Request(
-        study=plan.study,
-        question=plan.question,
-        contrast=selection.contrast,
-        levels=selection.levels,
-        cells={cell.name: cell.levels for cell in selection.cells},
-        metrics={name: plan.metrics.definitions[name] for name in roles},
-        roles=roles,
-        paired=plan.design.order != "sequential",  # trials of a block are then not close in time
-        confidence=plan.design.confidence,
-        margin=plan.design.margin,
-        guardrail_margins=plan.metrics.guardrail_margins,
-        seed=plan.design.seed,
-    )
+    run = sequential.follow(plan, trials, contrast=contrast, voided=voided)
+    request = _request(plan, selection, roles)
     analysis = analyse_table(
         _table(selection, roles),
         request,
@@ -111,6 +100,23 @@ def analyse(
         return analysis
     compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
     return analysis.model_copy(update={"floors": floors(plan, selection, compared, places=places)})
+
+
+def _request(plan: Plan, selection: Selection, roles: Mapping[str, Role]) -> Request:
+    return Request(
+        study=plan.study,
+        question=plan.question,
+        contrast=selection.contrast,
+        levels=selection.levels,
+        cells={cell.name: cell.levels for cell in selection.cells},
+        metrics={name: plan.metrics.definitions[name] for name in roles},
+        roles=roles,
+        paired=plan.design.order != "sequential",  # trials of a block are then not close in time
+        confidence=plan.design.confidence,
+        margin=plan.design.margin,
+        guardrail_margins=plan.metrics.guardrail_margins,
+        seed=plan.design.seed,
+    )
 
 
 def _as_read(plan: Plan, trials: Sequence[TrialRecord]) -> Plan:

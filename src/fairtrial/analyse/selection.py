@@ -7,7 +7,7 @@ Leaving out the invalid trial alone would let what breaks in one arm only (slow 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -51,8 +51,13 @@ class Selection:
     counts: Counts
 
 
-def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -> Selection:
+def select(
+    plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None, voided: Iterable[tuple[str, int]] = ()
+) -> Selection:
     """Sorts trials into the cells and levels of a contrast; the plan's arm if None.
+
+    `voided` are blocks (cell, block) that the journal calls void besides those with an invalid trial: a host of a farm
+    lost them.
 
     Raises:
         InputError: the plan has no such factor, or one level of it only.
@@ -70,7 +75,7 @@ def select(plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None) -
         said = f"factor {chosen} has only the level `{level}`: expected two or more"
         problem = Problem(message=said, file=plan.study, field="arm")
         raise InputError([problem], hint="choose a factor with two or more levels; a size may keep only one of them")
-    lost = {(trial.trial.cell, trial.trial.block) for trial in trials if not trial.valid}
+    lost = {(trial.trial.cell, trial.trial.block) for trial in trials if not trial.valid}.union(voided)
     used = [trial for trial in _as_run(trials) if (trial.trial.cell, trial.trial.block) not in lost]
     if chosen != plan.arm:
         # Its levels meet in the rounds as planned: a replacement ran in a later round than the block of its number.

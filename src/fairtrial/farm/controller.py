@@ -36,12 +36,10 @@ ALIKE: Final = ("kernel", "kernel_version", "machine", "processor_model")  # of 
 
 
 @dataclass
-class FarmRun(Conductor):
+class FarmRun(HandingRun):
     """A run on a farm.
 
     Attributes:
-        farm: makes the back end, given a directory for what comes back.
-        executor: what it made.
         out: blocks that hosts have.
         failures: of each host, in a row.
         left: hosts that get no more blocks.
@@ -52,8 +50,6 @@ class FarmRun(Conductor):
         trouble: the last reason why a host could not go on.
     """
 
-    farm: Callable[[Path], Executor] | None = None
-    executor: Executor = field(init=False)
     out: set[tuple[str, int, str]] = field(default_factory=set)
     failures: Counter[str] = field(default_factory=Counter)
     left: set[str] = field(default_factory=set)
@@ -62,30 +58,19 @@ class FarmRun(Conductor):
     character: dict[str, JsonValue] = field(default_factory=dict)
     served: dict[str, tuple[float, float]] = field(default_factory=dict)
     trouble: FairtrialError | None = None
-    began_s: float = field(default_factory=time.monotonic)
-    committed: int = 0
 
     def _run_trials(self) -> None:
-        assert self.farm is not None  # noqa: S101 - given by whoever makes it
         self.steering.paused = PAUSED
-        for cell, block in self.schedule.torn():
-            self._void(cell, block, "the controller ended while it took the block in")
         known = self.writer.record()
         for opened in known.places:
             self.character = self.character or _character(opened)
         self.had.update((event.host, event.cell) for event in known.events if isinstance(event, BlockLeased))
-        scratch = self.writer.directory / SCRATCH
-        shutil.rmtree(scratch, ignore_errors=True)
-        self.executor = self.farm(scratch)
-        try:
-            self._refuse()
-            self._conduct()
-        finally:
-            self.executor.close()
-            for host, (processor_s, elapsed_s) in self.served.items():
-                self._append(FarmServed(host=host, processor_s=round(processor_s, 3), elapsed_s=round(elapsed_s, 3)))
-            self.writer.write_places()  # once: a farm has many
-            shutil.rmtree(scratch, ignore_errors=True)
+        super()._run_trials()
+
+    def _closed(self) -> None:
+        for host, (processor_s, elapsed_s) in self.served.items():
+            self._append(FarmServed(host=host, processor_s=round(processor_s, 3), elapsed_s=round(elapsed_s, 3)))
+        self.writer.write_places()  # once: a farm has many
 
     def _refuse(self) -> None:
         """What a farm cannot run: a block is at one place, which its host has."""
@@ -107,6 +92,7 @@ class FarmRun(Conductor):
                     raise InputError([problem], hint="leave `place` out of the workload; nothing was started")
 
     def _conduct(self) -> None:
+        self._refuse()
         while True:
             try:
                 waits = self.steering.waits()
@@ -204,18 +190,6 @@ class FarmRun(Conductor):
             self._commit(trial, returned.directory)
         self._repair()
 
-    def _commit(self, trial: TrialRecord, directory: Path) -> None:
-        owed = self.schedule.count
-        left_s = (time.monotonic() - self.began_s) / (self.committed + 1) * (owed - 1)
-        number = len(self.schedule.finished) + 1
-        self.progress.trial_started(trial.trial, number=number, total=number - 1 + owed, left_s=left_s)
-        adopting.adopt(self.writer, trial, directory)
-        self.schedule.finish(trial.trial.id, valid=trial.valid)
-        self.committed += 1
-        if trial.window is not None:
-            self.started.add((trial.trial.cell, trial.trial.arm))
-        self.progress.trial_finished(trial)
-
     def _note_places(self, outcome: Outcome) -> None:
         """Journals a place when it is first opened on a host, and again once it is another."""
         for opened in outcome.places:
@@ -252,11 +226,6 @@ class FarmRun(Conductor):
             self.progress.note(f"{host} gets no more blocks: {why}")
         if not asked.trials[0].diagnostic:
             self._void(asked.cell, asked.block, f"{host or 'a host'} lost it: {why}")
-
-    def _void(self, cell: str, block: int, reason: str) -> None:
-        self._append(BlockVoided(cell=cell, block=block, reason=reason))
-        self.progress.note(f"block {block} of {cell} is void: {reason}")
-        self._repair()
 
 
 def _key(trial: PlannedTrial) -> tuple[str, int, str]:

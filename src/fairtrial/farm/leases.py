@@ -87,18 +87,27 @@ class Leases:
         if not out:
             time.sleep(timeout_s)  # while paused
         ready = set(wait(list(out), timeout=timeout_s))
-        return [self._received(lease) for connection, lease in out.items() if connection in ready]
+        received = [self._received(lease) for connection, lease in out.items() if connection in ready]
+        return [each for each in received if each is not None]
 
-    def _received(self, lease: Lease) -> Returned:
+    def _received(self, lease: Lease) -> Returned | None:
+        """What came of a block; None while it is out."""
         assert lease.order is not None  # noqa: S101 - it was out
-        order, lease.order, lease.idle_since = lease.order, None, time.monotonic()
+        order = lease.order
         try:
-            outcome = Outcome.model_validate_json(lease.connection.recv_bytes())
+            outcome = self._arrived(lease, lease.connection.recv_bytes())
         except (EOFError, OSError):
             why = f"its process ended ({children.how(lease.process)})"
             self._leases[lease.host] = self._lease(lease.host, lease.place, lease.directory)
             return Returned(order, lease.host, lost=why)
+        if outcome is None:
+            return None
+        lease.order, lease.idle_since = None, time.monotonic()
         return Returned(order, lease.host, outcome, trials_below(lease.directory, order.run))
+
+    def _arrived(self, _lease: Lease, data: bytes) -> Outcome | None:
+        """A message of a host's process, if it says what came of the block."""
+        return Outcome.model_validate_json(data)
 
     def bar(self, host: str) -> None:
         """See `Executor`."""
@@ -114,10 +123,24 @@ class Leases:
 
 
 def _serve(host: str, directory: Path, connection: Connection) -> None:
-    """A host's process: block after block until the controller closes the connection, or is gone."""
-    station = Station(host)
+    serve(Station(host), directory, connection)
+
+
+def serve(
+    station: Station, directory: Path, connection: Connection, *, begin: Callable[[Order], None] | None = None
+) -> None:
+    """A host's process: block after block until the controller closes the connection, or is gone.
+
+    Args:
+        station: that runs them.
+        directory: for what comes of a block.
+        connection: to the controller.
+        begin: called before each block.
+    """
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             order = Order.model_validate_json(connection.recv_bytes())
+            if begin is not None:
+                begin(order)
             outcome = station.serve(order, fresh(directory))
             connection.send_bytes(outcome.model_dump_json().encode())

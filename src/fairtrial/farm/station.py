@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -93,9 +93,10 @@ class BlockRun(Run):
 
 @dataclass
 class Station:
-    """What a process of a host keeps from block to block of one run."""
+    """What a process of a host keeps from block to block of one run. `progress`: makes what a block's trials tell."""
 
     host: str
+    progress: Callable[[], Quiet] = Quiet
     run: str = ""
     known: dict[str, Any] = field(default_factory=dict)
 
@@ -111,7 +112,7 @@ class Station:
         """
         if order.run != self.run:
             self.run, self.known = order.run, {}
-        progress = Quiet()
+        progress = self.progress()
         writer = record.create(directory / order.run, plan=order.plan, sources={STUDY: ""})
         failure: Failure | None = None
         try:

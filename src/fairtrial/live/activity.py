@@ -24,6 +24,7 @@ from fairtrial.study.catalogue import MetricDefinition
 
 THROUGHPUT: Final = "throughput"
 NANOSECONDS_PER_SECOND: Final = 1e9
+CLOCK_SET_BACK_S: Final = 1.0  # less is two writers' order
 TITLES: Final = {each.name: each.title for each in measures.MEASURES}
 
 
@@ -39,10 +40,13 @@ class Chart:
 class Activity:
     """One running trial.
 
+    Its seconds count on from the last one where the clock is set back.
+
     Attributes:
         trial: its id.
         throughput: the metric in whose unit rates are told.
         began_s: Unix time of its first line.
+        heard_s: second of its last line.
         doing: what the load does, in words; empty before it says anything.
         rate: how much it does now, in words.
         charts: by name.
@@ -52,6 +56,7 @@ class Activity:
     trial: str
     throughput: MetricDefinition | None
     began_s: float | None = None
+    heard_s: float = 0.0
     doing: str = ""
     rate: str = ""
     errors: int = 0
@@ -59,17 +64,20 @@ class Activity:
     marks: dict[str, float] = field(default_factory=dict)
     _samples: dict[str, TelemetryProgress] = field(default_factory=dict)
     _rows: dict[int, dict[str, float]] = field(default_factory=dict)  # by second, as sources come in
+    _quiet: dict[str, Chart] = field(default_factory=dict)  # zero so far: not shown, as it says nothing
 
     def hear(self, lines: Iterable[FeedLine]) -> None:
         """Takes lines of the feed in."""
         for line in lines:
             if self.began_s is None:
                 self.began_s = line.at_s
-            second = max(0.0, line.at_s - self.began_s)
+            if line.at_s - self.began_s < self.heard_s - CLOCK_SET_BACK_S:
+                self.began_s = line.at_s - self.heard_s
+            self.heard_s = max(self.heard_s, line.at_s - self.began_s)
             if isinstance(line.said, TelemetryProgress):
-                self._sampled(line.said, second=second)
+                self._sampled(line.said, second=self.heard_s)
             else:
-                self._take(line.said, second=second)
+                self._take(line.said, second=self.heard_s)
         self._measure()
 
     def _sampled(self, said: TelemetryProgress, *, second: float) -> None:
@@ -85,8 +93,12 @@ class Activity:
         last = max(self._rows, default=0)
         for second in [each for each in self._rows if each < last]:
             for name, value in measures.values(self._rows.pop(second)).items():
-                if value or name in self.charts:  # zero throughout says nothing
-                    self._add(name, TITLES[name], second=second, value=value)
+                if name not in self.charts:
+                    self._quiet.setdefault(name, Chart(title=TITLES[name])).course.add(second, value)
+                    if value:
+                        self.charts[name] = self._quiet.pop(name)
+                else:
+                    self.charts[name].course.add(second, value)
 
     def _add(self, name: str, title: str, *, second: float, value: float) -> None:
         self.charts.setdefault(name, Chart(title=title)).course.add(second, value)
@@ -124,6 +136,11 @@ class Activity:
     def length_s(self) -> float:
         """Of the longest course."""
         return length_s(self.charts.values())
+
+    @property
+    def settled_s(self) -> int:
+        """Second before which no chart that is there changes: telemetry of one is added once the next has begun."""
+        return min(self._rows, default=int(self.heard_s))
 
 
 def length_s(charts: Iterable[Chart]) -> float:

@@ -20,7 +20,7 @@ from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import JournalReader
 from fairtrial.record.live import FeedReader, Live, LiveReader
 from fairtrial.record.models import Plan, TrialRecord
-from fairtrial.record.reader import Record, extended, trial_file, trial_from_directory
+from fairtrial.record.reader import Record, extended, refuse_links, trial_file, trial_from_directory
 from fairtrial.study.catalogue import MetricDefinition
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class FollowedRun:
 
     def __post_init__(self) -> None:
         self.plan = _plan(self.directory)
-        self.slots = Slots(self.plan)
+        self.slots = Slots(_unextended(self.plan))
         self._lines = JournalReader(self.directory / JOURNAL)
         self._feed = FeedReader(self.directory)
         self._live = LiveReader(self.directory)
@@ -68,18 +68,22 @@ class FollowedRun:
         """
         self.live = self._live.read()
         self.process = None if self.live is None else self.live.process
-        new = list(self._lines.lines()) if (self.directory / JOURNAL).exists() else []
-        for line in new:
-            self.journal.append(line)
-            self.slots.apply(line.entry)
-            if line.entry.event == "trial_finished":
-                path = trial_file(self.directory, line.entry.trial)
-                self.trials[line.entry.trial] = trial_from_directory(path.parent)
-            if line.entry.event.startswith("run_"):
-                self.interruption = line.entry if isinstance(line.entry, RunInterrupted) else None
-        self.plan = extended(self.plan, (line.entry for line in new))
+        known = len(self.journal)
+        if (self.directory / JOURNAL).exists():
+            for line in self._lines.lines():  # one that cannot be taken in is read again
+                self._take(line)
         self._listen()
-        return bool(new)
+        return len(self.journal) > known
+
+    def _take(self, line: JournalLine) -> None:
+        entry = line.entry
+        if entry.event == "trial_finished":
+            self.trials[entry.trial] = trial_from_directory(trial_file(self.directory, entry.trial).parent)
+        self.journal.append(line)
+        self.slots.apply(entry)
+        if entry.event.startswith("run_"):
+            self.interruption = entry if isinstance(entry, RunInterrupted) else None
+        self.plan = extended(self.plan, [entry])
 
     def _listen(self) -> None:
         for trial, lines in itertools.groupby(self._feed.lines(), lambda line: line.trial):
@@ -117,6 +121,16 @@ class FollowedRun:
         return max(0.0, trial.left_s - spent)
 
     @property
+    def logs(self) -> Path | None:
+        """Where the running trial's logs grow: a directory of the run's own user, as anything could be named."""
+        named = None if self.live is None or self.live.logs is None else Path(self.live.logs)
+        try:
+            owners = {0, (self.directory / JOURNAL).stat().st_uid}
+            return named if named is not None and named.lstat().st_uid in owners and not named.is_symlink() else None
+        except OSError:
+            return None
+
+    @property
     def fates(self) -> list[Slot]:
         """Every planned trial and what became of it. A trial that nobody runs any more does not run."""
         if self.process is None and self.state != "finished":
@@ -149,7 +163,7 @@ class FollowedRun:
         """
         from fairtrial.analyse import analyse  # noqa: PLC0415 - a page is there before the analysis is
 
-        return analyse(self.plan, list(self.trials.values()), finished=False, places=self.record.places)
+        return analyse(self.plan, list(self.trials.values()), finished=False, events=self.record.places)
 
 
 def _plan(directory: Path) -> Plan:
@@ -158,6 +172,7 @@ def _plan(directory: Path) -> Plan:
     Raises:
         RecordError: not a record, or a damaged one.
     """
+    refuse_links(directory)
     if (directory / JOURNAL).exists():
         return read(directory).plan
     try:
@@ -167,3 +182,9 @@ def _plan(directory: Path) -> Plan:
             f"{directory} is not a record: it has no plan.json that can be read",
             hint="give the directory of a run, as `fairtrial run` printed it",
         ) from error
+
+
+def _unextended(plan: Plan) -> Plan:
+    """As it was written: the journal adds extensions in their order, and trials are numbered in it."""
+    added = {trial.id for each in plan.extensions for trial in each.trials}
+    return plan.model_copy(update={"trials": [trial for trial in plan.trials if trial.id not in added]})

@@ -18,8 +18,8 @@ from fairtrial.analyse.sequential import anytime
 from fairtrial.record.models import Plan, TrialRecord
 
 LOOK_NOTE: Final = {
-    False: "Interval: as if the run had been planned to end after this block. A look, not a verdict: "
-    "whoever stops when one pleases is wrong more often than it says.",
+    False: "Interval: as if the run had been planned to end after this block. A look is not a verdict: stopping at "
+    "a favourable interval errs more often than its confidence level says.",
     True: "Interval: holds at every look together, whenever the run stops.",
 }
 
@@ -41,6 +41,7 @@ class CellLooks:
     Attributes:
         ratios: of each block, in the order of their rounds.
         looks: after each.
+        without: why there is no ratio, and then no look; empty if there is one.
     """
 
     cell: str
@@ -48,6 +49,7 @@ class CellLooks:
     metric: str
     ratios: tuple[float, ...]
     looks: tuple[Look, ...]
+    without: str = ""
 
 
 def are_always_valid(plan: Plan) -> bool:
@@ -56,7 +58,9 @@ def are_always_valid(plan: Plan) -> bool:
 
 
 def cell_looks(plan: Plan, used: Sequence[TrialRecord]) -> list[CellLooks]:
-    """Of every cell, arm and primary metric that has a block with both values above 0.
+    """Of every cell, arm and primary metric that has a complete block.
+
+    Once a value is not above 0, there is no ratio of them, as in the analysis.
 
     Args:
         plan: the run's.
@@ -84,13 +88,18 @@ def _of(
     baseline: str,
 ) -> CellLooks | None:
     cell, arm, metric = which
-    ratios = [
-        arms[arm][metric] / arms[baseline][metric]
-        for arms in blocks.values()
-        if min(arms.get(each, {}).get(metric, 0.0) for each in (baseline, arm)) > 0
-    ]
-    if not ratios:
+    values = {
+        block: (arms[arm][metric], arms[baseline][metric])
+        for block, arms in blocks.items()
+        if all(metric in arms.get(each, {}) for each in (baseline, arm))
+    }
+    if not values:
         return None
+    if (block := next((block for block, pair in values.items() if not min(pair) > 0), None)) is not None:
+        return CellLooks(
+            cell, arm, metric, ratios=(), looks=(), without=f"block {block} has a value that is not above 0"
+        )
+    ratios = [treated / base for treated, base in values.values()]
     logs = np.log(np.asarray(ratios))
     looks = tuple(_look(plan, logs[: count + 1]) for count in range(len(ratios)))
     return CellLooks(cell=cell, arm=arm, metric=metric, ratios=tuple(ratios), looks=looks)

@@ -52,7 +52,8 @@ def now(run: FollowedRun) -> Now:
     done = sum(slot.trial.id in run.slots.finished for slot in slots)
     left = "" if run.left_s is None else f"{duration(run.left_s)} left"
     trial = None if run.live is None or run.paused else run.live.trial
-    planned = None if trial is None else run.slots.planned.get(trial.id)
+    # Of a farm it is the last one that was run here.
+    planned = None if trial is None or trial.id in run.slots.finished else run.slots.planned.get(trial.id)
     if trial is None or planned is None:
         return Now("paused" if run.paused else run.state, _sentence(run), done, len(owed), left)
     load = run.activity
@@ -80,7 +81,9 @@ def _sentence(run: FollowedRun) -> str:
         case "running" if run.paused:
             return "The run waits between trials. Settings are undone; the place stays open and locked."
         case "running":
-            return "No verdict yet: estimates below are looks."
+            out = len(run.slots.out)
+            hosts = f" Hosts are running {counted(out, 'trial')}." if out else ""
+            return f"No verdict yet: estimates below are looks.{hosts}"
         case "interrupted":
             why = "" if run.interruption is None else f" ({run.interruption.reason})"
             return f"The run was interrupted{why}. Resume it with: fairtrial run {run.directory} --resume"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fairtrial.protocol.generated import LoadingProgress, ProbedProgress, ProbingProgress
-from fairtrial.record.events import JournalLine, RunInterrupted, Steered
+from fairtrial.record.events import HostLeft, JournalLine, RunInterrupted, Steered
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
@@ -18,6 +20,7 @@ from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.words import STOP_REASONS, counted, duration
 from fairtrial.workloads import workload_of
 
+UNSAID: Final = ("trial_", "place_", "page_", "farm_", "block_leased")  # how such events begin
 MINUTE_S = 60
 MILLISECOND_NS = 1e6
 
@@ -65,16 +68,18 @@ def journalled(line: JournalLine) -> str:
             return f"run interrupted: {line.entry.reason}"
         case BlockVoided():
             return f"block {line.entry.block} of {line.entry.cell} is void: {line.entry.reason}"
-        case BlockAdded() | Extended() | Steered():
+        case BlockAdded() | Extended() | Steered() | HostLeft():
             return _changed(line.entry)
         case LookTaken():
             return "; ".join([f"look after round {line.entry.round}: {line.entry.decision}", *_stops(line.entry)])
         case _:
             name = line.entry.event
-            return "" if name.startswith(("trial_", "place_", "page_")) else name.replace("_", " ")
+            return "" if name.startswith(UNSAID) else name.replace("_", " ")
 
 
-def _changed(event: BlockAdded | Extended | Steered) -> str:
+def _changed(event: BlockAdded | Extended | Steered | HostLeft) -> str:
+    if isinstance(event, HostLeft):
+        return f"{event.host} gets no more blocks: {event.reason}"
     if isinstance(event, BlockAdded):
         return f"block {event.block} of {event.cell} replaces block {event.replaces}"
     if isinstance(event, Extended):

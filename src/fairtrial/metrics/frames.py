@@ -27,6 +27,7 @@ IDENTITY: Final = {
     "used": pl.Boolean,
     "invalid_reason": pl.String,
     "started": pl.String,
+    "host": pl.String,
 }
 
 # Columns that say how much there is now, not how often something happened; proc_stat(5), iostats.rst, mm/vmstat.c.
@@ -83,6 +84,7 @@ def trials(record: Record) -> pl.DataFrame:
             "used": trial.trial.id in used,
             "invalid_reason": trial.invalid_reason,
             "started": trial.started,
+            "host": trial.host,
             **{factors[factor]: level for factor, level in trial.levels.items()},
             **trial.scalars,
         }

@@ -27,19 +27,24 @@ def trial_duration_s(trial: ResolvedTrial, catalogue: Catalogue) -> float:
 def duration_s(
     trials: list[PlannedTrial], resolved: dict[str, dict[str, ResolvedTrial]], catalogue: Catalogue
 ) -> float:
-    """Expected wall time of all planned trials, seconds."""
+    """Expected wall time of all planned trials, seconds; of the two trials of a duet, the longer one's."""
     each = {
         (cell, arm): trial_duration_s(trial, catalogue)
         for cell, arms in resolved.items()
         for arm, trial in arms.items()
     }
-    return sum(each[trial.cell, trial.arm] for trial in trials)
+    longest: dict[tuple[str, int | str], float] = {}
+    for trial in trials:
+        key = trial.cell, trial.id if trial.half is None else trial.block
+        longest[key] = max(each[trial.cell, trial.arm], longest.get(key, 0.0))
+    return sum(longest.values())
 
 
 def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, catalogue: Catalogue) -> int:
     """Expected need at the place and for the record, bytes.
 
-    Prepared data are kept, one per different system and workload that need any; one of them is copied at a time.
+    Prepared data are kept, one per different system and workload that need any; one of them is copied at a time. Each
+    half of a duet has its own.
     """
     prepared: dict[str, int] = {}
     for arms in resolved.values():
@@ -48,7 +53,8 @@ def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, ca
             prepared[f"{trial.system.kind} {need}"] = need
     record = RECORD_BYTES_PER_TRIAL * design.blocks * sum(len(arms) for arms in resolved.values())
     largest = max(prepared.values(), default=0)
-    return sum(prepared.values()) + (COPIES_OF_DATA - 1) * largest + record
+    halves = 2 if design.order == "duet" else 1
+    return halves * (sum(prepared.values()) + (COPIES_OF_DATA - 1) * largest) + record
 
 
 def diagnostic_bytes(diagnostics: list[PlannedTrial]) -> int:

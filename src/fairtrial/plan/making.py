@@ -83,10 +83,9 @@ def replacement(plan: Plan, *, cell: str, block: int, round_: int, position: int
         position: of its first trial in the whole run.
     """
     arms = plan.factors[plan.arm]
-    ordered = ordering.arms_in_block(plan.design, cell=cell, block=block, arms=arms)
+    slots = ordering.in_block(plan.design, cell=cell, arms=arms, block=block, round_=round_)
     return [
-        ordering.planned(ordering.Slot(cell, arm, block, round_), seed=plan.design.seed, position=position + index)
-        for index, arm in enumerate(ordered)
+        ordering.planned(slot, seed=plan.design.seed, position=position + index) for index, slot in enumerate(slots)
     ]
 
 

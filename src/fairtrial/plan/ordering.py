@@ -1,12 +1,13 @@
 """In which order the trials of a round run, and which rounds there are.
 
-Owns the three orders of a design. It must not know what an arm or a cell means.
+Owns the four orders of a design. It must not know what an arm or a cell means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Literal, NamedTuple
 
 from fairtrial.plan.shuffling import block_seed, shuffled
 from fairtrial.record.models import Design, PlannedTrial
@@ -19,12 +20,13 @@ SEQUENTIAL_WARNING = (
 
 
 class Slot(NamedTuple):
-    """One trial's place in a design."""
+    """One trial's place in a design; `half` as in `PlannedTrial`."""
 
     cell: str
     arm: str
     block: int
     round: int
+    half: Literal[1, 2] | None = None
 
 
 def slots(design: Design, *, cells: Sequence[str], arms: Sequence[str]) -> Iterator[Slot]:
@@ -40,16 +42,25 @@ def slots(design: Design, *, cells: Sequence[str], arms: Sequence[str]) -> Itera
 
 def in_round(design: Design, *, cells: Sequence[str], arms: Sequence[str], block: int, round_: int) -> Iterator[Slot]:
     """One round of one block per cell, in the order they run; not of order `sequential`, which has no rounds."""
-    ordered = shuffled(cells, "cells", design.seed, block) if design.order == "randomised_blocks" else cells
+    ordered = shuffled(cells, "cells", design.seed, block) if design.order in ("randomised_blocks", "duet") else cells
     for cell in ordered:
-        for arm in arms_in_block(design, cell=cell, block=block, arms=arms):
-            yield Slot(cell, arm, block, round_)
+        yield from in_block(design, cell=cell, arms=arms, block=block, round_=round_)
+
+
+def in_block(design: Design, *, cell: str, arms: Sequence[str], block: int, round_: int) -> Iterator[Slot]:
+    """One block of one cell, in the order its trials run; those of a duet begin together."""
+    halves: Iterable[Literal[1, 2] | None] = (1, 2) if design.order == "duet" else repeat(None)
+    for arm, half in zip(arms_in_block(design, cell=cell, block=block, arms=arms), halves, strict=False):
+        yield Slot(cell, arm, block, round_, half)
 
 
 def arms_in_block(design: Design, *, cell: str, block: int, arms: Sequence[str]) -> list[str]:
-    """The arms of one block in the order they run."""
+    """The arms of one block in the order they run; of a duet, in the order of the halves they have."""
     if design.order == "randomised_blocks":
         return shuffled(arms, "arms", design.seed, cell, block)
+    if design.order == "duet":  # of each two blocks in a row one has them swapped: a half's own speed cancels
+        first = shuffled(arms, "halves", design.seed, cell, (block - 1) // 2)
+        return first if block % 2 else first[::-1]
     if design.order == "abba" and block % 2 == 0:
         return list(reversed(arms))
     return list(arms)
@@ -65,4 +76,5 @@ def planned(slot: Slot, *, seed: int, position: int) -> PlannedTrial:
         round=slot.round,
         position=position,
         seed=block_seed(seed, slot.cell, slot.block),
+        half=slot.half,
     )

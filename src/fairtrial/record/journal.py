@@ -102,9 +102,14 @@ class Holder:
                 if self._leads_to(seen):
                     return True
         except PermissionError:
-            return True  # another user's process, which is there
+            return self._is_of_its_owner(process)  # another user's, and only that user shall be believed
         except OSError:
             return False
+        return False
+
+    def _is_of_its_owner(self, process: int) -> bool:
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{process}").stat().st_uid == self._journal.stat().st_uid
         return False
 
     def _leads_to(self, seen: os.stat_result) -> bool:

@@ -68,6 +68,7 @@ class PlannedTrial(RecordModel):
     """One trial as planned. `position` is its slot in the whole run, from 0.
 
     `diagnostic`: it carries the plan's probes, and no estimate uses it; `block` and `round` count such trials alone.
+    `half`: 1 or 2, the half of its machine's processors that it has in a duet; null, and left out, elsewhere.
     """
 
     id: FileName
@@ -78,6 +79,7 @@ class PlannedTrial(RecordModel):
     position: int
     seed: int
     diagnostic: bool = False
+    half: Annotated[Literal[1, 2] | None, Field(exclude_if=lambda half: half is None)] = None
 
 
 class RangeExpectation(RecordModel):
@@ -111,7 +113,7 @@ class Design(RecordModel):
 
     Attributes:
         blocks: blocks per cell; the largest number unless `stop` is `fixed`.
-        order: `randomised_blocks`, `abba` or `sequential`.
+        order: `randomised_blocks`, `abba`, `sequential`, or `duet`, both arms of a block at the same time.
         stop: `fixed` runs all blocks; the others decide after each round which cells get more.
         margin: equivalence margin as a share of the baseline (0.02 is 2 %).
         confidence: of every interval, before multiplicity.
@@ -126,7 +128,7 @@ class Design(RecordModel):
     """
 
     blocks: int
-    order: Literal["randomised_blocks", "abba", "sequential"]
+    order: Literal["randomised_blocks", "abba", "sequential", "duet"]
     seed: int
     stop: Literal["fixed", "sequential", "anytime", "precision"]
     margin: float

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fairtrial.analyse.hosts.comparing import FEWEST_HOSTS
-from fairtrial.analyse.hosts.models import Heterogeneity, HostsReason, OverHosts
+from fairtrial.analyse.hosts.models import Heterogeneity, HostEffect, HostsReason, OverHosts
 from fairtrial.analyse.models import Analysis
 from fairtrial.report import numbers, tables
 from fairtrial.report.tables import MetricTable, Row, word
@@ -14,12 +14,17 @@ from fairtrial.study.catalogue import MetricDefinition
 
 NOTE: Final = (
     "Random effects of hosts on log ratios: Paule and Mandel's variance, Hartung and Knapp's interval, never narrower"
-    " than if hosts did not differ. The ratio, its interval and the verdict are for hosts like these; the verdict of"
-    " the first table is for these hosts. Further host: what one more host would measure with as many blocks as these"
-    " have. Tau: standard deviation of the true effect over hosts. I²: share of the scatter of the hosts' ratios that"
-    " is not noise of their blocks. The last p is of equal effects on all hosts."
+    " than if hosts did not differ. Ratio, interval, adjusted p and verdict are for hosts like these; the verdict of"
+    " the first table is for these hosts. Further host: what one more host would measure with the median of these"
+    " hosts' blocks, if that is 2 or more. Tau: standard deviation of the true effect over hosts. I²: share of the"
+    " scatter of hosts' ratios that is not noise of their blocks. Equal p: of equal effects on all hosts. Without a"
+    " host of two blocks, noise and hosts cannot be told apart."
 )
-BY_HOST: Final = "Each host by itself, descriptive only; intervals by the spread of blocks within all hosts together."
+MOST_SHOWN: Final = 40  # hosts; a farm may have hundreds
+BY_HOST: Final = (
+    "Each host by itself, descriptive only; intervals by the spread of blocks within all hosts together. Of more than"
+    f" {MOST_SHOWN} hosts, those with the lowest and with the highest ratios; report.json has all."
+)
 WITHOUT: Final[dict[HostsReason, str]] = {
     "": numbers.ABSENT,
     "one_host": "none: one host",
@@ -35,15 +40,15 @@ def columns(table: MetricTable, row: Row, *, confidence: float) -> dict[str, str
     """A row of the table of hosts, printed: by column."""
     over = row.comparison.over_hosts
     share = numbers.percent(confidence)
-    names = ("hosts", "blocks each", "ratio", f"{share} interval", "further host", "tau", "I²", "p", "verdict")
+    names = ("hosts", "ratio", f"{share} interval", "adjusted p", "further host", "tau", "I²", "equal p", "verdict")
     if over is None:
         return dict.fromkeys(names, numbers.ABSENT)
     known = over.heterogeneity
     printed = (
         str(len(over.hosts)),
-        _span([each.blocks for each in over.hosts]),
         numbers.ratio(over.ratio),
         numbers.ratio_interval(over.low, over.high),
+        numbers.p_value(over.p_adjusted),
         numbers.ratio_interval(over.prediction_low, over.prediction_high),
         _tau(known),
         numbers.ABSENT if known is None else f"{100 * known.i2:.0f} %",
@@ -70,8 +75,17 @@ def by_host(rows: Sequence[Row], *, several: bool) -> list[list[str]]:
         ]
         for row in rows
         if (over := row.comparison.over_hosts) is not None and over.ratio is not None
-        for each in over.hosts
+        for each in shown(over)
     ]
+
+
+def shown(over: OverHosts) -> list[HostEffect]:
+    """Each host, by name; of many the lowest and the highest ratios."""
+    hosts = list(over.hosts)
+    if len(hosts) <= MOST_SHOWN:
+        return hosts
+    hosts.sort(key=lambda each: each.ratio or 0.0)
+    return hosts[: MOST_SHOWN // 2] + hosts[-(MOST_SHOWN // 2) :]
 
 
 def by_host_header(confidence: float) -> tuple[str, ...]:
@@ -105,13 +119,6 @@ def sentences(analysis: Analysis, judged: Sequence[MetricTable]) -> tuple[str, .
 
 def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
-
-
-def _span(counts: Sequence[int]) -> str:
-    if not counts:
-        return numbers.ABSENT
-    low, high = min(counts), max(counts)
-    return str(low) if low == high else f"{low}–{high}"
 
 
 def _tau(known: Heterogeneity | None) -> str:

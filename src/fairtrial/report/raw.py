@@ -20,7 +20,7 @@ def csv(record: Record) -> str:
     A rule that could stop the run is a column, as `fairtrial analyse` reads it: its p values do not allow for looks.
     """
     frame, factors, host = _trials(record)
-    scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - {*factors, *host})
+    scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - set(factors))
     design = record.plan.design
     rule = pl.lit(f"{design.stop}, looks from {design.min_blocks} to {design.blocks} blocks").alias(STOPPED_BY)
     stopped = [] if design.stop == "fixed" or STOPPED_BY in factors else [rule]
@@ -32,10 +32,7 @@ def _trials(record: Record) -> tuple[pl.DataFrame, list[str], list[str]]:
     """Every trial, the columns of factors, and that of the host if trials name any."""
     frame = frames.trials(record)
     factors = [frames.factor_column(factor) for factor in record.plan.factors]
-    if not any(trial.host for trial in record.trials):
-        return frame, factors, []
-    name = "farm_host" if "host" in frame.columns else "host"
-    return frame.with_columns(pl.Series(name, [trial.host for trial in record.trials])), factors, [name]
+    return frame, factors, ["host"] if any(trial.host for trial in record.trials) else []
 
 
 def shown(scene: Scene) -> dict[str, Any]:

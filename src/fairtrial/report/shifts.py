@@ -12,13 +12,17 @@ from fairtrial.analyse.sequential import in_time
 from fairtrial.metrics.latency import Counts, Distribution
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
+from fairtrial.report.analysing import voided
 
 Distributions = Mapping[str, Distribution]  # by trial, all transaction types together
 
 
 def of_record(record: Record, analysis: Analysis, distributions: Distributions) -> tuple[ShiftCurve, ...]:
     """The curve of every arm against the baseline in every cell where both have latencies, all types together."""
-    selection = select(record.plan, in_time(record.plan, record.trials), contrast=analysis.contrast)
+    void = voided(record)
+    selection = select(
+        record.plan, in_time(record.plan, record.trials, voided=void), contrast=analysis.contrast, voided=void
+    )
     first, *others = selection.levels
     curves = []
     for cell in selection.cells:

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 from fairtrial import plan as planning
 from fairtrial.errors import PlaceError
 from fairtrial.record.events import Act, Event, Steered
-from fairtrial.record.live import controller, requests_path
+from fairtrial.record.live import MEMORY, controller, requests_path
 from fairtrial.record.models import Extended, RecordModel
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
@@ -60,7 +60,11 @@ def ask(directory: Path, request: Request) -> None:
     process = _running(directory)
     path = requests_path(directory, process=process)
     if path is None:
-        raise PlaceError("the request has no way to the run: /dev/shm is not available", hint="stop the run by Ctrl-C")
+        home = MEMORY / f"fairtrial-{os.geteuid()}"
+        raise PlaceError(
+            f"the request cannot reach the run: {home} is not a directory that only you can use",
+            hint="if it exists, remove it or restrict its permissions; or stop the run by Ctrl-C",
+        )
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, PRIVATE)

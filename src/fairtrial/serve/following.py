@@ -24,12 +24,13 @@ KEPT: Final = 20  # runs whose pages stay rendered; the one longest unseen goes 
 
 @dataclass
 class Seen:
-    """What a browser has: of which process of ours, up to which version, and how much of which trial's charts."""
+    """What a browser has: of which process of ours, up to which version, and how much of how many charts of a trial."""
 
     epoch: str = ""
     version: int = 0
     trial: str = ""
     width: int = 0
+    charts: int = 0
     stretches: int = 0
 
     @classmethod
@@ -37,13 +38,13 @@ class Seen:
         """From an event's id; nothing seen where it is none of ours."""
         parts = text.split(".")
         with contextlib.suppress(ValueError):
-            epoch, version, trial, width, stretches = parts
-            return cls(epoch, int(version), trial, int(width), int(stretches))
+            epoch, version, trial, width, charts, stretches = parts
+            return cls(epoch, int(version), trial, int(width), int(charts), int(stretches))
         return cls()
 
     def __str__(self) -> str:
         """As an event's id."""
-        return f"{self.epoch}.{self.version}.{self.trial}.{self.width}.{self.stretches}"
+        return f"{self.epoch}.{self.version}.{self.trial}.{self.width}.{self.charts}.{self.stretches}"
 
 
 @dataclass
@@ -51,10 +52,11 @@ class Followed:
     """A run's page with the lock of its readers.
 
     Attributes:
+        page: None until it was read once.
         said: since it was read last, to browsers that had seen the same: what they lacked, and what they have now.
     """
 
-    page: RunPage
+    page: RunPage | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     read_at: float = 0.0
     said: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -81,18 +83,29 @@ class Following:
         Raises:
             FairtrialError: not a record, or a damaged one.
         """
+        page, _followed = await self._read(name)
+        return page
+
+    async def _read(self, name: str) -> tuple[RunPage, Followed]:
         if name not in self.known:
-            self.known[name] = Followed(RunPage(FollowedRun(self.runs / name), self.templates))
+            self.known[name] = Followed()
             self._forget(besides=name)
         followed = self.known[name]
         async with followed.lock:
+            if followed.page is None:
+                followed.page = await asyncio.to_thread(self._page, name)
+            page = followed.page
             if time.monotonic() - followed.read_at >= TICK_S * SHARED:
-                await asyncio.to_thread(followed.page.refresh)
+                await asyncio.to_thread(page.refresh)
                 followed.read_at = time.monotonic()
                 followed.said.clear()
-        if followed.page.doubts.is_due and (followed.analysing is None or followed.analysing.done()):
-            followed.analysing = asyncio.create_task(_analysed(followed.page))
-        return followed.page
+        if page.doubts.is_due and (followed.analysing is None or followed.analysing.done()):
+            followed.analysing = asyncio.create_task(_analysed(page))
+        return page, followed
+
+    def _page(self, name: str) -> RunPage:
+        """Slow, for a thread: a record may be large."""
+        return RunPage(FollowedRun(self.runs / name), self.templates)
 
     def _forget(self, *, besides: str) -> None:
         others = sorted((each.read_at, name) for name, each in self.known.items() if name != besides)
@@ -111,11 +124,11 @@ class Following:
         yield "retry: 1000\n\n"
         while True:
             try:
-                await self.page(name)
+                page, followed = await self._read(name)
             except FairtrialError as error:  # damaged under our eyes, or taken away
                 yield f"data: {as_json({'refused': str(error)})}\n\n"
                 return
-            said, seen = self._said(self.known[name], seen)
+            said, seen = self._said(page, followed, seen)
             if said:
                 yield said
                 quiet_since = time.monotonic()
@@ -124,11 +137,11 @@ class Following:
                 quiet_since = time.monotonic()
             await asyncio.sleep(TICK_S - time.monotonic() % TICK_S)  # all browsers at once: one waking instead of many
 
-    def _said(self, followed: Followed, seen: str) -> tuple[str, str]:
+    def _said(self, page: RunPage, followed: Followed, seen: str) -> tuple[str, str]:
         """The event for a browser, empty if it lacks nothing, and what it has then."""
         if seen not in followed.said:
             after = Seen.parsed(seen)
-            news = self._news(followed.page, after)
+            news = self._news(page, after)
             followed.said[seen] = (f"id: {after}\ndata: {as_json(news)}\n\n" if news else "", str(after))
         return followed.said[seen]
 
@@ -146,11 +159,12 @@ class Following:
                 seen.trial = ""
             return said
         trial = str(page.run.slots.number(load.trial))
-        charts = page.charts(load, width=seen.width if seen.trial == trial else 0, first=seen.stretches)
+        has_all = seen.trial == trial and seen.charts == len(load.charts)  # one that is new began before now
+        charts = page.charts(load, width=seen.width if has_all else 0, first=seen.stretches)
         if charts["charts"]:
             said["charts"] = charts
-        seen.trial, seen.width = trial, charts["width"]
-        seen.stretches = int(load.length_s // seen.width)
+        seen.trial, seen.width, seen.charts = trial, charts["width"], len(load.charts)
+        seen.stretches = load.settled_s // seen.width
         return said
 
 

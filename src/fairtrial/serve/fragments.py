@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
+from typing import Final
+
+VERSIONS: Final = itertools.count(
+    1
+)  # of the process: a page that is made anew begins with none that a browser has seen
 
 
 @dataclass
@@ -10,7 +16,7 @@ class Fragments:
     """HTML by the id of its element.
 
     Attributes:
-        version: grows by one with every change of any part.
+        version: grows with every change of any part.
     """
 
     version: int = 0
@@ -19,12 +25,12 @@ class Fragments:
     def put(self, name: str, html: str) -> None:
         """A part as it is now; the same as before changes nothing."""
         if self.parts.get(name, (0, ""))[1] != html:
-            self.version += 1
+            self.version = next(VERSIONS)
             self.parts[name] = (self.version, html)
 
     def since(self, version: int) -> dict[str, str]:
         """Parts that changed after a version."""
-        return {name: html for name, (at, html) in self.parts.items() if at > version}
+        return {name: html for name, (at, html) in list(self.parts.items()) if at > version}
 
     def html(self, name: str) -> str:
         """One part; empty if there is none."""

@@ -1,7 +1,8 @@
 """Who may talk to the page: a browser that was handed the token, under a name of this machine, from our own page.
 
 A page on loopback is reachable from every site that the reader has open (DNS rebinding, forged requests) and by every
-user of the machine; so each request must name an allowed host, come from no other origin, and carry the secret.
+user of the machine; so each request must name an allowed host, come from no other origin, and carry the secret. A
+browser sends cookies to every port of a host, so ours is for a path alone that other programs cannot guess.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import hmac
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+COOKIE: Final = "fairtrial"
 TOKEN: Final = "token"  # noqa: S105 - the name of the parameter
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 POLICY: Final = (
@@ -32,6 +34,7 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
 }
 BYTES: Final = 24
+ROOT_BYTES: Final = 9  # an address has at most 200 characters, and others must not guess this one
 FORBIDDEN: Final = 403
 MISDIRECTED: Final = 421  # RFC 9110: the server is not configured for this host
 FOUND: Final = 303
@@ -40,6 +43,11 @@ FOUND: Final = 303
 def new_secret() -> str:
     """A secret of one process: whoever had the last one has none for this."""
     return secrets.token_urlsafe(BYTES)
+
+
+def new_root() -> str:
+    """The path of one process, below which all of its addresses are."""
+    return f"/{secrets.token_urlsafe(ROOT_BYTES)}"
 
 
 @dataclass
@@ -51,24 +59,26 @@ class Guard:
         secret: what a browser must show once, as `?token=`, and from then on as a cookie.
         port: that the page listens on.
         names: host names allowed beside those of loopback.
+        root: path of the page, which others cannot guess.
     """
 
     app: ASGIApp
     secret: str
     port: int
     names: Iterable[str] = ()
+    root: str = ""
     allowed: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         hosts = (*LOOPBACK, *(name.lower() for name in self.names))
         self.allowed = frozenset(f"{host}:{self.port}" for host in hosts)
-        self.cookie = f"fairtrial-{self.port}"  # cookies know no ports: two pages must not log each other out
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or answers why not."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope["root_path"] = self.root
         answer = self._refusal(scope)
         await (self.app if answer is None else answer)(scope, receive, _with_headers(send))
 
@@ -81,7 +91,9 @@ class Guard:
             return PlainTextResponse(f"{said}\n", status_code=MISDIRECTED)
         if self._is_foreign(headers, host=host, link=scope["method"] in {"GET", "HEAD"}):
             return PlainTextResponse("Requests of other sites' pages are not answered.\n", status_code=FORBIDDEN)
-        return self._login(scope) if not self._knows(headers) else self._clean(scope)
+        if not scope["path"].startswith(f"{self.root}/"):
+            return _unknown()
+        return self._clean(scope) if self._knows(headers) else self._login(scope)
 
     @staticmethod
     def _is_foreign(headers: Headers, *, host: str, link: bool) -> bool:
@@ -96,20 +108,16 @@ class Guard:
         return headers.get("sec-fetch-site") in ("cross-site", "same-site") and not followed
 
     def _knows(self, headers: Headers) -> bool:
-        try:
-            kept = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return False
-        return kept is not None and hmac.compare_digest(kept.value.encode(), self.secret.encode())
+        kept = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")  # other programs' may be odd
+        return hmac.compare_digest(kept.encode(), self.secret.encode())
 
     def _login(self, scope: Scope) -> Response:
         """A right token becomes a cookie and leaves the address, where it would be read over a shoulder."""
         given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get(TOKEN, "")
         if not hmac.compare_digest(given.encode(), self.secret.encode()):
-            said = "This page is for the one who started it: open the address that `fairtrial` printed, token included."
-            return PlainTextResponse(f"{said}\n", status_code=FORBIDDEN)
-        answer = self._clean(scope) or RedirectResponse("/", status_code=FOUND)
-        answer.set_cookie(self.cookie, self.secret, httponly=True, samesite="lax", path="/")
+            return _unknown()
+        answer = self._clean(scope) or RedirectResponse(f"{self.root}/", status_code=FOUND)
+        answer.set_cookie(COOKIE, self.secret, httponly=True, samesite="lax", path=f"{self.root}/")
         return answer
 
     @staticmethod
@@ -121,6 +129,11 @@ class Guard:
             return None
         path = "/" + scope["path"].lstrip("/\\")  # two slashes would name another host
         return RedirectResponse(f"{path}?{urlencode(rest)}" if rest else path, status_code=FOUND)
+
+
+def _unknown() -> Response:
+    said = "This browser has not been let in: open the address that `fairtrial` printed, with its token."
+    return PlainTextResponse(f"{said}\n", status_code=FORBIDDEN)
 
 
 def _with_headers(send: Send) -> Send:

@@ -22,11 +22,13 @@ def _shown(value: Any) -> Any:
 
 
 @cache
-def environment() -> jinja2.Environment:
-    """Every template of the page; whatever is put into one is escaped."""
-    return jinja2.Environment(
+def environment(root: str = "") -> jinja2.Environment:
+    """Every template of the page; whatever is put into one is escaped. `root`: what all addresses begin with."""
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("fairtrial.serve"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=_shown,
     )
+    made.globals["root"] = root
+    return made

@@ -30,7 +30,7 @@ def page(runs: Path, name: str) -> str:
     """
     read = record.read(runs / name)
     drawn = sorted((read.directory / REPORT / FIGURES).glob("*.svg"))
-    images = [(f"/runs/{quote(name)}/report/figures/{quote(path.name)}", path.stem) for path in drawn]
+    images = [(f"{REPORT}/{FIGURES}/{quote(path.name)}", path.stem) for path in drawn]  # beside the page's address
     return render_still(Scene(read, analysis(read)), images)
 
 

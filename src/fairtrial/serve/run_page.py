@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
 import jinja2
 
+from fairtrial.errors import RecordError
 from fairtrial.live import finished, outline
 from fairtrial.live.activity import Activity, Chart, length_s
 from fairtrial.live.course import width_s
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_EVENTS: Final = 200
 CELLS_OPEN: Final = 4
+CONTRADICTIONS: Final = (LookupError, TypeError, ValueError, OSError)  # of files that are each valid
 ELSEWHERE: Final = "Logs are shown here while a trial runs on this machine; elsewhere they arrive when it ends."
 
 
@@ -33,6 +35,7 @@ class ChartNews(TypedDict):
     """Numbers over time as a browser takes them: stretches of `width` seconds from number `first` on."""
 
     trial: str
+    number: int
     width: int
     first: int
     marks: dict[str, float]
@@ -58,6 +61,7 @@ class RunPage:
     logs: list[tuple[str, str]] | None = None
     ends: Tails = field(default_factory=Tails)
     state: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)  # a reader that goes leaves its thread at work
 
     def __post_init__(self) -> None:
         self.macros = self.templates.get_template("parts.html.jinja").module
@@ -69,6 +73,16 @@ class RunPage:
         Raises:
             FairtrialError: the record is damaged.
         """
+        try:
+            with self._lock:
+                self._refresh()
+        except CONTRADICTIONS as error:
+            raise RecordError(
+                f"the files of {self.run.directory} contradict each other: {error}",
+                hint="restore the record from a copy: it was changed after it was written",
+            ) from error
+
+    def _refresh(self) -> None:
         grown = self.run.refresh()
         state = self.run.state
         self._put("now", "now", outline.now(self.run), self.run)
@@ -109,18 +123,16 @@ class RunPage:
         self._put("doubts", "doubts", self.doubts.found)
 
     def _tails(self) -> list[tuple[str, str]]:
-        directory = None if self.run.live is None else self.run.live.logs
-        if directory is None:
-            return []
-        return self.ends.read(Path(directory))
+        directory = self.run.logs
+        return [] if directory is None else self.ends.read(directory)
 
-    @staticmethod
-    def charts(load: Activity, *, width: int, first: int) -> ChartNews:
+    def charts(self, load: Activity, *, width: int, first: int) -> ChartNews:
         """The running trial's numbers over time: all, or those from one stretch on where `width` is theirs still."""
         now = width_s(load.length_s)
         first = first if now == width else 0
         return {
             "trial": load.trial,
+            "number": self.run.slots.number(load.trial),
             "width": now,
             "first": first,
             "marks": load.marks,
@@ -139,7 +151,8 @@ class RunPage:
         charts, marks = finished.charts(*found)
         width = width_s(length_s(charts.values()))
         drawn = _drawn(charts, width=width, first=0)
-        return {"trial": found[1].trial.id, "width": width, "first": 0, "marks": marks, "charts": drawn}
+        trial = found[1].trial.id
+        return {"trial": trial, "number": number, "width": width, "first": 0, "marks": marks, "charts": drawn}
 
     def page(self, name: str, *, since: str, assets: Mapping[str, str], number: int | None = None) -> str:
         """The whole page, with one trial of it if its number is given and there is one."""

@@ -69,7 +69,8 @@ def _cell(
     values = [(slot, trial.scalars.get(metric, math.nan)) for slot, trial in own]
     scale = numbers.scale(definition.unit, [value for _, value in values])
     label = cell_label(cell.levels) or "all trials"
-    last = looks.looks[-1] if looks else None
+    last = looks.looks[-1] if looks and looks.looks else None
+    without = looks.without if looks else ""
     return CellView(
         label=label,
         metric=f"{definition.label}, {scale.unit}",
@@ -77,12 +78,14 @@ def _cell(
         better=definition.better,
         blocks=str(last.blocks if last else 0),
         ratio=numbers.ratio(last.ratio) if last else numbers.ABSENT,
-        interval=numbers.ratio_interval(last.low, last.high) if last else numbers.ABSENT,
+        interval=numbers.ratio_interval(last.low, last.high) if last else without or numbers.ABSENT,
         rule=outline.rule(run, cell.name),
         header=("block", *arms, "ratio", "ratio so far", "interval so far"),
         table=_table([t for slot, t in own if slot.fate == "valid"], looks, metric=metric, arms=arms, scale=scale),
         dots=drawings.trials(f"{definition.label} of every trial, {label}", values, arms=arms, scale=scale),
-        looks=drawings.looks(looks, label=f"{arms[1]} / {arms[0]} after every block, {label}") if looks else None,
+        looks=drawings.looks(looks, label=f"{arms[1]} / {arms[0]} after every block, {label}")
+        if last and looks
+        else None,
         note=LOOK_NOTE[are_always_valid(run.plan)],
     )
 
@@ -90,12 +93,13 @@ def _cell(
 def _table(
     used: Sequence[TrialRecord], found: CellLooks | None, *, metric: str, arms: Sequence[str], scale: numbers.Scale
 ) -> tuple[tuple[str, ...], ...]:
-    if found is None:
+    if found is None or not found.looks:
         return ()
     blocks: dict[int, dict[str, float]] = defaultdict(dict)
     for trial in used:
-        blocks[trial.trial.block][trial.trial.arm] = trial.scalars.get(metric, math.nan)
-    whole = [(block, values) for block, values in blocks.items() if min(values.get(arm, 0.0) for arm in arms) > 0]
+        if metric in trial.scalars:
+            blocks[trial.trial.block][trial.trial.arm] = trial.scalars[metric]
+    whole = [(block, values) for block, values in blocks.items() if all(arm in values for arm in arms)]
     return tuple(
         (
             str(block),

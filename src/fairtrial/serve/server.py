@@ -21,7 +21,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairtrial.errors import PlaceError
-from fairtrial.serve.guard import Guard, new_secret
+from fairtrial.serve.guard import Guard, new_root, new_secret
 from fairtrial.serve.site import application
 
 if TYPE_CHECKING:
@@ -86,17 +86,17 @@ class Listening:
         except OSError as error:
             self._socket.close()
             raise PlaceError(
-                f"port {port} cannot be listened on: {error.strerror}", hint="name a different one with --port"
+                f"cannot listen on port {port}: {error.strerror}", hint="name a different one with --port"
             ) from error
         self._socket.listen()
         self.port: int = self._socket.getsockname()[1]
-        self._secret = new_secret()
-        page = application(runs, epoch=new_secret(), control=control)
-        self._presence = Presence(Guard(page, self._secret, self.port, names))
+        self._secret, self._root = new_secret(), new_root()
+        page = application(runs, epoch=new_secret(), control=control, root=self._root)
+        self._presence = Presence(Guard(page, self._secret, self.port, names, self._root))
 
     def address(self, path: str = "/") -> str:
         """Where a browser goes, with the token."""
-        return f"http://{HOST}:{self.port}{path}?token={self._secret}"
+        return f"http://{HOST}:{self.port}{self._root}{path}?token={self._secret}"
 
     def serve(self, *, kept_s: float = math.inf, needed: Callable[[], bool] = lambda: True) -> None:
         """Answers until SIGINT or SIGTERM, or until it is no longer needed and nobody has looked for `kept_s`."""

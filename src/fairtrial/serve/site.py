@@ -56,8 +56,8 @@ class Assets:
 class Site:
     """All pages. What they are made from is loaded while the first one is awaited: the address is there at once."""
 
-    def __init__(self, runs: Path, *, epoch: str, control: Control | None = None) -> None:
-        self.runs, self.epoch, self.control = runs, epoch, control
+    def __init__(self, runs: Path, *, epoch: str, control: Control | None = None, root: str = "") -> None:
+        self.runs, self.epoch, self.control, self.root = runs, epoch, control, root
         self.assets = Assets()
         self._following: Following | None = None
         self._loading = asyncio.Lock()
@@ -66,7 +66,7 @@ class Site:
         """The runs looked at."""
         async with self._loading:
             if self._following is None:
-                self._following = await asyncio.to_thread(_following, self.runs, self.epoch, self.control)
+                self._following = await asyncio.to_thread(_following, self)
             return self._following
 
     def name(self, request: Request) -> str:
@@ -136,30 +136,30 @@ class Site:
         return StreamingResponse(following.events(name, last), media_type="text/event-stream")
 
 
-def _following(runs: Path, epoch: str, control: Control | None) -> Following:
+def _following(site: Site) -> Following:
     from fairtrial.serve.following import Following  # noqa: PLC0415 - see `Site`
     from fairtrial.serve.rendering import environment  # noqa: PLC0415
 
-    templates = environment()
-    if control is not None:
+    templates = environment(site.root)
+    if site.control is not None:
         templates = templates.overlay()
-        templates.globals = {**templates.globals, "control": control}
-    return Following(runs, templates, epoch)
+        templates.globals = {**templates.globals, "control": site.control}
+    return Following(site.runs, templates, site.epoch)
 
 
 def _steering(site: Site, control: Control) -> list[Route]:
     from fairtrial.serve.steering import Steering  # noqa: PLC0415 - see `Site`
 
-    return Steering(site.runs, control, assets=site.assets.names).routes(site.name)
+    return Steering(site.runs, control, assets=site.assets.names, root=site.root).routes(site.name)
 
 
-def application(runs: Path, *, epoch: str, control: Control | None = None) -> Starlette:
-    """The page as an ASGI application, without its guard; without `control` it changes nothing."""
-    site = Site(runs, epoch=epoch, control=control)
+def application(runs: Path, *, epoch: str, control: Control | None = None, root: str = "") -> Starlette:
+    """The page as an ASGI application below `root`, without its guard; without `control` it changes nothing."""
+    site = Site(runs, epoch=epoch, control=control, root=root)
     handlers: Mapping[type[Exception] | int, object] = {FairtrialError: site.refused, NOT_FOUND: site.refused}
     return Starlette(
         routes=[
-            *Overview(runs, assets=site.assets.names, control=control).routes(),
+            *Overview(runs, assets=site.assets.names, control=control, root=root).routes(),
             *([] if control is None else _steering(site, control)),
             Route("/assets/{name}", site.assets.serve),
             Route("/runs/{name}", site.run),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -32,11 +33,30 @@ from fairtrial.words import first_problem
 
 SEE_OTHER: Final = 303
 MOST_BYTES: Final = 4096  # of a form: one word and a number
-MOST_OF_A_STUDY: Final = 1 << 20
+MOST_PRINTED: Final = 1 << 20
 STARTED_S: Final = 20.0  # within which a run has a record, or has said why not
 POLL_S: Final = 0.1
+MERGED: Final = "study.merged.yaml"
 RECORD: Final = "record: "  # how `fairtrial run` says where its record is
 PROGRAM: Final = (sys.executable, "-c", "from fairtrial.cli import main; main()")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A study as it is now.
+
+    Attributes:
+        plan: as `fairtrial plan` prints it.
+        merged: the study with all that it includes, as a record of its run keeps it.
+    """
+
+    plan: str
+    merged: str
+
+    @property
+    def digest(self) -> str:
+        """Of what would run."""
+        return digest_of(self.merged.encode())
 
 
 @dataclass
@@ -45,12 +65,12 @@ class Control:
 
     Attributes:
         studies: folder whose studies may be started; None if none may.
-        planned: the plan of a study, as `fairtrial plan` prints it.
+        planned: the plan of a study.
         children: runs that were started here and had not ended when the last one was.
     """
 
     studies: Path | None = None
-    planned: Callable[[Path], str] = str
+    planned: Callable[[Path], Planned] = lambda path: Planned(str(path), str(path))
     _starter: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1), init=False)
     children: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False)
 
@@ -64,11 +84,11 @@ class Control:
             return []
         return sorted(path.name for path in self.studies.glob("*.yaml") if stat.S_ISREG(path.lstat().st_mode))
 
-    def study(self, name: str) -> tuple[Path, str]:
-        """A study's file, and the hash of what it says now.
+    def study(self, name: str) -> tuple[Path, Planned]:
+        """A study's file and its plan. Slow, for a thread.
 
         Raises:
-            InputError: it is none of those that may be started.
+            InputError: it is none of those that may be started, or it is wrong.
         """
         if self.studies is None or name not in self.names():
             raise InputError(
@@ -76,14 +96,13 @@ class Control:
                 hint="choose one that the page lists",
             )
         path = self.studies / name
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            return path, hashlib.sha256(file.read(MOST_OF_A_STUDY)).hexdigest()
+        return path, self.planned(path)
 
-    async def start(self, study: Path, *, runs: Path) -> str:
+    async def start(self, study: Path, *, runs: Path, digest: str) -> str:
         """Starts a run in a session of its own, which outlives the page; the name of its record.
 
         Raises:
+            InputError: the run read a study of another digest; it is stopped.
             PlaceError: it ended, or waited, without a record; with what it printed.
         """
         self.children = [child for child in self.children if child.poll() is None]
@@ -97,13 +116,29 @@ class Control:
                 said = _read(printed)
                 for line in said.splitlines(keepends=True):
                     if line.startswith(RECORD) and line.endswith("\n"):
-                        return Path(line.removeprefix(RECORD).strip()).name
+                        run = Path(line.removeprefix(RECORD).strip())
+                        if digest_of((run / MERGED).read_bytes()) != digest:
+                            child.send_signal(signal.SIGTERM)
+                            raise _changed(study.name)
+                        return run.name
                 if ended:
                     raise PlaceError(
                         f"the run did not start: {said.strip()}", hint="fix what it says, and start it again"
                     )
                 await asyncio.sleep(POLL_S)
         raise PlaceError("the run has no record yet", hint="look at the list of runs in a while")
+
+
+def _changed(name: str) -> InputError:
+    return InputError(
+        [Problem("the study, or a file that it includes, has changed since its plan was shown", file=name)],
+        hint="look at its plan again",
+    )
+
+
+def digest_of(merged: bytes) -> str:
+    """Of a study with all that it includes."""
+    return hashlib.sha256(merged).hexdigest()
 
 
 def _started(study: Path, runs: Path, printed: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -115,14 +150,14 @@ def _started(study: Path, runs: Path, printed: IO[bytes]) -> subprocess.Popen[by
 
 def _read(printed: IO[bytes]) -> str:
     """Without moving the position, which the child shares."""
-    return os.pread(printed.fileno(), MOST_OF_A_STUDY, 0).decode(errors="replace")
+    return os.pread(printed.fileno(), MOST_PRINTED, 0).decode(errors="replace")
 
 
 class Steering:
     """The addresses of a page that may do something. A request from another page never gets here: see the guard."""
 
-    def __init__(self, runs: Path, control: Control, *, assets: Mapping[str, str]) -> None:
-        self.runs, self.control = runs, control
+    def __init__(self, runs: Path, control: Control, *, assets: Mapping[str, str], root: str = "") -> None:
+        self.runs, self.control, self._root = runs, control, root
         self._shared = {"assets": assets, "scripts": ("page.js",), "control": control}
 
     def routes(self, name_of: Callable[[Request], str]) -> list[Route]:
@@ -131,7 +166,7 @@ class Steering:
         async def steer(request: Request) -> Response:
             name = name_of(request)
             await asyncio.to_thread(steering.ask, self.runs / name, _request(await _form(request)))
-            return RedirectResponse(f"/runs/{name}", status_code=SEE_OTHER)
+            return RedirectResponse(f"{self._root}/runs/{name}", status_code=SEE_OTHER)
 
         return [
             Route("/runs/{name}/steer", steer, methods=["POST"]),
@@ -145,12 +180,12 @@ class Steering:
         plan, digest, problem = "", "", ""
         if name:
             try:
-                path, digest = self.control.study(name)
-                plan = await asyncio.to_thread(self.control.planned, path)
+                _path, planned = await asyncio.to_thread(self.control.study, name)
+                plan, digest = planned.plan, planned.digest
             except FairtrialError as error:
                 problem = f"{error}\n{error.hint}"
         html = (
-            environment()
+            environment(self._root)
             .get_template("start.html.jinja")
             .render(self._shared, names=self.control.names(), name=name, plan=plan, digest=digest, problem=problem)
         )
@@ -159,14 +194,11 @@ class Steering:
     async def start(self, request: Request) -> Response:
         """Starts the study whose plan was shown."""
         form = await _form(request)
-        path, digest = self.control.study(form.get("study", ""))
-        if digest != form.get("sha256"):
-            raise InputError(
-                [Problem("the study has changed since its plan was shown", file=path.name)],
-                hint="look at its plan again",
-            )
-        name = await self.control.start(path, runs=self.runs)
-        return RedirectResponse(f"/runs/{name}", status_code=SEE_OTHER)
+        path, planned = await asyncio.to_thread(self.control.study, form.get("study", ""))
+        if planned.digest != form.get("sha256"):
+            raise _changed(path.name)
+        name = await self.control.start(path, runs=self.runs, digest=planned.digest)
+        return RedirectResponse(f"{self._root}/runs/{name}", status_code=SEE_OTHER)
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -93,11 +93,11 @@ class Trials(FileModel):
     blocks: int = Field(
         10, ge=1, le=MAXIMUM_BLOCKS, description="Blocks per cell, that is trials of each arm in each cell."
     )
-    order: Literal["randomised_blocks", "abba", "sequential"] = Field(
+    order: Literal["randomised_blocks", "abba", "sequential", "duet"] = Field(
         "randomised_blocks",
         description="Order of trials. `randomised_blocks`: rounds of one block per cell, cells and arms shuffled. "
         "`abba`: arms in alternating order. `sequential`: one arm after the other, which confounds the arm with "
-        "time.",
+        "time. `duet`: the two arms of a block at the same time, each on its half of the processors.",
     )
     seed: int = Field(
         1,

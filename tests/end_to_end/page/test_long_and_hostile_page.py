@@ -14,8 +14,10 @@ from support.machines.page import Served, reader, served
 from support.progress import Told
 from support.records import planned, tiny_plan, trial_record
 
-from fairtrial.protocol.generated import RateProgress
+from fairtrial.protocol.generated import MeasuringProgress, RateProgress
+from fairtrial.protocol.progress import TelemetryProgress
 from fairtrial.record import Writer, create
+from fairtrial.record.events import RunFinished
 from fairtrial.record.live import Feed
 from fairtrial.record.models import BlockVoided, CellLook, LookTaken, Plan, PlannedTrial, TrialStarted
 from fairtrial.run import watched
@@ -24,7 +26,21 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
 BLOCKS, HOUR_S = 500, 3600
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e</script><script>alert(2)</script>"
-HEAP = "performance.memory.usedJSHeapSize"
+HEAP = "(gc(), performance.memory.usedJSHeapSize)"
+DRAWN = """([title, name]) => {  // pixels of a colour between the axes of a chart
+  const chart = [...document.querySelectorAll("#charts figure")].find((each) => each.innerText.includes(title));
+  const canvas = chart.querySelector("canvas");
+  const colour = document.createElement("canvas").getContext("2d");
+  colour.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  colour.fillRect(0, 0, 1, 1);
+  const [red, green, blue] = colour.getImageData(0, 0, 1, 1).data;
+  const { data } = canvas.getContext("2d").getImageData(70, 0, canvas.width - 70, canvas.height - 40);
+  let count = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    count += Math.abs(data[at] - red) + Math.abs(data[at + 1] - green) + Math.abs(data[at + 2] - blue) < 30 && data[at + 3] > 200;
+  }
+  return count;
+}"""
 MEBI = 1 << 20
 
 
@@ -53,10 +69,10 @@ def long_plan() -> Plan:
     return plan.model_copy(update={"trials": trials, "design": plan.design.model_copy(update={"blocks": BLOCKS})})
 
 
-def commit(writer: Writer, trial: PlannedTrial, *, log: bytes = b"") -> None:
+def commit(writer: Writer, trial: PlannedTrial, *, log: bytes = b"", level: float = 100.0) -> None:
     (metric,) = writer.plan.metrics.primary
     record = trial_record(trial)
-    value = 100.0 + trial.block % 7 + (5.0 if trial.arm == "b" else 0.0)
+    value = level + trial.block % 7 + (5.0 if trial.arm == "b" else 0.0)
     directory = writer.begin(trial.id)
     (directory / "log" / "server.log").write_bytes(log)
     writer.commit(record.model_copy(update={"scalars": {**record.scalars, metric: value}}))
@@ -80,28 +96,41 @@ def test_a_thousand_trials_and_an_hour_by_second_stay_small(here: Desk, page_of:
             for second in seconds:
                 per_s = 5000.0 if second == HOUR_S // 2 else 100.0 + second % 10  # one spike of one second
                 feed.say(last.id, RateProgress(per_s=per_s, errors=0), at_s=began_s + second)
+                if second % 60 == 0:  # seldom: no two in stretches beside each other
+                    level = TelemetryProgress(source="memory", time_ns=second, values={"MemAvailable": 1 << 30})
+                    feed.say(last.id, level, at_s=began_s + second)
 
         drive(range(HOUR_S))
         with reader(window, page_of) as seen:
             page = seen.run(directory)
             expect(page.locator(".plan .slot.valid")).to_have_count(len(plan.trials) - 2)
             expect(page.locator("#charts .plot[aria-label*='most 5,000']")).to_be_visible()  # the spike is not lost
-            page.locator("#charts details.data summary").click()
-            assert page.locator("#charts tbody tr").count() <= 600
+            chart = page.locator("#charts figure", has_text="throughput")
+            chart.locator("details.data summary").click()
+            assert chart.locator("tbody tr").count() <= 600
             assert page.evaluate("document.querySelectorAll('*').length") < 20_000
-            page.evaluate("globalThis.gc?.()")
+            assert page.evaluate(DRAWN, ["memory available", "--accent"]) > 500, "what is read seldom is no line"
 
             def rows() -> int:
-                page.locator("#charts details.data summary").click()
-                page.locator("#charts details.data summary").click()
-                return page.locator("#charts tbody tr").count()
+                chart.locator("details.data summary").click()
+                chart.locator("details.data summary").click()
+                return chart.locator("tbody tr").count()
 
-            before = page.evaluate(HEAP)
+            before, unmarked = page.evaluate(HEAP), page.evaluate(DRAWN, ["throughput", "--quiet"])
+            feed.say(last.id, MeasuringProgress(time_ns=1), at_s=began_s + HOUR_S)
             for part in range(5):
                 drive(range(HOUR_S + 600 * part, HOUR_S + 600 * (part + 1)))
                 grown = (HOUR_S + 600 * (part + 1)) // 16  # stretches are of 16 seconds by then
                 eventually(lambda: rows() >= grown, "the chart did not grow")  # noqa: B023 - called at once
-            assert page.evaluate(HEAP) - before < 8 * MEBI
+            assert page.evaluate(HEAP) - before < 2 * MEBI
+            assert page.evaluate(DRAWN, ["throughput", "--quiet"]) > unmarked + 20, "the measurement has no mark"
+            over = chart.locator(".u-over")
+            size = over.bounding_box()
+            assert size is not None
+            over.click(position={"x": size["width"] * 0.9, "y": 20})
+            where, _, second = page.url.partition("#t=")
+            assert where.endswith(f"?trial={len(plan.trials) - 1}")
+            assert int(second) > HOUR_S
         feed.end()
     writer.close()
 
@@ -182,3 +211,44 @@ def test_a_journal_that_is_cut_is_shown_as_far_as_it_goes_and_a_changed_one_is_n
         expect(page.locator("#now .pill")).to_have_text("interrupted")
         journal.write_bytes(whole + b"nonsense\n")
         eventually(lambda: "not a journal line" in page.locator("#connection").inner_text(), "the damage is not told")
+
+
+def test_a_table_among_several_is_copied_by_its_own_button(here: Desk, page_of: Served, window: Browser) -> None:
+    plan = tiny_plan().model_copy(update={"trials": [planned(block, arm) for block in range(1, 9) for arm in "ab"]})
+    names = [f"copied-2026010{day}T000000Z" for day in (1, 2, 3)]
+    for level, name in enumerate(names, start=1):
+        writer = create(here.directory / "runs" / name, plan=plan, sources={"study.yaml": "study: tiny\n"})
+        for trial in plan.trials:
+            commit(writer, trial, level=100.0 * level)
+        writer.append(RunFinished())
+        writer.close()
+    with reader(window, page_of) as seen:
+        seen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        query = "&".join(f"run={name}" for name in names)
+        eventually(
+            lambda: "no run" not in seen.visit(f"/side-by-side?{query}").inner_text("main"), "runs are not known"
+        )
+        against = seen.page.locator("section", has_text=f"Against {names[0]}")
+        expect(against.locator("table")).to_have_count(2)
+        against.get_by_role("button", name="Copy as CSV").nth(1).click()
+        expect(seen.page.locator("#announcer")).to_have_text("Copied")
+        seen.complaints.clear()  # a browser says 404 of what is not known yet
+        copied = str(seen.page.evaluate("navigator.clipboard.readText()"))
+        own = [against.locator("table").nth(number).locator("tbody td").last.inner_text() for number in (0, 1)]
+        assert own[0] != own[1]
+        assert own[1] in copied.replace('""', '"')
+
+
+def test_a_page_of_a_process_that_is_gone_says_what_to_open(here: Desk, window: Browser) -> None:
+    directory = here.directory / "runs" / "alone-20260101T000000Z"
+    create(directory, plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"}).close()
+    with served(here) as first, reader(window, first) as seen:
+        page = seen.run(directory)
+        expect(page.locator("#connection")).to_have_text("live")
+        first.process.terminate()
+        expect(page.locator("#connection")).to_have_text("connection lost, trying again")
+        first.process.wait()
+        port = first.base.removeprefix("http://127.0.0.1:").partition("/")[0]
+        with served(here, "runs", "--port", port):
+            expect(page.locator("#connection")).to_contain_text("open the address that fairtrial printed")
+        seen.complaints.clear()

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import Desk, eventually
+from support.command_line import Desk
 from support.machines import booting_host
-from support.machines.booting_host import BootingHost
+from support.machines.booting_host import BootingHost, patiently
 
 from fairtrial import record
 from fairtrial.places.boot.command_line import token_of
@@ -31,7 +31,7 @@ place:
   ssh:
     host: booting
     config: {config}
-    boot: {{by: {by}, kernel: {first}, limit: 100s, power: "{power}"}}
+    boot: {{by: {by}, kernel: {first}, limit: 4min, power: "{power}"}}
 workload: {{command: {{run: sh -c "{run}"}}}}
 factors:
   kernel:
@@ -89,7 +89,7 @@ def release(host: BootingHost, version: str) -> str:
 
 
 def require_default(host: BootingHost) -> None:
-    eventually(host.answers, "the host does not answer")
+    patiently(host.answers, "the host does not answer")
     assert token_of(host.run("cat /proc/cmdline")) == ""
     assert host.run("uname -r").strip() == release(host, "6.1")
     assert host.run("ls /boot/fairtrial/journal.json", check=False) == ""
@@ -144,9 +144,9 @@ def test_a_host_that_fails_in_a_trial_costs_its_block_and_ends_with_its_default_
 ) -> None:
     host.run("rm -f /root/running; touch /root/hold")
     running = here.start("run", study(here, host, by="kexec", run=HELD))
-    eventually(lambda: host.run("ls /root/running", check=False), "no trial under way")
+    patiently(lambda: host.run("ls /root/running", check=False), "no trial under way")
     fails(host)
-    eventually(lambda: host.run("rm -f /root/hold && echo gone", check=False), "the host does not come back")
+    patiently(lambda: host.run("rm -f /root/hold && echo gone", check=False), "the host does not come back")
     said, _ = running.communicate(timeout=1500)
     assert running.returncode == 0, said
     found = record.read(here.run)
@@ -160,7 +160,7 @@ def test_a_killed_run_is_resumed_and_ends_with_the_default_kernel(here: Desk, ho
     host.run("rm -f /root/running; touch /root/hold")
     text = study(here, host, by="grub", run=HELD)
     running = here.start("run", text)
-    eventually(lambda: host.run("ls /root/running", check=False), "no trial under way")
+    patiently(lambda: host.run("ls /root/running", check=False), "no trial under way")
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
     assert token_of(host.run("cat /proc/cmdline")), "nobody is left who would boot the default kernel"
@@ -173,7 +173,7 @@ def test_a_killed_run_is_resumed_and_ends_with_the_default_kernel(here: Desk, ho
 def test_another_run_on_a_host_where_one_was_killed_finds_its_default_kernel(here: Desk, host: BootingHost) -> None:
     host.run("rm -f /root/running; touch /root/hold")
     running = here.start("run", study(here, host, by="kexec", run=HELD))
-    eventually(lambda: host.run("ls /root/running", check=False), "no trial under way")
+    patiently(lambda: host.run("ls /root/running", check=False), "no trial under way")
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
     host.run("rm -f /root/hold")

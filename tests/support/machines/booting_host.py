@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing import Final
 from fairtrial.caching import cache_directory
 from fairtrial.places.vm import kernels, modules
 from fairtrial.places.vm.machine import EMULATED_PROCESSOR
-from support.command_line import eventually
 from support.machines.machine import alone_with
 from support.machines.ssh_host import free_port, make_key
 
@@ -105,6 +104,8 @@ with socket.socket(socket.AF_UNIX) as monitor:
     time.sleep(0.5)
 """
 SAID_S: Final = 0.5
+PATIENCE_S: Final = 1800.0
+LOOK_EVERY_S: Final = 1.0
 RECIPE: Final = (PACKAGES, *MODULES, PARTITIONS, str(ROOT_MIB), INIT, RC, SSHD, DEFAULTS, LOADERS)
 
 
@@ -201,6 +202,14 @@ class BootingHost:
             time.sleep(SAID_S)  # the monitor reads nothing from who has gone
 
 
+def patiently(condition: Callable[[], object], what: str) -> None:
+    """Waits as `eventually` does, for what takes several boots of an emulated machine beside other work."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(LOOK_EVERY_S)
+
+
 @contextmanager
 def started(image: HostImage, directory: Path, *words: str, uefi: bool = False) -> Iterator[BootingHost]:
     """Boots a machine for some tests, on a disk whose changes go with it; `words`: further ones of QEMU's."""
@@ -212,7 +221,7 @@ def started(image: HostImage, directory: Path, *words: str, uefi: bool = False) 
         shutil.copy(VARIABLES, host.variables)
     host.turn_on(*words)
     try:
-        eventually(host.answers, f"the host does not answer: {host.console}")
+        patiently(host.answers, f"the host does not answer: {host.console}")
         yield host
     finally:
         host.cut_power()

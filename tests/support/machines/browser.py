@@ -16,6 +16,8 @@ MISSING = "needs Chromium: `scripts/install-servers` installs it"
 PATIENCE_MS = 120_000
 OPTIONS = (
     "--no-sandbox",  # tests run as root, where Chromium refuses its own sandbox
+    "--enable-precise-memory-info",  # else sizes of the heap are rounded, and as old as ten minutes
+    "--js-flags=--expose-gc",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 expect.set_options(timeout=PATIENCE_MS)

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 from support.command_line import Desk
 from support.machines.browser import Window
 
-ADDRESS = re.compile(r"page: (http://127\.0\.0\.1:(\d+))/\S*\?token=(\S+)")
+ADDRESS = re.compile(r"page: (http://127\.0\.0\.1:(\d+)/[\w-]+)/\S*\?token=(\S+)")
 SERIOUS = ("serious", "critical")
 
 

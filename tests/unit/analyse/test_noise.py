@@ -166,7 +166,7 @@ def opened(*profiles: NoiseProfile) -> PlaceOpened:
 def later(place: PlaceOpened) -> Analysis:
     random = np.random.default_rng(1)
     trials = LATER.trials(tpm=lambda _levels, _block: 100 * math.exp(random.normal(0, 0.01)))
-    return analyse(LATER.plan(), trials, places=[place])
+    return analyse(LATER.plan(), trials, events=[place])
 
 
 def test_a_later_run_shows_the_floor_of_its_own_cell_for_its_own_number_of_blocks() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from calibrated_hosts import BLOCKS, KINDS_OF_HOSTS, Farm, alike, over_hosts, stopped
 from calibrated_paths import CONFIDENCE, Rate, Setup
+from calibrated_stopping import RUNS_SHARE
 from calibration import PATHS
 from support.inference.analysis_cases import Case
 
@@ -27,7 +28,10 @@ def setup(noise: str = "normal", n: int = 10, runs: int = RUNS) -> Setup:
 
 @cache
 def rates(noise: str) -> Mapping[tuple[str, str], Rate]:
-    return {(rate.path, rate.figure): rate for rate in (*over_hosts(setup(noise)), *stopped(setup(noise)))}
+    return {
+        (rate.path, rate.figure): rate
+        for rate in (*over_hosts(setup(noise)), *stopped(setup(noise, runs=RUNS * RUNS_SHARE)))
+    }
 
 
 @pytest.mark.parametrize("noise", ["normal", "bimodal"])

@@ -63,3 +63,37 @@ def test_disks_are_added_up_without_their_partitions() -> None:
     ]
     load.hear(said(50.0 + second, line) for second, line in enumerate(lines))
     assert list(load.charts["disk-read"].course.values) == pytest.approx([1.0, 1.0])  # MiB/s, of vda alone
+
+
+def sampled_cpu(at_s: float, *, user: int) -> FeedLine:
+    values = {"user": user, "system": 0, "idle": int(100 * at_s) - user}
+    return said(at_s, TelemetryProgress(source="cpu", time_ns=int(at_s * SECOND_NS), values=values))
+
+
+def test_a_series_that_was_0_at_first_begins_with_those_zeros() -> None:
+    load = Activity("all.b01.a", None)
+    load.hear(sampled_cpu(second, user=max(0, second - 3)) for second in range(7))
+    assert list(load.charts["cpu-user"].course.values) == pytest.approx([0, 0, 0, 1, 1])
+
+
+def test_a_clock_that_is_set_back_does_not_turn_a_course_around() -> None:
+    load = Activity("all.b01.a", None)
+    load.hear(said(at_s, RateProgress(per_s=1.0, errors=0)) for at_s in (100.0, 101.0, 41.0, 42.0, 41.9))
+    assert list(load.charts["throughput"].course.seconds) == [0.0, 1.0, 1.0, 2.0, 2.0]
+
+
+def test_what_is_settled_does_not_change() -> None:
+    load = Activity("all.b01.a", None)
+    known: dict[str, list[tuple[float, float]]] = {}
+    settled_s = 0
+    for tick in range(60):
+        at_s = 100 + tick / 4
+        load.hear([sampled_cpu(at_s, user=tick) if tick % 3 else said(at_s, RateProgress(per_s=tick, errors=0))])
+        for name, chart in load.charts.items():
+            points = list(zip(chart.course.seconds, chart.course.values, strict=True))
+            if name in known:
+                assert [p for p in points if p[0] < settled_s] == [p for p in known[name] if p[0] < settled_s]
+            known[name] = points
+        assert settled_s <= load.settled_s
+        settled_s = load.settled_s
+    assert settled_s > 13

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.records import planned, tiny_plan
 
 from fairtrial.live.slots import Slots
-from fairtrial.record.events import RunFinished, RunInterrupted
+from fairtrial.record.events import BlockLeased, RunFinished, RunInterrupted
 from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, TrialFinished, TrialStarted
 
 
@@ -44,3 +44,14 @@ def test_a_cell_that_the_rule_stops_gets_no_more_and_a_finished_run_owes_nothing
     other = Slots(tiny_plan())
     other.apply(RunFinished())
     assert set(fates(other).values()) == {"stopped"}
+
+
+def test_a_leased_block_runs_until_its_trials_end_or_the_run_does() -> None:
+    first, second = (trial.id for trial in tiny_plan().trials if trial.block == 1)
+    slots = Slots(tiny_plan())
+    slots.apply(BlockLeased(cell="all", block=1, host="h1", trials=[first, second]))
+    assert (fates(slots)[first], fates(slots)[second]) == ("running", "running")
+    slots.apply(TrialFinished(trial=first, valid=True, files={}))
+    assert (fates(slots)[first], fates(slots)[second]) == ("valid", "running")
+    slots.apply(RunInterrupted(reason="stopped by the user"))
+    assert fates(slots)[second] == "planned"

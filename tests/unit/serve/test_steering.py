@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +14,34 @@ from support.progress import Told
 from support.records import tiny_plan
 
 from fairtrial import record
+from fairtrial.cli.running.serve import _plan
 from fairtrial.record import Writer, live
 from fairtrial.run import watched
 from fairtrial.run.steering import Mailbox, Request
-from fairtrial.serve.guard import Guard
+from fairtrial.serve.guard import COOKIE, Guard
 from fairtrial.serve.site import application
-from fairtrial.serve.steering import Control
+from fairtrial.serve.steering import Control, Planned
 
 HOST = "127.0.0.1:1234"
 OWN = f"http://{HOST}"
+WITH_PART = """
+study: good
+question: <b>?
+include: [base/part.yaml]
+system: {command: {}}
+factors: {arm: {a: {}, b: {system: {command: {run: sleep 1}}}}}
+arm: arm
+trials: {blocks: 2, seed: 1}
+metrics: {primary: elapsed_s}
+"""
+SLOW = """
+study: slow
+workload: {command: {run: sleep 20}}
+factors: {arm: {a: {}, b: {workload: {command: {run: sleep 21}}}}}
+arm: arm
+trials: {blocks: 2, seed: 1}
+metrics: {primary: elapsed_s}
+"""
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
@@ -39,7 +57,7 @@ def asked(app: ASGIApp, what: str, form: dict[str, str] | None = None, *, origin
     guard = Guard(app, "secret", 1234)
     method, path = what.split(" ", 1)
     address, _, query = path.partition("?")
-    headers = {"host": HOST, "cookie": f"{guard.cookie}=secret", **({"origin": origin} if origin else {}), **FORM}
+    headers = {"host": HOST, "cookie": f"{COOKIE}=secret", **({"origin": origin} if origin else {}), **FORM}
     scope: Scope = {
         "type": "http",
         "method": method,
@@ -139,25 +157,39 @@ def studies(tmp_path: Path) -> Path:
 def test_only_a_regular_file_right_in_the_folder_is_started(writer: Writer, studies: Path, name: str) -> None:
     control = Control(studies=studies)
     assert control.names() == ["good.yaml"]
-    form = {"study": name, "sha256": hashlib.sha256(b"study: out\n").hexdigest()}
+    form = {"study": name, "sha256": control.planned(studies / name.strip("\0")).digest}
     assert asked(page(writer, control), "POST /start", form, origin=OWN).status == 404
     assert [path.name for path in writer.directory.parent.iterdir()] == ["one"]
 
 
 def test_the_plan_is_shown_first_and_a_study_that_changed_since_is_not_started(writer: Writer, studies: Path) -> None:
-    app = page(writer, Control(studies=studies, planned=lambda path: f"<plan> of {path.name}"))
+    included = studies / "base" / "part.yaml"
+    included.parent.mkdir()
+    included.write_text("workload: {command: {run: 'true'}}\n", encoding="utf-8")
+    (studies / "good.yaml").write_text(WITH_PART, encoding="utf-8")
+    app = page(writer, Control(studies=studies, planned=_plan))
     shown = asked(app, "GET /start?study=good.yaml").text
-    assert "&lt;plan&gt; of good.yaml" in shown
-    digest = hashlib.sha256((studies / "good.yaml").read_bytes()).hexdigest()
+    assert "good: &lt;b&gt;" in shown
+    digest = _plan(studies / "good.yaml").digest
     assert digest in shown
-    (studies / "good.yaml").write_text("study: other\n", encoding="utf-8")
+    included.write_text("workload: {command: {run: 'false'}}\n", encoding="utf-8")
     refused = asked(app, "POST /start", {"study": "good.yaml", "sha256": digest}, origin=OWN)
     assert "has changed since its plan was shown" in refused.text
 
 
+def test_a_run_that_read_a_different_study_is_stopped(writer: Writer, studies: Path) -> None:
+    (studies / "good.yaml").write_text(SLOW, encoding="utf-8")
+    control = Control(studies=studies, planned=lambda path: Planned("", path.name))
+    form = {"study": "good.yaml", "sha256": control.study("good.yaml")[1].digest}
+    refused = asked(page(writer, control), "POST /start", form, origin=OWN)
+    assert "has changed since its plan was shown" in refused.text
+    (child,) = control.children
+    assert child.wait(60) != 0
+
+
 def test_a_study_that_cannot_run_says_why(writer: Writer, studies: Path) -> None:
-    digest = hashlib.sha256((studies / "good.yaml").read_bytes()).hexdigest()
-    app = page(writer, Control(studies=studies))
-    refused = asked(app, "POST /start", {"study": "good.yaml", "sha256": digest}, origin=OWN)
+    control = Control(studies=studies)
+    form = {"study": "good.yaml", "sha256": control.study("good.yaml")[1].digest}
+    refused = asked(page(writer, control), "POST /start", form, origin=OWN)
     assert "the run did not start" in refused.text
     assert "good.yaml" in refused.text

@@ -39,6 +39,10 @@ pub struct ArrivalStream {
     random: Random,
     next_ns: Option<i64>,
     count: u64,
+    /// How far the stream of all clients has come.
+    passed: u64,
+    /// Of so many this client takes one.
+    clients: u32,
 }
 
 impl ArrivalStream {
@@ -77,9 +81,22 @@ impl ArrivalStream {
             random,
             next_ns: None,
             count: 0,
+            passed: 0,
+            clients: 1,
         };
         stream.next_ns = stream.time_ns();
         Ok(Some(stream))
+    }
+
+    /// The part of one client, counted from 0, where several go round: together they have the whole stream.
+    #[must_use]
+    pub fn one_of(mut self, client: u32, clients: u32) -> Self {
+        for _ in 0..client {
+            self.advance();
+        }
+        self.clients = clients;
+        self.next_ns = self.time_ns();
+        self
     }
 
     /// When the next one is, nanoseconds; nothing once there are no more.
@@ -91,7 +108,9 @@ impl ArrivalStream {
     pub fn take_ns(&mut self) -> Option<i64> {
         let taken_ns = self.next_ns?;
         self.count += 1;
-        self.advance();
+        for _ in 0..self.clients {
+            self.advance();
+        }
         self.next_ns = self.time_ns();
         Some(taken_ns)
     }
@@ -106,11 +125,12 @@ impl ArrivalStream {
 
     #[allow(clippy::cast_precision_loss)] // counts of a drive stay far below 2^53
     fn advance(&mut self) {
-        let count = self.count;
+        self.passed += 1;
+        let passed = self.passed;
         match (&mut self.pace, self.spacing) {
             // Multiplied, not added up: a long drive must not drift from its rate.
             (Gaps::Even { gap_s, next_s }, Spacing::Constant) => {
-                *next_s = count as f64 * *gap_s;
+                *next_s = passed as f64 * *gap_s;
             }
             (Gaps::Even { gap_s, next_s }, Spacing::Exponential) => {
                 *next_s += spaced_s(Spacing::Exponential, *gap_s, &mut self.random);
@@ -128,7 +148,7 @@ impl ArrivalStream {
         match &self.pace {
             Gaps::Even { next_s, .. } => Some((*next_s * 1e9) as i64),
             Gaps::Shaped { shape, count } => shape.time_ns(*count),
-            Gaps::Replay(replayed) => replayed.time_ns(self.count),
+            Gaps::Replay(replayed) => replayed.time_ns(self.passed),
         }
     }
 }

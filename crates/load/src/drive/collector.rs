@@ -13,10 +13,11 @@ use fairtrial_protocol::load::{ClientLoop, Drive, Driven, Progress, Window};
 use super::arrivals::{ArrivalQueue, ArrivalStream};
 use super::backlog::{Backlog, columns};
 use super::files::{LatencyLog, Timeline, write_result};
+use super::fleet::{self, START_LEAD_NS};
 use super::recorder::Slot;
 use super::schedule::{Measure, Moment, Schedule, nanoseconds};
 use super::usage;
-use super::user::{DriveState, START_POLL};
+use super::user::DriveState;
 use crate::driver::{Driver, DriverError, ErrorKind};
 use crate::error::LoadError;
 use crate::progress::{self, RateReport};
@@ -88,8 +89,12 @@ impl<'a> Collector<'a> {
     ) -> Result<Collection, LoadError> {
         wait_for_users(shared, end_signal, self.limits.connected)?;
         let parameters = shared.parameters();
-        let start_ns =
-            monotonic_ns() + 2 * i64::try_from(START_POLL.as_nanos()).unwrap_or_default();
+        let start_ns = match &parameters.fleet {
+            None => monotonic_ns() + START_LEAD_NS,
+            Some(share) => {
+                fleet::agreed_start(share, self.progress, end_signal, self.limits.connected)?
+            }
+        };
         let interval_ns = i64::from(parameters.interval_ms) * 1_000_000;
         let ramp = parameters.ramp_up_transactions.map_or(
             Measure::DurationNs(nanoseconds(parameters.ramp_up_s)),
@@ -131,9 +136,10 @@ impl<'a> Collector<'a> {
         let mut stalled = None;
         loop {
             let now_ns = monotonic_ns();
-            // Who has left before the end has found that nothing will arrive any more.
+            // Who has left before the end has found that nothing will arrive any more; several clients have one window.
+            let all_left = shared.left.load(Ordering::Acquire) == shared.users;
             if end_signal.load(Ordering::Relaxed)
-                || shared.left.load(Ordering::Acquire) == shared.users
+                || (all_left && shared.parameters().fleet.is_none())
             {
                 shared.recorder.end_now();
             }

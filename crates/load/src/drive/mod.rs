@@ -4,6 +4,7 @@ mod arrivals;
 mod backlog;
 mod collector;
 pub mod files;
+mod fleet;
 mod once;
 mod rates;
 pub mod recorder;
@@ -30,6 +31,10 @@ pub fn drive<W: Workload>(
     progress: &mut dyn Write,
 ) -> Result<Driven, LoadError> {
     if let Arrivals::Search { search } = &parameters.arrivals {
+        if parameters.fleet.is_some() {
+            let problem = "one client searches, as the next rate depends on all of the last one";
+            return Err(LoadError::parameter("arrivals", problem));
+        }
         return search::search(parameters, search, make, progress);
     }
     let (driven, _) = once(parameters, make(parameters)?, progress)?;

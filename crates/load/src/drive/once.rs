@@ -13,6 +13,7 @@ use fairtrial_protocol::load::{Arrivals, ClientLoop, Drive, Driven};
 
 use super::arrivals::{ArrivalQueue, ArrivalStream};
 use super::collector::Collector;
+use super::fleet;
 use super::recorder::Slot;
 use super::schedule::{Measure, nanoseconds};
 use super::user::{self, DriveState};
@@ -39,7 +40,10 @@ pub fn once<W: Workload>(
     progress: &mut dyn Write,
 ) -> Result<(Driven, Slot), LoadError> {
     let measure = measure(parameters)?;
-    let stream = ArrivalStream::open(&parameters.arrivals, parameters.seed)?;
+    let mut stream = ArrivalStream::open(&parameters.arrivals, parameters.seed)?;
+    if let Some(share) = &parameters.fleet {
+        stream = stream.map(|all| all.one_of(share.client, share.clients));
+    }
     endpoint::with(
         &parameters.endpoint,
         DriveJob {
@@ -77,6 +81,7 @@ fn measure(parameters: &Drive) -> Result<Measure, LoadError> {
         "must be at least 1",
     )?;
     check_arrivals(parameters)?;
+    fleet::check(parameters)?;
     match (parameters.duration_s, parameters.transactions) {
         (Some(duration_s), None) if time(duration_s) && duration_s > 0.0 => {
             Ok(Measure::DurationNs(nanoseconds(duration_s)))

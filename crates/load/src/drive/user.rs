@@ -111,7 +111,7 @@ pub async fn live<D: Driver, W: Workload>(
         }
     };
     shared.connected.fetch_add(1, Ordering::AcqRel);
-    let number = u32::try_from(user).unwrap_or(u32::MAX);
+    let number = shared.parameters.user_number(user);
     let state = shared.workload.user(number, shared.driver.dialect());
     let thinking = Random::derive(shared.parameters.seed, "thinking", &[number.into()]);
     let mut user = UserTask {

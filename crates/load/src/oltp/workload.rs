@@ -48,7 +48,7 @@ impl Oltp {
             mix,
             tables: parameters.tables,
             table_size: parameters.table_size,
-            users: parameters.drive.virtual_users,
+            users: parameters.drive.users_of_all(),
             keys: Keys::new(&parameters.distribution, 1, last),
             distribution: parameters.distribution,
             in_transaction: in_transaction(profile) && !parameters.skip_transactions,
@@ -119,7 +119,7 @@ fn check_mix(parameters: &OltpDrive) -> Result<(), LoadError> {
     if random && parameters.tables != 1 {
         return refuse("tables", format!("must be 1 for {}", profile.name()));
     }
-    let users = parameters.drive.virtual_users;
+    let users = parameters.drive.users_of_all();
     if random && users > parameters.table_size {
         return refuse(
             "virtual_users",

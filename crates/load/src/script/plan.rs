@@ -97,7 +97,7 @@ impl ScriptPlan {
             sums: sums(weights)?,
             first_number: numbers.load(Ordering::Acquire),
             numbers: Arc::clone(numbers),
-            users: parameters.drive.virtual_users,
+            users: parameters.drive.users_of_all(),
             seed: parameters.drive.seed,
         })
     }

@@ -5,6 +5,7 @@ mod changing_rates;
 mod corruption;
 mod databases;
 mod file_access;
+mod fleet;
 mod locks;
 mod noop;
 mod oltp_postgres;

@@ -27,6 +27,7 @@ from fairtrial.analyse.sequential.rule import LookTest, Rule, reach
 from fairtrial.study.catalogue import MetricDefinition
 
 FEWEST_HOSTS: Final = 5  # of which something can be said of others like them
+FEWEST_AHEAD: Final = 2  # blocks of a further host: a single one is slow now and then, which no t foretells
 _ADJUSTED: Final[Mapping[Role, Callable[[Values], Values]]] = MappingProxyType(
     {"primary": families.holm, "secondary": families.benjamini_hochberg}
 )
@@ -119,12 +120,12 @@ class _Hosts:
         confidence = self.comparison.confidence
         known = bool((means.variances > 0).all())
         blocks = math.floor(np.median([len(each) for each in self.ratios]))
-        # Without a host of two blocks the variance over hosts has the noise of a host's single block in it.
-        noise = float(means.variances[0]) * len(self.ratios[0]) / blocks if known else 0.0
-        judged = not reason
         looked = self._confidence(confidence)
         low, high = _ends(means, float(means.reach(looked)))
-        below, above = _ends(means, float(means.prediction_reach(looked, noise=noise)))
+        below, above = None, None
+        if known and blocks >= FEWEST_AHEAD:
+            noise = float(means.variances[0]) * len(self.ratios[0]) / blocks
+            below, above = _ends(means, float(means.prediction_reach(looked, noise=noise)))
         return OverHosts(
             hosts=self._effects(means, confidence=confidence if known else None),
             heterogeneity=_heterogeneity(means, confidence=confidence) if known else None,
@@ -134,8 +135,8 @@ class _Hosts:
             prediction_low=below,
             prediction_high=above,
             prediction_blocks=None if below is None else blocks,
-            p=self._p(means, setting) if judged else None,
-            p_equivalence=self._p_equivalence(means, setting) if judged else None,
+            p=None if reason else self._p(means, setting),
+            p_equivalence=None if reason else self._p_equivalence(means, setting),
             reason=reason,
         )
 

@@ -62,11 +62,11 @@ class OverHosts(Result):
     Attributes:
         hosts: by name.
         mixed: pairs whose two trials ran on different hosts, so that the ratio contains the hosts' own speeds.
-        heterogeneity: None if no host has two blocks.
+        heterogeneity: None if no host has two blocks: their noise cannot be told from what differs between hosts.
         ratio, low, high: of hosts like these, with Hartung and Knapp's interval, never narrower than if hosts did not
             differ; in a run that could stop early it holds for all looks together, and so does the prediction.
         prediction_low, prediction_high: what a further host would measure with `prediction_blocks` blocks; its true
-            effect lies in there at least as often.
+            effect lies in there at least as often. None if half of the hosts have one block.
         p: of no effect on average over hosts like these, unadjusted, and never smaller than the comparison's; 1 if it
             cannot be computed.
         p_equivalence: the larger p of two one-sided tests against the comparison's margin, likewise.

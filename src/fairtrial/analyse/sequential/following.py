@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
@@ -141,12 +141,14 @@ def rule_of(design: Design) -> Rule | None:
     )
 
 
-def in_time(plan: Plan, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+def in_time(
+    plan: Plan, trials: Sequence[TrialRecord], *, voided: Collection[tuple[str, int]] = ()
+) -> list[TrialRecord]:
     """Without blocks of rounds after the one that stopped their cell, which a farm had begun by then.
 
     Which of those came back, and when, is a matter of their speed: with them, a result would depend on it.
     """
-    run = follow(plan, trials) if is_farm(trials) else None
+    run = follow(plan, trials, voided=voided) if is_farm(trials) else None
     if run is None:
         return list(trials)
     ends = {cell: stop.round for cell, stop in run.stops.items()}
@@ -159,7 +161,12 @@ def is_farm(trials: Sequence[TrialRecord]) -> bool:
 
 
 def follow(
-    plan: Plan, trials: Sequence[TrialRecord], *, contrast: str | None = None, through: int | None = None
+    plan: Plan,
+    trials: Sequence[TrialRecord],
+    *,
+    contrast: str | None = None,
+    through: int | None = None,
+    voided: Collection[tuple[str, int]] = (),
 ) -> SequentialRun | None:
     """Follows a run through its rounds; None for a design that runs all blocks.
 
@@ -169,11 +176,12 @@ def follow(
         contrast: the factor to compare; the plan's arm if None.
         through: the last round to look at; every round that has trials if None. A run that has blocks under way on
             several hosts has some of rounds that are not complete.
+        voided: as of `select`.
     """
     rule = rule_of(plan.design)
     if rule is None:
         return None
-    selection = select(plan, trials, contrast=contrast)
+    selection = select(plan, trials, contrast=contrast, voided=voided)
     rounds = {(trial.trial.cell, trial.trial.block): trial.trial.round for trial in trials}
     pairs = tuple(
         _pairs(cell, (plan.metrics.definitions[metric], primary), level=level, first=selection.levels[0], rounds=rounds)

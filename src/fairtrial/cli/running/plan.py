@@ -10,9 +10,11 @@ from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairtrial import study as language
 from fairtrial.cli.places import of_plan
 from fairtrial.places import place_of
 from fairtrial.record.models import Design, Difference, Plan
+from fairtrial.study import Study
 from fairtrial.study.tree.quantities import format_seconds, format_share
 from fairtrial.words import counted, duration, size
 
@@ -21,27 +23,26 @@ MINIMUM_WIDTH = 80  # narrower, seeds would be cut
 
 def plan(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> None:
     """Prints the plan of a study, or of an A/A run of its baseline."""
-    made = _made(study, size=size, overrides=overrides, against_itself=against_itself)
+    _loaded, made = _made(study, size=size, overrides=overrides, against_itself=against_itself)
     width = max(MINIMUM_WIDTH, shutil.get_terminal_size().columns)
     Console(width=width, highlight=False).print(render(made, detectable=_detectable(made)))
 
 
-def text(study: Path, *, width: int = 120) -> str:
-    """The plan of a study, as `plan` prints it.
+def text(study: Path, *, width: int = 120) -> tuple[str, str]:
+    """The plan of a study, as `plan` prints it, and the study with all that it includes.
 
     Raises:
         InputError: the study is wrong.
     """
-    made = _made(study, size=None, overrides=[])
+    loaded, made = _made(study, size=None, overrides=[])
     console = Console(width=width, highlight=False, file=io.StringIO(), color_system=None)
     with console.capture() as printed:
         console.print(render(made, detectable=_detectable(made)))
-    return printed.get()
+    return printed.get(), language.dump(loaded)
 
 
-def _made(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> Plan:
+def _made(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> tuple[Study, Plan]:
     from fairtrial import plan as planning
-    from fairtrial import study as language
     from fairtrial.catalogue import catalogue
 
     known = catalogue()
@@ -49,7 +50,7 @@ def _made(study: Path, *, size: str | None, overrides: list[str], against_itself
     made = planning.make(loaded, catalogue=known)
     if against_itself:
         made = planning.against_itself(made, catalogue=known)
-    return made
+    return loaded, made
 
 
 def _detectable(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 from fairtrial.errors import InputError, PlaceError, Problem
 
 if TYPE_CHECKING:
-    from fairtrial.serve.steering import Control
+    from fairtrial.serve.steering import Control, Planned
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,9 @@ def _control(permissions: Permissions) -> Control | None:
     return Control(studies=permissions.studies, planned=_plan)
 
 
-def _plan(study: Path) -> str:
+def _plan(study: Path) -> Planned:
     from fairtrial.cli.running import plan
+    from fairtrial.serve.steering import Planned
 
-    return plan.text(study)
+    printed, merged = plan.text(study)
+    return Planned(printed, merged)

@@ -26,7 +26,8 @@ def stopping_rule(plan: Plan) -> StoppingRule | None:
         from fairtrial.run import Decision
 
         looked_at = max((event.round for event in record.events if isinstance(event, LookTaken)), default=0)
-        run = sequential.follow(record.plan, record.trials, through=looked_at + 1)
+        voided = {(event.cell, event.block) for event in record.voided}
+        run = sequential.follow(record.plan, record.trials, through=looked_at + 1, voided=voided)
         assert run is not None  # noqa: S101 - the design says so
         decided = len(run.stops) == len(record.plan.cells)
         cells = run.looks[-1] if run.looks else ()

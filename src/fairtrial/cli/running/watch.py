@@ -213,9 +213,9 @@ def _doubts(run: FollowedRun, found: Sequence[Concern]) -> Iterator[Text]:
 
 
 def _logs(run: FollowedRun) -> Iterator[Text]:
-    if run.live is None or run.live.logs is None:
+    if run.logs is None:
         return
-    for name, text in tails(Path(run.live.logs)):
+    for name, text in tails(run.logs):
         yield Text("")
         yield Text(_plain(name), style="bold")
         for line in text.splitlines()[-LOG_LINES:]:
@@ -243,14 +243,14 @@ def _looks(run: FollowedRun, looks: Sequence[CellLooks]) -> Iterator[RenderableT
         table.add_column(name, justify="right" if name in {"blocks", "ratio so far"} else "left")
     baseline = run.plan.factors[run.plan.arm][0]
     for each in looks:
-        last = each.looks[-1]
+        last = each.looks[-1] if each.looks else None
         cells = (
             _label(run, each.cell),
             run.plan.metrics.definitions[each.metric].label,
             f"{each.arm} / {baseline}",
-            str(last.blocks),
-            numbers.ratio(last.ratio),
-            numbers.ratio_interval(last.low, last.high),
+            str(last.blocks if last else 0),
+            numbers.ratio(last.ratio) if last else numbers.ABSENT,
+            numbers.ratio_interval(last.low, last.high) if last else each.without,
             outline.rule(run, each.cell),
         )
         table.add_row(*(Text(_plain(cell)) for cell in cells))

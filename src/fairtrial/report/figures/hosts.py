@@ -13,6 +13,7 @@ from fairtrial.report import numbers
 from fairtrial.report.figures.thinning import Row as Mark
 from fairtrial.report.figures.thinning import Rows, rounded
 from fairtrial.report.figures.verdicts import BAND_OPACITY, Drawing, Figure, arm_colour
+from fairtrial.report.hosts import shown
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import TWO_ARMS, MetricTable
 
@@ -62,19 +63,22 @@ def _figure(scene: Scene, table: MetricTable, rows: Rows, *, arm: str) -> Figure
         name=f"{name}-{arm}" if several else name,
         title=f"{table.definition.label} by host" + (f", {arm}" if several else ""),
         note=f"Circles: each host's ratio with its {share} interval, by the spread of blocks within all hosts. Diamond:"
-        " hosts like these. Last: what a further host would measure with as many blocks. The grey band is the"
-        f" equivalence margin, ± {numbers.percent(analysis.margin)}.",
+        " hosts like these. Last: what a further host would measure with the median of these hosts' blocks. The grey"
+        f" band is the equivalence margin, ± {numbers.percent(analysis.margin)}.",
         spec=drawing.finished(chart, height=ROW_HEIGHT * len(rows) + 20),
     )
 
 
 def _rows(over: OverHosts, *, arm: str) -> Rows:
     rows = [
-        _mark(each.host, str(each.blocks), (each.ratio, each.low, each.high), arm=arm, shape=ONE) for each in over.hosts
+        _mark(each.host, str(each.blocks), (each.ratio, each.low, each.high), arm=arm, shape=ONE)
+        for each in shown(over)
     ]
     pooled = _mark(LIKE_THESE, "", (over.ratio, over.low, over.high), arm=arm, shape=MANY)
+    if over.prediction_blocks is None:
+        return [*rows, pooled]
     ends = (None, over.prediction_low, over.prediction_high)
-    return [*rows, pooled, _mark(FURTHER, str(over.prediction_blocks or ""), ends, arm=arm, shape=MANY)]
+    return [*rows, pooled, _mark(FURTHER, str(over.prediction_blocks), ends, arm=arm, shape=MANY)]
 
 
 def _mark(host: str, blocks: str, of: tuple[float | None, float | None, float | None], *, arm: str, shape: str) -> Mark:

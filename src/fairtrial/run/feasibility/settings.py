@@ -8,6 +8,7 @@ from fairtrial import settings
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.protocol.generated import CreateAction, GroupAction, Step, WriteAction
 from fairtrial.run import elsewhere
+from fairtrial.run.trial import encrypting
 from fairtrial.settings.steps.effect import Effect, Requirement
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.wire.open_place import OpenPlace
@@ -39,8 +40,11 @@ def require(place: OpenPlace, trials: Iterable[ResolvedTrial], *, rehearse: bool
     Raises:
         PlaceError: files or programs are not there, by setting; or the place cannot do it, by its facts or in fact.
     """
-    effects = [settings.effects(trial.settings, place.facts, elsewhere.context(trial)) for trial in trials]
+    every = list(trials)
+    effects = [settings.effects(trial.settings, place.facts, elsewhere.context(trial)) for trial in every]
     needs: dict[str, Requirement] = {}
+    if any(trial.network.tls for trial in every):
+        needs[encrypting.NEEDED.what] = encrypting.NEEDED
     for effect in effects:
         for need in _needs(effect):
             needs.setdefault(need.what, need)

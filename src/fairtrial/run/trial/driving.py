@@ -32,7 +32,7 @@ from fairtrial.workloads import Drive, DriveOutcome, OnProgress, Workload
 
 POLL_S: Final = 0.01
 # From the agreement to the start: a file with it goes to one client after the other, each a round trip or two away.
-LEAD_NS: Final = 300_000_000
+LEAD_NS: Final = 500_000_000
 HALF_TRIPS: Final = 6  # of each client: what bounds the error of its clock is half a trip at least
 ENDED_S: Final = 30.0  # for clients that were told to end to write what they have
 

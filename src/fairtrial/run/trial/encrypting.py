@@ -11,10 +11,12 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from fairtrial.errors import AgentError, PlaceError
+from fairtrial.settings.steps.effect import Requirement
 from fairtrial.systems import Certificate
 from fairtrial.wire.open_place import OpenPlace
 
 HINT: Final = "install openssl at the system's place (Debian: `apt install openssl`), or leave `tls` out"
+NEEDED: Final = Requirement("workload.tls", "openssl", HINT)
 # Valid whatever the hosts' clocks say: it is as old as the trial, and so is the authority that clients are given.
 VALID: Final = ("20000101000000Z", "20991231235959Z")
 CONFIGURATION: Final = """\

@@ -51,10 +51,6 @@ from fairtrial.wire.stream import TRIED_AGAIN
 from fairtrial.workloads import Drive, OnProgress
 
 
-def _kernel_names(clients: int) -> list[str]:
-    return ["client_kernel" if number == 1 else f"client_{number}_kernel" for number in range(1, clients + 1)]
-
-
 def _accept_any(_trial: TrialRecord) -> None:
     """Every trial that came about."""
 
@@ -86,14 +82,16 @@ class TrialRunner:
         facts = self.place.facts
         guest = {} if facts.guest is None else {"accelerator": facts.guest.accelerator}
         image = {} if facts.container is None else {"image": facts.container.image_id}
-        kernels = [client.place.facts.kernel_version for client in self.clients]
-        client = dict(zip(_kernel_names(len(kernels)), kernels, strict=True))
+        clients = {
+            "client_kernel" if number == 1 else f"client_{number}_kernel": client.place.facts.kernel_version
+            for number, client in enumerate(self.clients, start=1)
+        }
         return {
             "agent_sha256": self.place.agent.hello.agent_sha256,
             "kernel": facts.kernel_version,
             **guest,
             **image,
-            **client,
+            **clients,
         }
 
     def prepare(self, planned: PlannedTrial) -> str | None:
@@ -198,8 +196,10 @@ class Attempt:
         effect = settings.effects(self.resolved.settings, self.place.facts, context)
         self.served = self.parts.system.has_server()
         self.existing = self.parts.system.existing()
-        # A client elsewhere takes no processors here, and a server that runs already keeps those that it has.
-        beside = self.served and not self.clients and self.parts.system.there() is None
+        # A client elsewhere takes no processors here, a server that runs already keeps those that it has, and a half
+        # of a duet is not divided further.
+        whole = not self.clients and self.planned.half is None
+        beside = self.served and whole and self.parts.system.there() is None
         self.effect: Effect = separated(effect, self.place.facts, served=beside)
         self.data = self.effect.data_directory or self.remote / "data"
         self.drivers = driving.drivers(

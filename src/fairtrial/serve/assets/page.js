@@ -28,7 +28,8 @@
   }
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button.copy");
-    const table = button?.closest("[data-copied]")?.querySelector("table");
+    const copied = button?.closest(".copies").nextElementSibling;
+    const table = copied?.matches("table") ? copied : copied?.querySelector("table");
     if (table) {
       const text = (button.dataset.as === "csv" ? csv : markdown)(cells(table));
       navigator.clipboard.writeText(text).then(() => { announcer.textContent = "Copied"; });
@@ -46,7 +47,6 @@
         button.dataset.as = as;
         copies.append(button);
       }
-      box.parentElement.dataset.copied = "";
       box.before(copies);
     });
   }
@@ -77,7 +77,7 @@
   // What a reader has opened, chosen or scrolled stays as it is.
   const kept = {
     beforeNodeRemoved: (node) => !(node instanceof Element && node.classList.contains("copies")),
-    beforeAttributeUpdated: (name, node) => !(name === "open" && node instanceof HTMLDetailsElement) && name !== "data-copied",
+    beforeAttributeUpdated: (name, node) => !(name === "open" && node instanceof HTMLDetailsElement),
   };
   function replace(id, html) {
     const element = document.getElementById(id);
@@ -91,6 +91,8 @@
   const CHART_HEIGHT = 150;
   const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString(undefined, { maximumSignificantDigits: 4 }));
 
+  const values = (course) => course.filter((value) => value !== null);
+
   class Charts {
     constructor(box) {
       this.box = box;
@@ -98,7 +100,7 @@
       this.state = null;
     }
 
-    options(marks, width) {
+    options(width) {
       const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "11px system-ui" };
       const value = (_, each) => number(each);
       return {
@@ -106,14 +108,15 @@
         axes: [{ ...axis, size: 26 }, { ...axis, size: 62 }],
         series: [
           { label: "second" },
-          { label: "median", stroke: colour("--accent"), width: 1.5, value, points: { show: false } },
-          { label: "least", stroke: "transparent", value, points: { show: false } },
-          { label: "most", stroke: "transparent", value, points: { show: false } },
+          // Some are read less often than every stretch; one alone is a point.
+          { label: "median", stroke: colour("--accent"), width: 1.5, value, spanGaps: true, points: { show: (plot) => values(plot.data[1]).length === 1 } },
+          { label: "least", stroke: "transparent", value, spanGaps: true, points: { show: false } },
+          { label: "most", stroke: "transparent", value, spanGaps: true, points: { show: false } },
         ],
         bands: [{ series: [3, 2], fill: colour("--band") }],
         hooks: {
           draw: [(plot) => {
-            for (const second of Object.values(marks)) {
+            for (const second of Object.values(this.state?.marks ?? {})) {
               const x = plot.valToPos(second, "x", true);
               plot.ctx.save();
               plot.ctx.strokeStyle = colour("--quiet");
@@ -147,8 +150,10 @@
     take(news) {
       const before = this.state?.trial;
       this.state = news === null ? null : this.merged(news);
-      if (!this.state || this.state.trial !== before) { this.clear(); }
+      const isNew = this.state?.trial !== before;
+      if (isNew) { this.clear(); }
       this.draw();
+      if (isNew && this.state && new URLSearchParams(location.search).get("trial") === String(this.state.number)) { this.moment(); }
     }
 
     clear() {
@@ -176,11 +181,10 @@
     }
 
     label(name, chart) {
-      const values = chart.median.filter((value) => value !== null);
-      const most = Math.max(...chart.high.filter((value) => value !== null));
-      const least = Math.min(...chart.low.filter((value) => value !== null));
+      const most = Math.max(...values(chart.high));
+      const least = Math.min(...values(chart.low));
       const { figure } = this.shown.get(name);
-      figure.querySelector(".plot").setAttribute("aria-label", `${chart.title}: now ${number(values.at(-1))}, least ${number(least)}, most ${number(most)}`);
+      figure.querySelector(".plot").setAttribute("aria-label", `${chart.title}: now ${number(values(chart.median).at(-1))}, least ${number(least)}, most ${number(most)}`);
     }
 
     figure(name, chart, data) {
@@ -197,9 +201,10 @@
       table.addEventListener("toggle", () => { if (table.open) { this.tabulate(table, name, chart.title); } });
       figure.append(caption, plotted, table);
       this.box.append(figure);
-      const plot = new uPlot(this.options(this.state.marks, figure.clientWidth || this.box.clientWidth), data, plotted);
+      const plot = new uPlot(this.options(figure.clientWidth || this.box.clientWidth), data, plotted);
       plotted.addEventListener("click", () => {
-        if (plot.cursor.idx !== null) { history.replaceState(null, "", `#t=${data[0][plot.cursor.idx]}`); }
+        const second = plot.data[0][plot.cursor.idx];
+        if (second !== undefined) { history.replaceState(null, "", `?trial=${this.state.number}#t=${second}`); }
       });
       return { plot, figure };
     }
@@ -265,7 +270,6 @@
     const answer = await fetch(section.dataset.series);
     if (answer.ok) {
       charts.take(await answer.json());
-      charts.moment();
     } else {
       charts.box.textContent = await answer.text();
     }
@@ -274,10 +278,14 @@
   dress(document);
   const chosen = document.querySelector("[data-series]");
   if (chosen) { showTrial(chosen); }
-  if (page.run) {
-    const stream = new EventSource(`/runs/${encodeURIComponent(page.run)}/events?since=${encodeURIComponent(page.since)}`);
+  if (page.since) {
+    const stream = new EventSource(`${location.pathname}/events?since=${encodeURIComponent(page.since)}`);
     stream.onopen = () => { connection.textContent = "live"; connection.className = ""; };
-    stream.onerror = () => { connection.textContent = "connection lost, trying again"; connection.className = "lost"; };
+    stream.onerror = () => {
+      const isOver = stream.readyState === EventSource.CLOSED; // refused: fairtrial was started anew, or the run is gone
+      connection.textContent = isOver ? "connection refused: open the address that fairtrial printed" : "connection lost, trying again";
+      connection.className = "lost";
+    };
     stream.onmessage = take;
   }
 })();

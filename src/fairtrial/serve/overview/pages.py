@@ -40,11 +40,12 @@ class Overview:
         index: what is known of them.
     """
 
-    def __init__(self, runs: Path, *, assets: Mapping[str, str], control: object = None) -> None:
-        self.runs = runs
+    def __init__(self, runs: Path, *, assets: Mapping[str, str], control: object = None, root: str = "") -> None:
+        self.runs, self._root = runs, root
         self.index = Index(runs)
         self._shared: dict[str, object] = {"assets": assets, "scripts": ("page.js",), "control": control}
         self._machine: tuple[float, ThisMachine] | None = None
+        self._wanted = False
         self._looking = asyncio.Lock()
 
     def routes(self) -> list[Route]:
@@ -52,6 +53,7 @@ class Overview:
         return [
             Route("/", self.all_runs),
             Route("/studies", self.studies),
+            Route("/studies", self.examine, methods=["POST"]),
             Route("/side-by-side", self.side_by_side),
             Route("/history", self.history),
         ]
@@ -60,7 +62,7 @@ class Overview:
         """The list. What a form says at length gets its short address."""
         query = Query.parsed(request.query_params)
         if request.url.query and any(not value for value in request.query_params.values()):
-            return RedirectResponse(query.address(page=query.page), status_code=SEE_OTHER)
+            return RedirectResponse(self._root + query.address(page=query.page), status_code=SEE_OTHER)
         return HTMLResponse(await asyncio.to_thread(self._list, query))
 
     def _list(self, query: Query) -> str:
@@ -79,15 +81,18 @@ class Overview:
             links=self.index.links,
         )
 
-    async def studies(self, request: Request) -> Response:
+    async def studies(self, _request: Request) -> Response:
         """Ready studies, and what this machine has and lacks. Looking at it takes seconds of a processor."""
-        return self._in_two(
-            "studies.html.jinja", {}, lambda: self._looked_at(wanted=request.query_params.get("look") == "now")
-        )
+        return self._in_two("studies.html.jinja", {}, self._looked_at)
 
-    async def _looked_at(self, *, wanted: bool) -> str:
+    async def examine(self, _request: Request) -> Response:
+        """Looks at this machine anew, also while a run goes on; only on a request from our own page."""
+        self._wanted = True
+        return RedirectResponse(f"{self._root}/studies", status_code=SEE_OTHER)
+
+    async def _looked_at(self) -> str:
         async with self._looking:
-            kept = self._machine
+            kept, wanted, self._wanted = self._machine, self._wanted, False
             if wanted or kept is None or time.monotonic() - kept[0] > KEPT_S:
                 busy = await asyncio.to_thread(self._busy)
                 if kept is None or wanted or not busy:
@@ -150,11 +155,10 @@ class Overview:
         self.index.look()
         return self.index.summaries()
 
-    @staticmethod
-    def _template(name: str) -> jinja2.Template:
+    def _template(self, name: str) -> jinja2.Template:
         from fairtrial.serve.rendering import environment  # noqa: PLC0415 - the address is there before this is loaded
 
-        return environment().get_template(name)
+        return environment(self._root).get_template(name)
 
     def _macro(self, name: str, *arguments: object) -> str:
         return str(getattr(self._template(f"{name}.html.jinja").module, name)(*arguments))

@@ -57,8 +57,8 @@ def test_of_several_places_the_doubtful_one_is_named_and_a_host_is_told_from_its
 
 def test_an_analysis_has_the_doubts_of_its_places() -> None:
     trials = [trial_record(planned(block, arm)) for block in (1, 2) for arm in "ab"]
-    quiet = analyse(tiny_plan(), trials, places=[opened(finding("fine"))])
-    busy = analyse(tiny_plan(), trials, places=[opened(finding("caution"))])
+    quiet = analyse(tiny_plan(), trials, events=[opened(finding("fine"))])
+    busy = analyse(tiny_plan(), trials, events=[opened(finding("caution"))])
     assert [doubt.code for doubt in busy.doubts if doubt not in quiet.doubts] == ["place_unfit"]
 
 

@@ -19,8 +19,9 @@ from fairtrial import verify
 from fairtrial.analyse import analyse
 from fairtrial.analyse.hosts.models import HostEffect, OverHosts
 from fairtrial.analyse.models import Analysis
-from fairtrial.record import Record, create, read
+from fairtrial.record import Record, create, read, resume
 from fairtrial.record.events import RunFinished
+from fairtrial.record.models import BlockVoided
 from fairtrial.report import document, hosts, page, r_script, raw, tables, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.figures import hosts as host_figures
@@ -183,3 +184,16 @@ def test_of_many_hosts_the_extremes_are_shown() -> None:
     found = hosts.shown(OverHosts(hosts=tuple(effects)))
     assert [round(100 * (each.ratio or 0)) for each in found] == [*range(100, 120), *range(140, 160)]
     assert hosts.shown(OverHosts(hosts=tuple(effects[:40]))) == effects[:40]
+
+
+def test_a_block_that_a_host_lost_half_of_is_left_out_and_counted(farmed: Record, tmp_path: Path) -> None:
+    """Its controller was killed while it took the block in; both trials are valid, and the journal calls it void."""
+    whole = analysed(farmed)
+    with closing(resume(shutil.copytree(farmed.directory, tmp_path / "run"))) as writer:
+        writer.append(BlockVoided(cell="all", block=2, reason="lost"))
+        torn = writer.record()
+    analysis = analysed(torn)
+    (before,), (after,) = whole.cells[0].comparisons["elapsed_s"], analysis.cells[0].comparisons["elapsed_s"]
+    assert (before.n, after.n) == (BLOCKS, BLOCKS - 1)
+    assert (analysis.counts.blocks_voided, analysis.counts.valid, analysis.counts.used) == (1, 24, 22)
+    assert sum(each.used for each in Scene(record=torn, analysis=analysis).trials) == 22

@@ -14,7 +14,7 @@ from support.machines.places import FACTS, place_here, place_in_memory
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.feasibility import settings as settable
-from fairtrial.study.resolved import ResolvedTrial, Section
+from fairtrial.study.resolved import Network, ResolvedTrial, Section
 from fairtrial.wire.fake import FakeProgram
 
 
@@ -67,6 +67,14 @@ def test_a_machine_that_does_not_scale_its_frequency_is_told_so() -> None:
     with pytest.raises(PlaceError, match="governor") as refused:
         looked_for(trial(governor="performance"), missing=(path,))
     assert "frequency" in refused.value.hint
+
+
+def test_who_encrypts_needs_openssl_to_make_the_certificate() -> None:
+    encrypted = trial().model_copy(update={"network": Network(tls=True)})
+    assert looked_for(trial(), encrypted) == ["openssl"]
+    with pytest.raises(PlaceError, match=r"cannot set workload\.tls \(openssl\): no such program") as refused:
+        looked_for(encrypted, missing=("openssl",))
+    assert "apt install openssl" in refused.value.hint
 
 
 def test_only_trials_of_the_place_are_asked_about() -> None:

@@ -1,5 +1,7 @@
 //! Streams against what their rates say, and a queue that loses nobody.
 
+use fairtrial_protocol::load::RateStep;
+
 use super::*;
 use crate::tests::chance::assert_share;
 
@@ -161,4 +163,36 @@ fn without_a_timeout_nobody_is_given_up() {
     queue.expire(3_600 * SECOND_NS);
     assert_eq!(queue.take_ns(3_600 * SECOND_NS), Some(0));
     assert_eq!(queue.timed_out(), 0);
+}
+
+#[test]
+fn clients_that_go_round_have_the_whole_stream_whatever_its_rate() {
+    let spacings = [Spacing::Constant, Spacing::Exponential];
+    let all = spacings.into_iter().flat_map(|spacing| {
+        let steps = [(40.0, 0.5), (0.0, 1.0)].map(|(rate_per_s, length_s)| RateStep {
+            rate_per_s,
+            length_s,
+        });
+        let steps = steps.to_vec();
+        let open = Arrivals::Open {
+            rate_per_s: 40.0,
+            spacing,
+        };
+        [open, Arrivals::Steps { steps, spacing }]
+    });
+    for arrivals in all {
+        let stream = || {
+            let stream = ArrivalStream::open(&arrivals, 7).expect("nothing to read");
+            stream.expect("an open loop")
+        };
+        let mut clients = [0, 1, 2].map(|client| stream().one_of(client, 3));
+        let mut whole = stream();
+        for number in 0..300 {
+            let own_ns = clients[number % 3].take_ns();
+            assert_eq!(own_ns, whole.take_ns(), "{arrivals:?} {number}");
+        }
+        let end_ns = whole.peek_ns().expect("another");
+        let counts = clients.map(|mut client| client.before(end_ns));
+        assert_eq!(counts, [100; 3], "each counts its own");
+    }
 }

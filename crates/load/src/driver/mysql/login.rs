@@ -53,6 +53,11 @@ pub async fn greet(
     let greeting: HandshakePacket<'_> = ParseBuf(content).parse(()).map_err(lost)?;
     let greeting = greeting.into_owned();
     let mut capabilities = WANTED & greeting.capabilities();
+    // MariaDB believes what the request to encrypt says, and not what the login repeats.
+    capabilities.set(
+        CapabilityFlags::CLIENT_CONNECT_WITH_DB,
+        account.database.is_some(),
+    );
     if let Some(config) = &account.tls {
         if !greeting
             .capabilities()

@@ -55,6 +55,7 @@ fn plan(transactions: Vec<ScriptTransaction>, seed: u64) -> Result<Arc<ScriptPla
         retries: 0,
         interval_ms: 100,
         output_directory: String::new(),
+        fleet: None,
     };
     let parameters = ScriptDrive {
         drive,

@@ -49,7 +49,7 @@ fn server() -> Option<TlsMariadb> {
 }
 
 impl TlsMariadb {
-    /// Logs in over TCP and asks which cipher is in use.
+    /// Logs in to a database over TCP and asks which cipher is in use.
     fn login(&self, user: &str, password: &str, tls: Option<Tls>) -> Result<String, LoadError> {
         let sql = Sql {
             endpoint: Endpoint::Mysql {
@@ -61,10 +61,12 @@ impl TlsMariadb {
                 tls,
                 database: "information_schema".into(),
             },
-            statements: vec![CIPHER.into()],
+            statements: vec![CIPHER.into(), "SELECT DATABASE()".into()],
             connect_timeout_ms: 0,
         };
         let answers = fairtrial_load::sql(&sql)?;
+        let database = answers[1].rows[0][0].as_deref();
+        assert_eq!(database, Some("information_schema"));
         Ok(answers[0].rows[0][1].clone().expect("a value"))
     }
 }

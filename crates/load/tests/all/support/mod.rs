@@ -113,6 +113,7 @@ pub fn alone(endpoint: Endpoint, directory: &Path, transactions: u64) -> Drive {
         retries: 20,
         interval_ms: 100,
         output_directory: directory.to_string_lossy().into_owned(),
+        fleet: None,
     }
 }
 

@@ -2,7 +2,7 @@
 # Random effects over hosts on the log ratios of blocks. The spread of blocks is pooled within hosts; where no host has
 # two blocks it is 0 and part of what differs between hosts. tau2 is Paule and Mandel's, the interval Hartung and
 # Knapp's with the ad-hoc correction, as `rma(means, variances, method = "PM", test = "adhoc")` of metafor gives it.
-# A further host's interval is of what it would measure with the median number of blocks.
+# A further host's interval is of what it would measure with the median number of blocks, if that is 2 or more.
 over_hosts <- function(metric, cell, baseline, arm, paired, family, share, held, size) {
   x <- pick(metric, cell, baseline)
   y <- pick(metric, cell, arm)
@@ -32,11 +32,12 @@ over_hosts <- function(metric, cell, baseline, arm, paired, family, share, held,
   error <- 1 / sqrt(sum(w))
   away <- qt((1 + confidence) / 2, k - 1) * error
   ahead <- qt((1 + confidence) / 2, k - 1) * sqrt(tau2 + noise / floor(median(n)) + error^2)
+  foretells <- noise > 0 && median(n) >= 2
   p <- 2 * pt(-abs(centre / error), k - 1)
   data.frame(
     hosts = k, tau = if (noise > 0) sqrt(tau2) else NA,
     p_equal_hosts = if (noise > 0) pf(q(0) / (k - 1), k - 1, df, lower.tail = FALSE) else NA,
     like_ratio = exp(centre), like_low = exp(centre - away), like_high = exp(centre + away),
-    further_low = exp(centre - ahead), further_high = exp(centre + ahead),
+    further_low = if (foretells) exp(centre - ahead) else NA, further_high = if (foretells) exp(centre + ahead) else NA,
     like_p = if (held) confirmed(p, 0 * means, means, TRUE, size) else p)
 }

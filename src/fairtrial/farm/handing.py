@@ -1,0 +1,73 @@
+"""What every run does whose blocks other processes run: hands them out, and takes their trials into the record whole.
+
+This process alone writes the record.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from fairtrial.farm import adopting
+from fairtrial.farm.executor import Executor
+from fairtrial.record.models import BlockVoided, TrialRecord
+from fairtrial.run.conducting import Conductor
+
+SCRATCH: Final = ".farm"  # below the record, for what comes back: it is renamed into place
+
+
+@dataclass
+class HandingRun(Conductor):
+    """A run whose trials come back from other processes.
+
+    Attributes:
+        farm: makes the back end, given a directory for what comes back.
+        executor: what it made.
+    """
+
+    farm: Callable[[Path], Executor] | None = None
+    executor: Executor = field(init=False)
+    began_s: float = field(default_factory=time.monotonic)
+    committed: int = 0
+
+    def _run_trials(self) -> None:
+        assert self.farm is not None  # noqa: S101 - given by whoever makes it
+        for cell, block in self.schedule.torn():
+            self._void(cell, block, "the controller ended while it took the block in")
+        scratch = self.writer.directory / SCRATCH
+        shutil.rmtree(scratch, ignore_errors=True)
+        self.executor = self.farm(scratch)
+        try:
+            self._conduct()
+        finally:
+            self.executor.close()
+            self._closed()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _conduct(self) -> None:
+        """Hands out every block that is owed, and takes in what comes of it."""
+        raise NotImplementedError
+
+    def _closed(self) -> None:
+        """Notes what is known once nothing is out any more."""
+
+    def _commit(self, trial: TrialRecord, directory: Path) -> None:
+        owed = self.schedule.count
+        left_s = (time.monotonic() - self.began_s) / (self.committed + 1) * (owed - 1)
+        number = len(self.schedule.finished) + 1
+        self.progress.trial_started(trial.trial, number=number, total=number - 1 + owed, left_s=left_s)
+        adopting.adopt(self.writer, trial, directory)
+        self.schedule.finish(trial.trial.id, valid=trial.valid)
+        self.committed += 1
+        if trial.window is not None:
+            self.started.add((trial.trial.cell, trial.trial.arm))
+        self.progress.trial_finished(trial)
+
+    def _void(self, cell: str, block: int, reason: str) -> None:
+        self._append(BlockVoided(cell=cell, block=block, reason=reason))
+        self.progress.note(f"block {block} of {cell} is void: {reason}")
+        self._repair()

@@ -1,0 +1,107 @@
+"""A run's directory read while it grows, and while what stands in it cannot be believed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.records import planned, tiny_plan, trial_record
+
+from fairtrial import record
+from fairtrial.errors import RecordError
+from fairtrial.live import outline
+from fairtrial.live.followed import FollowedRun
+from fairtrial.live.words import journalled
+from fairtrial.record import Writer, live
+from fairtrial.record.events import BlockLeased, FarmServed, HostLeft, RunFinished
+from fairtrial.record.journal import NAME, lines
+from fairtrial.record.live import Live, LiveTrial
+from fairtrial.record.models import BlockAdded, Extended
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[Writer]:
+    found = record.create(tmp_path / "one", plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"})
+    yield found
+    found.close()
+
+
+def commit(writer: Writer, *trials: str) -> None:
+    for trial in writer.plan.trials:
+        if trial.id in trials:
+            writer.begin(trial.id)
+            writer.commit(trial_record(trial))
+
+
+def test_a_damaged_trial_is_said_every_time_and_nothing_is_lost_once_it_is_whole(writer: Writer) -> None:
+    commit(writer, "all.b01.a", "all.b01.b")
+    writer.append(RunFinished())
+    path = writer.directory / "trials" / "all.b01.b" / "trial.json"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100])
+    run = FollowedRun(writer.directory)
+    for _again in range(2):
+        with pytest.raises(RecordError, match=r"trial\.json cannot be read"):
+            run.refresh()
+    path.write_bytes(whole)
+    run.refresh()
+    assert run.state == "finished"
+    assert list(run.trials) == ["all.b01.a", "all.b01.b"]
+
+
+def test_numbers_of_trials_do_not_depend_on_when_somebody_began_to_look(writer: Writer) -> None:
+    early = FollowedRun(writer.directory)
+    writer.append(BlockAdded(cell="all", block=9, round=2, replaces=1, trials=[planned(9, arm) for arm in "ab"]))
+    writer.append(Extended(round=2, blocks=1, trials=[planned(3, arm) for arm in "ab"]))
+    late = FollowedRun(writer.directory)
+    for run in (early, late):
+        run.refresh()
+    assert list(early.slots.planned) == list(late.slots.planned)
+    assert early.plan == late.plan
+    assert early.plan.design.blocks == tiny_plan().design.blocks + 1
+
+
+def runs_here(writer: Writer, **said: object) -> FollowedRun:
+    live.write(writer.directory, Live.model_validate({"process": os.getpid(), **said}))
+    run = FollowedRun(writer.directory)
+    run.refresh()
+    assert run.state == "running"
+    return run
+
+
+def test_logs_are_believed_where_the_runs_own_user_has_them(writer: Writer, tmp_path: Path) -> None:
+    own, link = tmp_path / "own", tmp_path / "link"
+    own.mkdir()
+    link.symlink_to(own)
+    assert runs_here(writer, logs=str(own)).logs == own
+    assert runs_here(writer, logs=str(link)).logs is None
+    assert runs_here(writer, logs=str(tmp_path / "nothing")).logs is None
+    if os.geteuid() == 0:
+        os.chown(own, 65534, -1)
+        assert runs_here(writer, logs=str(own)).logs is None
+
+
+def test_on_a_farm_no_trial_that_has_ended_is_shown_as_running(writer: Writer) -> None:
+    commit(writer, "all.b01.a")
+    writer.append(BlockLeased(cell="all", block=2, host="h1", trials=["all.b02.a", "all.b02.b"]))
+    ended = LiveTrial(id="all.b01.a", number=1, total=4, left_s=9, began="2026-01-01T00:00:00.000Z")
+    now = outline.now(runs_here(writer, trial=ended.model_dump()))
+    assert (now.where, now.number, now.done) == ("", None, 1)
+    assert now.sentence.endswith("Hosts are running 2 trials.")
+
+
+def test_what_happens_on_a_farm_is_an_event_where_the_plan_does_not_show_it(writer: Writer) -> None:
+    writer.append(BlockLeased(cell="all", block=2, host="h1", trials=["all.b02.a"]))
+    writer.append(FarmServed(host="h1", processor_s=1.0, elapsed_s=2.0))
+    writer.append(HostLeft(host="h1", reason="it does not answer"))
+    said = [journalled(line) for line in lines(writer.directory / NAME)]
+    assert said[-3:] == ["", "", "h1 gets no more blocks: it does not answer"]
+
+
+def test_a_pipe_in_a_record_without_a_journal_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    os.mkfifo(tmp_path / "one" / "plan.json")
+    with pytest.raises(RecordError, match="a pipe, a socket or a device"):
+        FollowedRun(tmp_path / "one")

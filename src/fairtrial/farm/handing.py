@@ -56,7 +56,7 @@ class HandingRun(Conductor):
         """Notes what is known once nothing is out any more."""
 
     def _commit(self, trial: TrialRecord, directory: Path) -> None:
-        owed = self.schedule.count
+        owed = max(1, self.schedule.count)  # a block may come back after its cell was decided
         left_s = (time.monotonic() - self.began_s) / (self.committed + 1) * (owed - 1)
         number = len(self.schedule.finished) + 1
         self.progress.trial_started(trial.trial, number=number, total=number - 1 + owed, left_s=left_s)

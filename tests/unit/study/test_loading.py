@@ -70,6 +70,7 @@ def test_defaults(load: Load, small: ModuleType) -> None:
         "time_budget": None,
         "confidence": 0.95,
         "voided_limit": None,
+        "hosts": "alike",
     }
     assert loaded.file.telemetry.interval == 1.0
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "low"})

@@ -39,6 +39,7 @@ DOUBT_CODES: Final = (
     "guessed_encoding",
     "partly_failed",
     "not_randomised",
+    "duet",
     "voided",
     "not_at_rest",
     "cache_kept",

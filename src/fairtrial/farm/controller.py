@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import itertools
 import random
-import shutil
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue
 
 from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem
 from fairtrial.farm import adopting
-from fairtrial.farm.executor import Executor, Returned
+from fairtrial.farm.executor import Returned
+from fairtrial.farm.handing import HandingRun
 from fairtrial.farm.orders import Order, Outcome, order
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
-from fairtrial.record.models import BlockVoided, PlaceOpened, PlannedTrial, TrialRecord, TrialStarted
+from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
 from fairtrial.run import elsewhere
-from fairtrial.run.conducting import Conductor
 
-SCRATCH: Final = ".farm"  # below the record, for what comes back: it is renamed into place
 POLL_S: Final = 0.2  # until a request of a person is looked at
 PAUSED: Final = "paused: no more blocks are handed out; hosts finish those that they have"
 MOST_CHOICES: Final = 2000  # blocks that are looked at when hosts are idle

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from fairtrial.errors import Problem
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
+from fairtrial.study.duets import check_duet
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.file_model import Metrics
 from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
@@ -67,6 +68,8 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefin
         return StudyDefinitions((), {})
     resolutions = _resolve_all(tree, factors, catalogue=catalogue, problems=problems)
     _check_base_kinds(tree, catalogue, problems)
+    trials = [each.trial for each in resolutions.values() if each.trial is not None]
+    check_duet(tree, factors, arm=arm, trials=trials, problems=problems)
     _check_arms_differ(tree, factors, arm=arm, resolutions=resolutions, problems=problems)
     uses: list[_MetricUse] = [*_named_metrics(tree)]
     names = list(factors)

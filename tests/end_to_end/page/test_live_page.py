@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -138,8 +139,9 @@ def test_a_finished_run_is_read_trial_by_trial_and_as_a_report(here: Desk, page_
 
 
 def raw_status(page: Served, path: str, *, cookie: str) -> int:
-    connection = http.client.HTTPConnection(page.base.removeprefix("http://"))
-    connection.putrequest("GET", path, skip_host=False)
+    host, _, root = page.base.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host)
+    connection.putrequest("GET", f"/{root}{path}", skip_host=False)
     connection.putheader("Cookie", cookie)
     connection.endheaders()
     try:
@@ -170,7 +172,7 @@ def test_who_may_look(here: Desk, page_of: Served, window: Browser) -> None:
         for path in ("/runs/nothing-20260101T000000Z", "/nowhere"):
             assert seen.page.request.get(f"{page_of.base}{path}").status == 404, path
         for headers in (
-            {"host": f"evil.example:{page_of.base.rpartition(':')[2]}"},
+            {"host": f"evil.example:{urlsplit(page_of.base).port}"},
             {"origin": "http://evil.example"},
             {"sec-fetch-site": "cross-site"},
         ):

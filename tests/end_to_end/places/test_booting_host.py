@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,12 @@ def require_default(host: BootingHost) -> None:
     assert host.run("ls /boot/fairtrial/journal.json", check=False) == ""
 
 
+def await_trial(host: BootingHost, running: subprocess.Popen[str]) -> None:
+    """Returns when a trial is under way."""
+    patiently(lambda: running.poll() is not None or host.run("ls /root/running", check=False), "no trial is under way")
+    assert running.poll() is None, running.communicate()[0]
+
+
 def openings(found: Record) -> list[dict[str, Any]]:
     """Facts of the host at every opening, in order."""
     return [event.facts for event in found.events if isinstance(event, PlaceOpened)]
@@ -144,7 +151,7 @@ def test_a_host_that_fails_in_a_trial_costs_its_block_and_ends_with_its_default_
 ) -> None:
     host.run("rm -f /root/running; touch /root/hold")
     running = here.start("run", study(here, host, by="kexec", run=HELD))
-    patiently(lambda: host.run("ls /root/running", check=False), "no trial under way")
+    await_trial(host, running)
     fails(host)
     patiently(lambda: host.run("rm -f /root/hold && echo gone", check=False), "the host does not come back")
     said, _ = running.communicate(timeout=1500)
@@ -160,7 +167,7 @@ def test_a_killed_run_is_resumed_and_ends_with_the_default_kernel(here: Desk, ho
     host.run("rm -f /root/running; touch /root/hold")
     text = study(here, host, by="grub", run=HELD)
     running = here.start("run", text)
-    patiently(lambda: host.run("ls /root/running", check=False), "no trial under way")
+    await_trial(host, running)
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
     assert token_of(host.run("cat /proc/cmdline")), "nobody is left who would boot the default kernel"
@@ -173,7 +180,7 @@ def test_a_killed_run_is_resumed_and_ends_with_the_default_kernel(here: Desk, ho
 def test_another_run_on_a_host_where_one_was_killed_finds_its_default_kernel(here: Desk, host: BootingHost) -> None:
     host.run("rm -f /root/running; touch /root/hold")
     running = here.start("run", study(here, host, by="kexec", run=HELD))
-    patiently(lambda: host.run("ls /root/running", check=False), "no trial under way")
+    await_trial(host, running)
     os.killpg(running.pid, signal.SIGKILL)
     running.communicate()
     host.run("rm -f /root/hold")

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MISSING = "needs Chromium: `scripts/install-servers` installs it"
 PATIENCE_MS = 120_000
+NO_COMPLAINT = "Autofocus processing was blocked because a document's URL has a fragment"  # as it should be
 OPTIONS = (
     "--no-sandbox",  # tests run as root, where Chromium refuses its own sandbox
     "--enable-precise-memory-info",  # else sizes of the heap are rounded, and as old as ten minutes
@@ -49,9 +50,13 @@ class Window:
 
     def __post_init__(self) -> None:
         self.page.set_default_timeout(PATIENCE_MS)
-        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type != "log" else None)
+        self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def _said(self, said: ConsoleMessage) -> None:
+        if said.type != "log" and not said.text.startswith(NO_COMPLAINT):
+            self.complaints.append(said.text)
 
     def open(self, path: Path, *, dark: bool = False, width: int = 1200, height: int = 900) -> Page:
         """Opens a file in a colour scheme; complaints and requests are those of this file."""

@@ -13,7 +13,7 @@ from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
 from fairtrial.analyse.doubts import work as work_doubts
 from fairtrial.analyse.models import Doubt, ExpectationResult
 from fairtrial.analyse.selection import Selection
-from fairtrial.record.models import Plan
+from fairtrial.record.models import Plan, TrialRecord
 from fairtrial.words import counted
 
 CLIENT_BUSY: Final = "client_busy_share"
@@ -195,6 +195,13 @@ def _left(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[Dou
                 )
 
 
+def _processors(trial: TrialRecord) -> str:
+    """A half's, in the words of its place's command; empty where the record does not say."""
+    parameters = trial.resolved.place.parameters
+    command = parameters.get("command") if isinstance(parameters, dict) else None
+    return str(command or "").replace("taskset -c", "processors")
+
+
 def _order(plan: Plan, selection: Selection) -> Iterator[Doubt]:
     order = plan.design.order
     if order == "sequential":
@@ -202,6 +209,16 @@ def _order(plan: Plan, selection: Selection) -> Iterator[Doubt]:
             code="not_randomised",
             message="trials ran one arm after the other, so trials are not paired",
             advice="whatever changes with time looks like an effect of the arm; use randomised_blocks",
+        )
+    elif order == "duet":
+        halves = sorted({where for trial in selection.used if (where := _processors(trial))})
+        yield Doubt(
+            code="duet",
+            message="both arms of a block ran at the same time on halves of one machine"
+            + (f" ({' and '.join(halves)})" if halves else "")
+            + ": they shared its disk, caches, memory bandwidth, frequency and the kernel's own work",
+            advice="an arm that takes more of what is shared slows the other, so the ratio is not that of arms alone: "
+            "confirm it by a few blocks of `order: randomised_blocks`",
         )
     elif order == "abba" and selection.contrast != plan.arm:
         yield Doubt(

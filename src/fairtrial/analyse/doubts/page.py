@@ -34,7 +34,7 @@ def _farm(events: Iterable[Event]) -> Iterator[Doubt]:
 
 
 def _page(events: Iterable[Event]) -> Iterator[Doubt]:
-    """One, if the page used more than `MOST` where trials may have run, in any process of the run."""
+    """One, if the page used more than `MOST` where trials may have run, averaged over any process of the run."""
     pages = [event for event in events if isinstance(event, PageServed) and event.shared and event.elapsed_s > 0]
     most = max(pages, key=lambda page: page.processor_s / page.elapsed_s, default=None)
     if most is not None and (share := most.processor_s / most.elapsed_s) > MOST:

@@ -335,7 +335,8 @@ class _Course:
         for trial in done:
             if trial.trial.cell in live:
                 taken.setdefault((trial.trial.cell, trial.trial.arm), []).append(duration_s(trial))
-        return sum(duration_s(trial) for trial in done) + sum(fmean(each) for each in taken.values()) > budget
+        together = 2 if self.plan.design.order == "duet" else 1  # trials at a time
+        return (sum(map(duration_s, done)) + sum(fmean(each) for each in taken.values())) / together > budget
 
 
 def duration_s(trial: TrialRecord) -> float:

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fairtrial.errors import InputError, PlaceError, Problem
+from fairtrial.record.models import Plan
 from fairtrial.run import Conductor, Run
+
+DUET: Final = "duet"
 
 if TYPE_CHECKING:
     from fairtrial.farm.executor import Executor
@@ -29,6 +32,29 @@ class Farm:
     places: Path | None = None
     cluster: str | None = None
     insecure: bool = False
+
+    def require_fits(self, plan: Plan) -> None:
+        """Refuses a farm for a run of duets.
+
+        Raises:
+            InputError: they are named together.
+        """
+        if plan.design.order == DUET and (self.places is not None or self.cluster is not None):
+            problem = Problem(
+                message="`order: duet` runs both arms of a block on this machine",
+                file="--places, --farm",
+                field="trials.order",
+            )
+            raise InputError([problem], hint="leave the farm out, or write `order: randomised_blocks`")
+
+    def conductor_of(self, plan: Plan) -> Callable[..., Conductor]:
+        """Makes the run of a plan; raises as `conductor` and `require_fits` do."""
+        self.require_fits(plan)
+        if plan.design.order != DUET:
+            return self.conductor()
+        from fairtrial.farm.duet import DuetRun
+
+        return DuetRun
 
     def conductor(self) -> Callable[..., Conductor]:
         """Makes the run.

@@ -17,7 +17,7 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.report import conclude
 from fairtrial.cli.running import page as beside
-from fairtrial.cli.running.farming import ALONE, Farm
+from fairtrial.cli.running.farming import ALONE, DUET, Farm
 from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
@@ -58,7 +58,7 @@ def run(
     """
     signal.signal(signal.SIGTERM, as_interrupt)
     console = Console()
-    conductor = farm.conductor()
+    farm.conductor()  # what is wrong with a farm is said before there is a record
     if page:
         beside.require()
     if resume:
@@ -66,7 +66,9 @@ def run(
             study, size=size, overrides=overrides, output=output, console=console, against_itself=against_itself
         )
     else:
-        writer = _created(study, size=size, overrides=overrides, output=output, against_itself=against_itself)
+        writer = _created(
+            study, size=size, overrides=overrides, output=output, against_itself=against_itself, farm=farm
+        )
     console.print(f"record: {writer.directory}", markup=False, soft_wrap=True)
     for warning in writer.plan.warnings:
         console.print(f"warning: {warning}", markup=False, soft_wrap=True)
@@ -74,7 +76,7 @@ def run(
         shown_at = _page(writer, console) if page else None
         with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
-            conductor(
+            farm.conductor_of(writer.plan)(
                 writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at
             ).execute()
     except KeyboardInterrupt:
@@ -87,7 +89,7 @@ def run(
         writer.close()
     finished = record.read(writer.directory)
     conclude(finished, console=console, drawn=drawn)
-    if finished.plan.against_itself:
+    if finished.plan.against_itself and finished.plan.design.order != DUET:  # a duet's noise is not that of blocks
         with progress_for(console, finished.plan) as progress:
             keep_noise(finished, progress=progress)
 
@@ -104,12 +106,15 @@ def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _created(study: Path, *, size: str | None, overrides: Sequence[str], output: Path, against_itself: bool) -> Writer:
+def _created(
+    study: Path, *, size: str | None, overrides: Sequence[str], output: Path, against_itself: bool, farm: Farm
+) -> Writer:
     kinds = catalogue()
     loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
     plan = planning.make(loaded, catalogue=kinds)
     if against_itself:
         plan = planning.against_itself(plan, catalogue=kinds)
+    farm.require_fits(plan)
     sources = {"study.yaml": study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
     name = directory_name(plan.study, against_itself=against_itself)
     return record.create(output / name, plan=plan, sources=sources, numbered=True)

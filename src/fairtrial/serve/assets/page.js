@@ -167,6 +167,7 @@
     }
 
     draw() {
+      const before = this.shown.size;
       for (const [name, chart] of Object.entries(this.state?.charts ?? {})) {
         const seconds = chart.median.map((_, index) => index * this.state.width);
         const data = [seconds, chart.median, chart.low, chart.high];
@@ -178,6 +179,7 @@
         }
         this.label(name, chart);
       }
+      if (this.shown.size > before) { this.resize(); } // those that were there have less room now
     }
 
     label(name, chart) {

@@ -1,0 +1,111 @@
+"""Duets: which processors are halves, and what becomes of a block of which one half is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.progress import Told
+from support.records import RESOLVED, planned, tiny_plan
+
+from fairtrial import record
+from fairtrial.cli.running.farming import Farm
+from fairtrial.errors import InputError, PlaceError
+from fairtrial.farm import processors
+from fairtrial.farm.duet import DuetRun
+from fairtrial.record.models import Plan
+from fairtrial.study.resolved import Section
+
+HALF = {"a": 1, "b": 2}
+
+
+def cores(directory: Path, *siblings: str) -> Path:
+    """What the kernel says of cores, each given as its list of threads."""
+    for threads in siblings:
+        for processor in threads.split(","):
+            topology = directory / f"cpu{processor}" / "topology"
+            topology.mkdir(parents=True)
+            (topology / "thread_siblings_list").write_text(f"{threads}\n", encoding="ascii")
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("siblings", "nodes", "expected"),
+    [
+        (("0", "1"), {"0": [0, 1]}, ((0,), (1,))),
+        (("0,4", "1,5", "2,6", "3,7"), {"0": [*range(8)]}, ((0, 1, 4, 5), (2, 3, 6, 7))),
+        (("0", "1", "2", "3"), {"0": [0, 2], "1": [1, 3]}, ((0, 2), (1, 3))),
+        (("0", "1", "2"), {"0": [0, 1, 2]}, ((0,), (1,))),
+    ],
+)
+def test_halves_are_whole_cores_and_nodes(
+    tmp_path: Path, *, siblings: tuple[str, ...], nodes: dict[str, list[int]], expected: processors.Halves
+) -> None:
+    usable = {int(number) for threads in siblings for number in threads.split(",")}
+    assert processors.halves(usable, nodes=nodes, topology=cores(tmp_path, *siblings)) == expected
+
+
+@pytest.mark.parametrize(
+    ("siblings", "message"),
+    [
+        (("0",), "needs two cores of processors, found 1"),
+        (("0,1",), "needs two cores of processors, found 1"),
+        (("0,1", "2"), "the halves of this machine differ: processors 0,1 and 2"),
+    ],
+)
+def test_a_machine_without_two_equal_halves_is_refused(tmp_path: Path, siblings: tuple[str, ...], message: str) -> None:
+    usable = {int(number) for threads in siblings for number in threads.split(",")}
+    with pytest.raises(PlaceError, match=message) as raised:
+        processors.halves(usable, nodes={"0": sorted(usable)}, topology=cores(tmp_path, *siblings))
+    assert raised.value.field == "trials.order"
+
+
+def plan(state: Path, *, blocks: int = 2, b: str = "true", **resolved: Any) -> Plan:
+    """Duets of two commands at a place of their own."""
+    place = Section({"local": {"state_directory": str(state)}})
+    a = RESOLVED.model_copy(update={"place": place, **resolved})
+    arms = {"a": a, "b": a.model_copy(update={"workload": Section({"command": {"run": b}})})}
+    tiny = tiny_plan()
+    trials = [
+        planned(block, arm).model_copy(update={"half": half})
+        for block in range(1, blocks + 1)
+        for arm, half in HALF.items()
+    ]
+    design = tiny.design.model_copy(update={"blocks": blocks, "order": "duet", "voided_limit": 1})
+    return tiny.model_copy(update={"resolved": {"all": arms}, "trials": trials, "design": design})
+
+
+def test_a_farm_is_refused_for_duets(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"--places, --farm: trials\.order: `order: duet` runs both arms"):
+        Farm(places=tmp_path / "hosts.yaml").require_fits(plan(tmp_path))
+
+
+def test_a_half_that_fails_voids_its_block_and_lets_the_other_wait_in_vain(tmp_path: Path) -> None:
+    once = tmp_path / "once"
+    fails_first = f"sh -c 'test -e {once} || {{ touch {once}; exit 1; }}'"
+    writer = record.create(tmp_path / "run", plan=plan(tmp_path / "state", b=fails_first), sources={"study.yaml": ""})
+    told = Told()
+    DuetRun(writer=writer, progress=told).execute()
+    writer.close()
+    found = record.read(tmp_path / "run")
+    assert found.finished
+    assert [(event.block, event.reason) for event in found.voided] == [(1, "all.b01.b is invalid")]
+    assert [event.replaces for event in found.added] == [1]
+    assert all(trial.trial.half in HALF.values() and not trial.host for trial in found.trials)
+    assert record.verify_hashes(found) == []
+    assert not (tmp_path / "run" / ".farm").exists()
+
+
+def test_a_half_that_says_nothing_is_ended_and_its_block_void(tmp_path: Path) -> None:
+    slow = {"system": Section({"command": {"run": None}})}
+    writer = record.create(
+        tmp_path / "run", plan=plan(tmp_path / "state", blocks=1, **slow), sources={"study.yaml": ""}
+    )
+    run = DuetRun(writer=writer, progress=Told(), silent_s=-1.0)  # whoever is not ready at once
+    with pytest.raises(PlaceError, match="more than the limit of 1"):
+        run.execute()
+    writer.close()
+    found = record.read(tmp_path / "run")
+    assert "its process ended" in found.voided[0].reason
+    assert not found.trials

@@ -1,0 +1,56 @@
+"""What `order: duet` refuses of a study, with the place where it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairtrial import plan, study
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError
+
+STUDY = """\
+study: duet
+workload: {{command: {{run: a}}{workload}}}
+factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: b}}}}}}{arms}}}}}
+arm: arm
+trials: {{order: duet, blocks: 6}}
+metrics: {{primary: elapsed_s}}
+{more}
+"""
+
+
+def written(path: Path, *, workload: str = "", arms: str = "", more: str = "") -> Path:
+    path.write_text(STUDY.format(workload=workload, arms=arms, more=more), encoding="utf-8")
+    return path
+
+
+def test_a_duet_is_planned_as_one_trial_per_block_with_halves(tmp_path: Path) -> None:
+    file = written(tmp_path / "study.yaml")
+    made, alone = (
+        plan.make(study.load(file, catalogue=catalogue(), overrides=overrides), catalogue=catalogue())
+        for overrides in ([], ["trials.order=abba"])
+    )
+    assert made.duration_s * 2 == pytest.approx(alone.duration_s)
+    halves = [[trial.half for trial in made.trials if trial.arm == arm] for arm in ("a", "b")]
+    assert [sorted(each) for each in halves] == [[1, 1, 1, 2, 2, 2]] * 2
+    assert all(first != second for first, second in zip(*halves, strict=True))
+    assert '"half"' not in alone.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"arms": ", c: {workload: {command: {run: c}}}"}, "factors.arm: `order: duet` runs two arms at a time"),
+        ({"more": "place: {ssh: {host: h}}"}, ":7:1: place: `order: duet` divides this machine: expected `local`"),
+        ({"more": "settings: {swap: 1GiB}"}, ":7:1: settings: settings change what both arms of a duet share"),
+        ({"workload": ", place: {ssh: {host: h}}"}, "workload.place: a load elsewhere would be shared"),
+        ({"more": "telemetry: {probes: [{perf_stat: {events: [cycles]}}]}"}, "probes see the whole machine"),
+    ],
+)
+def test_what_two_halves_cannot_run_is_refused(tmp_path: Path, given: dict[str, str], expected: str) -> None:
+    with pytest.raises(InputError) as raised:
+        study.load(written(tmp_path / "study.yaml", **given), catalogue=catalogue())
+    assert expected in str(raised.value)
+    assert "order: randomised_blocks" in str(raised.value)

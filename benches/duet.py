@@ -104,6 +104,7 @@ def main() -> None:
     parser.add_argument("--apart", action="store_true", help="bursts on each processor at its own times")
     parser.add_argument("--quiet", action="store_true", help="no neighbour")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the neighbour shall not outlive this process
     found: dict[tuple[str, bool], list[Estimate]] = defaultdict(list)
     more = round(options.iterations * (1 + options.effect))
     for seed in range(options.runs):

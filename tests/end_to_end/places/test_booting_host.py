@@ -33,7 +33,10 @@ place:
     host: booting
     config: {config}
     boot: {{by: {by}, kernel: {first}, limit: 4min, power: "{power}"}}
-workload: {{command: {{run: sh -c "{run}"}}}}
+workload:
+  command:
+    run: >-
+      sh -c "{run}"
 factors:
   kernel:
     old: {{}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,11 +28,12 @@ def as_nobody() -> Iterator[None]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user's process is needed: `make test` as root")
 @pytest.mark.parametrize(("owner", "believed"), [(0, True), (NOBODY, False)])
 def test_a_process_that_cannot_be_looked_into_is_believed_of_its_own_users_record(
-    tmp_path: Path, *, owner: int, believed: bool
+    *, owner: int, believed: bool
 ) -> None:
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
-    (tmp_path / NAME).touch()
-    os.chown(tmp_path / NAME, owner, -1)
-    with as_nobody():
-        assert is_held(tmp_path, INIT) is believed
+    with tempfile.TemporaryDirectory(prefix="ft-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        (directory / NAME).touch()
+        os.chown(directory / NAME, owner, -1)
+        with as_nobody():
+            assert is_held(directory, INIT) is believed

@@ -12,7 +12,6 @@ mod oltp_postgres;
 mod oltp_servers;
 mod oltp_sqlite;
 mod oltp_sysbench;
-mod oltp_sysbench_postgres;
 mod open_files;
 mod process;
 mod resume;

@@ -117,7 +117,7 @@
         hooks: {
           draw: [(plot) => {
             for (const second of Object.values(this.state?.marks ?? {})) {
-              const x = plot.valToPos(second, "x", true);
+              const x = Math.floor(plot.valToPos(second, "x", true)) + 0.5;  // on pixels, not between them
               plot.ctx.save();
               plot.ctx.strokeStyle = colour("--quiet");
               plot.ctx.setLineDash([4, 4]);

@@ -1,6 +1,8 @@
 //! Ours and sysbench side by side on a private MariaDB, each on tables the other has loaded; the server's own counters
 //! say who sent and touched what. Skipped, and said so, where sysbench or the server is not installed.
 
+mod postgres;
+
 use crate::support::mariadb::{Server, shared};
 use crate::support::oltp::PROFILES;
 use crate::support::sysbench::{

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from support.command_line import Desk, desk, eventually
 
+from fairtrial.cli.running.plan import text
 from fairtrial.record import live
 from fairtrial.record.live import controller
 from fairtrial.run.steering import Request, ask
-from fairtrial.serve.steering import Control
+from fairtrial.serve.steering import Control, digest_of
 
 STUDY = """\
     study: steered
@@ -100,7 +101,8 @@ def test_a_page_starts_a_study_that_outlives_it(here: Desk, monkeypatch: pytest.
     runs = here.directory / "runs"
     runs.mkdir()
     control = Control(studies=here.directory)
-    name = asyncio.run(control.start(study, runs=runs))
+    _plan, merged = text(study)
+    name = asyncio.run(control.start(study, runs=runs, digest=digest_of(merged.encode())))
     assert here.run.name == name
     process = controller(here.run)
     assert process is not None

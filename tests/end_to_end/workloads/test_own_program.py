@@ -96,7 +96,7 @@ def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here
             data_directory=work / "data",
             work_directory=work / "server",
             log_path=work / "server.log",
-            address="127.0.0.2",  # reached from 127.0.0.1, which the server's scripts have made a root for
+            addresses=("127.0.0.2",),  # reached from 127.0.0.1, which the server's scripts have made a root for
         )
         mariadb.create(place, launch)
         server = mariadb.start(place, launch)

@@ -196,6 +196,7 @@ def test_what_somebody_else_sets_meanwhile_makes_the_trial_invalid_and_stays(her
     original = server.value()
     held.hold()
     run = here.start("run", study(here, server))
+    eventually(held.is_running, "a trial under way, not a rehearsal of it")
     eventually(lambda: server.value() == server.option[2], "the option in effect")
     server.set_otherwise()
     held.release()

@@ -19,7 +19,7 @@ from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem
 from fairtrial.farm import adopting
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.handing import HandingRun
-from fairtrial.farm.orders import Order, Outcome, order
+from fairtrial.farm.orders import Order, Outcome
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
 from fairtrial.run import elsewhere
@@ -136,12 +136,10 @@ class FarmRun(HandingRun):
 
     def _lease(self, trials: list[PlannedTrial], *, host: str) -> None:
         first = trials[0]
-        arms = [arm for cell, arm in sorted(self.started) if cell == first.cell]
-        asked = order(self.writer.plan, trials, run=self.writer.directory.name, started=arms)
         for trial in trials:
             if trial.diagnostic:
                 self._append(TrialStarted(trial=trial))
-        self.executor.submit(asked, host=host)
+        self.executor.submit(self._order(trials), host=host)
         self.out.add(_key(first))
         self.had[host, first.cell] += 1
         names = [trial.id for trial in trials]

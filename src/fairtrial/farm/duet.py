@@ -16,7 +16,6 @@ from fairtrial.farm import adopting, processors
 from fairtrial.farm.executor import Executor, Returned
 from fairtrial.farm.halves import GO, HALVES, STAY, Halves, name
 from fairtrial.farm.handing import HandingRun
-from fairtrial.farm.orders import order
 from fairtrial.record.events import BlockLeased
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run.opening import opened
@@ -80,11 +79,8 @@ class DuetRun(HandingRun):
     def _play(self, trials: Sequence[PlannedTrial]) -> None:
         """Runs a block, and takes in what came of it."""
         first = trials[0]
-        arms = [arm for cell, arm in sorted(self.started) if cell == first.cell]
         for trial in trials:
-            self.halves.submit(
-                order(self.writer.plan, [trial], run=self.writer.directory.name, started=arms), host=name(trial.half)
-            )
+            self.halves.submit(self._order([trial]), host=name(trial.half))
         names = [trial.id for trial in trials]
         self._append(BlockLeased(cell=first.cell, block=first.block, host="", trials=names))
         returned, stayed = self._together({name(trial.half) for trial in trials})

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from fairtrial.farm import adopting
 from fairtrial.farm.executor import Executor
-from fairtrial.record.models import BlockVoided, TrialRecord
+from fairtrial.farm.orders import Order, order
+from fairtrial.record.models import BlockVoided, PlannedTrial, TrialRecord
 from fairtrial.run.conducting import Conductor
 
 SCRATCH: Final = ".farm"  # below the record, for what comes back: it is renamed into place
@@ -54,6 +55,12 @@ class HandingRun(Conductor):
 
     def _closed(self) -> None:
         """Notes what is known once nothing is out any more."""
+
+    def _order(self, trials: Sequence[PlannedTrial]) -> Order:
+        """For trials of one block."""
+        cell = trials[0].cell
+        arms = [arm for known, arm in sorted(self.started) if known == cell]
+        return order(self.writer.plan, trials, run=self.writer.directory.name, started=arms)
 
     def _commit(self, trial: TrialRecord, directory: Path) -> None:
         owed = max(1, self.schedule.count)  # a block may come back after its cell was decided

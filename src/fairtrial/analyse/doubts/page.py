@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from fairtrial.analyse.models import Doubt
 from fairtrial.record.events import Event, FarmServed, PageServed
 
+Served = TypeVar("Served", PageServed, FarmServed)
 MOST: Final = 0.005  # of one processor
 MOST_OF_FARM: Final = 0.01  # of one processor
 
@@ -21,8 +22,7 @@ def about(events: Iterable[Event]) -> Iterator[Doubt]:
 
 def _farm(events: Iterable[Event]) -> Iterator[Doubt]:
     """One, if the farm's own processes used more than `MOST_OF_FARM` on a host while its trials ran."""
-    served = [event for event in events if isinstance(event, FarmServed) and event.elapsed_s > 0]
-    most = max(served, key=lambda each: each.processor_s / each.elapsed_s, default=None)
+    most = _most(event for event in events if isinstance(event, FarmServed))
     if most is not None and (share := most.processor_s / most.elapsed_s) > MOST_OF_FARM:
         yield Doubt(
             code="farm_shared",
@@ -35,8 +35,7 @@ def _farm(events: Iterable[Event]) -> Iterator[Doubt]:
 
 def _page(events: Iterable[Event]) -> Iterator[Doubt]:
     """One, if the page used more than `MOST` where trials may have run, averaged over any process of the run."""
-    pages = [event for event in events if isinstance(event, PageServed) and event.shared and event.elapsed_s > 0]
-    most = max(pages, key=lambda page: page.processor_s / page.elapsed_s, default=None)
+    most = _most(event for event in events if isinstance(event, PageServed) and event.shared)
     if most is not None and (share := most.processor_s / most.elapsed_s) > MOST:
         yield Doubt(
             code="page_shared",
@@ -44,3 +43,12 @@ def _page(events: Iterable[Event]) -> Iterator[Doubt]:
             f"{most.elapsed_s:.0f} s".replace("%", " %"),
             advice="leave a processor free by `affinity`, or look at the run after its end",
         )
+
+
+def _most(served: Iterable[Served]) -> Served | None:
+    """What used the largest share of a processor."""
+    return max(
+        (each for each in served if each.elapsed_s > 0),
+        key=lambda each: each.processor_s / each.elapsed_s,
+        default=None,
+    )

@@ -4,8 +4,10 @@
 
 An A/A run of OLTP on a private MariaDB. In every trial of the one arm so many readers are connected to the page, as
 browsers are (pages fetched once, then the stream of events); in the other's nobody is. Printed are the ratios between
-the two, paired by block, of the server's throughput and the load's processor time, samples that were missed in either,
-and the page's processor time as a share of one processor while somebody looks. Browsers' own work is not the page's.
+the two, paired by block, of the server's throughput and the load's processor time, each with the 90 % interval that
+lies within ±1 % if they are equivalent (two one-sided tests at 5 %), samples that were missed in either, and the
+page's processor time as a share of one processor while somebody looks. Browsers' own work is not the page's: they are
+a process that runs only where a processor is idle.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import contextlib
 import http.client
 import json
 import math
+import multiprocessing
 import os
 import re
 import subprocess
@@ -24,6 +27,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import fmean
 
@@ -36,6 +40,7 @@ from fairtrial.record.models import TrialFinished, TrialStarted
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 ADDRESS = re.compile(r"page: http://(127\.0\.0\.1:\d+/[\w-]+)/\S*\?token=(\S+)")
+EQUIVALENT = math.log(1.01)
 METRICS = ("throughput_tps", "client_busy_share", "latency_ns_p95", "context_switches_per_transaction")
 STUDY = """
 study: page-cost
@@ -83,6 +88,19 @@ class Reader(threading.Thread):
                 self._connection.sock.shutdown(2)
 
 
+def browsing(orders: Connection) -> None:
+    """Looks at the page that an order names with so many readers, until the next order; ends with an empty one."""
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    looking: list[Reader] = []
+    while (order := orders.recv()) is not None:
+        for each in looking:
+            each.close()
+        readers, page = order
+        looking = [Reader(*page) for _ in range(readers)]
+        for each in looking:
+            each.start()
+
+
 def ticks_s(process: int) -> float:
     """Processor time of a process so far, seconds."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
@@ -99,25 +117,25 @@ def logged_in(address: str, token: str) -> str:
     return cookie.partition(";")[0]
 
 
-def followed(run: Path, process: subprocess.Popen[bytes], page: tuple[int, str, str], *, readers: int) -> list[float]:
+def followed(
+    run: Path, process: subprocess.Popen[bytes], page: tuple[int, str, str], *, browsers: Connection, readers: int
+) -> list[float]:
     """Looks on in every trial of the second arm; shares of a processor that the page took in each."""
     served, address, cookie = page
     journal, arms = JournalReader(run / NAME), next(iter(record.read(run).plan.factors.values()))
-    looking: list[Reader] = []
+    looking = False
     shares: list[float] = []
     began = (0.0, 0.0)
     while process.poll() is None:
         for line in journal.lines():
             if isinstance(line.entry, TrialStarted) and line.entry.trial.arm == arms[1]:
-                looking = [Reader(address, cookie, run.name) for _ in range(readers)]
                 began = (time.monotonic(), ticks_s(served))
-                for each in looking:
-                    each.start()
+                browsers.send((readers, (address, cookie, run.name)))
+                looking = True
             if isinstance(line.entry, TrialFinished) and looking:
                 shares.append((ticks_s(served) - began[1]) / (time.monotonic() - began[0]))
-                for each in looking:
-                    each.close()
-                looking = []
+                browsers.send((0, ()))
+                looking = False
         time.sleep(0.1)
     return shares
 
@@ -143,8 +161,10 @@ def printed(run: Path) -> None:
         ]
         test = t_tests.mean(np.asarray(pairs), confidence=0.95)
         if test is not None:
-            low, high = (math.exp(end) for end in test.interval(confidence=0.95))
-            print(f"{metric:34} {math.exp(test.estimate):.4f}  {low:.4f} to {high:.4f}  ({len(pairs)} blocks)")
+            ends = test.interval(confidence=0.90)
+            low, high = (math.exp(end) for end in ends)
+            equal = "equivalent within 1 %" if max(map(abs, ends)) < EQUIVALENT else "not shown to be equivalent"
+            print(f"{metric:34} {math.exp(test.estimate):.4f}  {low:.4f} to {high:.4f}  ({len(pairs)} blocks) {equal}")
     print(f"missed samples: {missed[opened]} with the page open, {missed[closed]} without")
 
 
@@ -167,18 +187,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = ADDRESS.search(serve.stdout.readline())
         assert found is not None
         page = (serve.pid, found[1], logged_in(found[1], found[2]))
+        browsers, orders = multiprocessing.Pipe()
+        browser = multiprocessing.get_context("spawn").Process(target=browsing, args=(orders,), daemon=True)
+        browser.start()
         process = subprocess.Popen([FAIRTRIAL, "run", study, "--aa", "--plain", "--output", runs], stdout=sys.stderr)
         try:
             while not (found_runs := list(runs.glob("*/journal.jsonl"))) and process.poll() is None:
                 time.sleep(0.1)
             run = found_runs[0].parent
-            shares = followed(run, process, page, readers=options.readers)
+            shares = followed(run, process, page, browsers=browsers, readers=options.readers)
             printed(run)
             print(
                 f"the page: {100 * fmean(shares):.2f} % of a processor with {options.readers} readers, at most "
                 f"{100 * max(shares):.2f} % in a trial of {len(shares)}"
             )
         finally:
+            browsers.send(None)
             process.terminate()
             process.wait()
             serve.terminate()

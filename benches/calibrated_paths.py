@@ -24,12 +24,13 @@ BOUND = math.log1p(0.02)  # the default margin
 ARMS = 3  # besides the baseline, where several share it
 CELLS, CELLS_OF_ARMS, SCREENED = 6, 4, 12
 LIMIT_OF_BOUND, COVERED = 0.055, 0.94  # required of default paths: so exact a 5 % of false claims, and coverage
-Figure = Literal["false", "covers", "power", "blocks"]
+Figure = Literal["false", "covers", "power", "blocks", "width"]
+NUMBERS = ("blocks", "width")  # figures that are means, not shares of runs
 
 
 @dataclass(frozen=True)
 class Rate:
-    """What was counted of one figure of a path: events, or for `blocks` their number.
+    """What was counted of one figure of a path: events, or for `NUMBERS` their values.
 
     Attributes:
         total, squares: sum over the runs, and of the squares.
@@ -60,7 +61,7 @@ class Rate:
     @property
     def bounds(self) -> tuple[float, float]:
         """What simulating so few runs leaves open, at 95 %: of a share exact (Clopper and Pearson 1934)."""
-        if self.figure == "blocks":
+        if self.figure in NUMBERS:
             variance = (self.squares - self.total**2 / self.runs) / (self.runs - 1)
             away = 1.96 * math.sqrt(max(0.0, variance) / self.runs)
             return self.estimate - away, self.estimate + away

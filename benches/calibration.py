@@ -10,9 +10,12 @@ import argparse
 import zlib
 from typing import TYPE_CHECKING
 
+import calibrated_covariates
 import calibrated_hosts
+import calibrated_interactions
 import calibrated_own
 import calibrated_paths
+import calibrated_screening
 import calibrated_stopping
 import numpy as np
 from calibrated_paths import COVERED, LIMIT_OF_BOUND, Figure, Rate, Setup
@@ -25,6 +28,9 @@ PATHS = {
     **calibrated_paths.PATHS,
     **calibrated_stopping.PATHS,
     **calibrated_hosts.PATHS,
+    **calibrated_covariates.PATHS,
+    **calibrated_interactions.PATHS,
+    **calibrated_screening.PATHS,
     **calibrated_own.PATHS,
 }
 BLOCKS = (3, 5, 6, 8, 10, 12, 20)
@@ -35,17 +41,25 @@ TITLES: dict[Figure, str] = {
     "covers": "Coverage of the 95 % interval, %",
     "power": "Power, % of runs",
     "blocks": "Mean number of blocks",
+    "width": "Mean width of the interval, % of the plain one",
 }
 
 
 PLAIN, OVER_HOSTS, OWN_NOISE = "", ", several hosts", ", noise of one arm's own"
-SECTIONS = {PLAIN: list(KINDS), OVER_HOSTS: list(KINDS), OWN_NOISE: list(OWN)}
+ADJUSTED, BETWEEN, SCREENED = ", covariates", ", interactions", ", screening"
+SECTIONS = {of: list(KINDS) for of in (PLAIN, OVER_HOSTS, ADJUSTED, BETWEEN, SCREENED)} | {OWN_NOISE: list(OWN)}
 
 
 def _section(rate: Rate) -> str:
     """The part of the page that a rate stands in: what its tables' titles end in."""
     if rate.noise in OWN:
         return OWN_NOISE
+    if calibrated_covariates.NAME.search(rate.path):
+        return ADJUSTED
+    if calibrated_interactions.NAME.search(rate.path):
+        return BETWEEN
+    if calibrated_screening.NAME.search(rate.path):
+        return SCREENED
     return OVER_HOSTS if calibrated_hosts.NAME.search(rate.path) else PLAIN
 
 

@@ -30,6 +30,7 @@ from support.machines.ray_cluster import RayCluster, ray_cluster
 
 from fairtrial import record
 from fairtrial.record import Record
+from fairtrial.run.processes import parent
 
 STUDY = """\
 study: chaos
@@ -73,7 +74,9 @@ class Chaos:
             return next((pid for pid, command in found.items() if "chaos-program.sh" in command), None)
         if kind == "agent":
             return min(agents, default=None)
-        return parent(min(agents)) if agents else None
+        with contextlib.suppress(OSError):
+            return parent(min(agents)) if agents else None
+        return None
 
     def strike(self, run: subprocess.Popen[bytes]) -> None:
         """Kills something."""
@@ -119,13 +122,6 @@ class Chaos:
                 run = self.started(found[0], "--resume")
             else:
                 run = self.started(study)
-
-
-def parent(pid: int) -> int | None:
-    """Of a process."""
-    with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
-    return None
 
 
 def faults(found: Record) -> list[str]:

@@ -11,54 +11,17 @@ random.
 from __future__ import annotations
 
 import argparse
-import heapq
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial import plan as planning
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
+from fairtrial.plan.spreading import FarmCosts, makespan
 
 STUDIES = Path(__file__).parents[1] / "studies"
 HOUR_S = 3600.0
-
-
-@dataclass(frozen=True)
-class Costs:
-    """Measured, seconds.
-
-    Attributes:
-        prepare_s: data of a host, once.
-        trial_s: of the controller, to take a trial in.
-        megabyte_s: of the way to the controller.
-        megabytes: of a trial.
-        look_s: of a look of the stopping rule, for each trial so far.
-    """
-
-    prepare_s: float
-    trial_s: float
-    megabyte_s: float
-    megabytes: float
-    look_s: float
-
-
-def makespan(block_s: Sequence[float], costs: Costs, *, hosts: int, trials: int) -> tuple[float, float]:
-    """Time until the last block is taken in, and for how much of it the controller was busy; seconds."""
-    free = [costs.prepare_s] * hosts
-    heapq.heapify(free)
-    arrivals = []
-    for took in block_s:
-        end = heapq.heappop(free) + took
-        heapq.heappush(free, end)
-        arrivals.append(end)
-    at = busy = 0.0
-    for number, arrived in enumerate(sorted(arrivals)):
-        service = trials * (costs.trial_s + costs.megabytes * costs.megabyte_s) + costs.look_s * trials * number
-        at = max(at, arrived) + service
-        busy += service
-    return at, busy
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,19 +32,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--blocks", type=int, nargs="+", default=[10, 1000], help="per cell")
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 10, 60, 100, 1000])
     parser.add_argument("--prepare-s", type=float, default=HOUR_S)
-    parser.add_argument("--trial-s", type=float, default=0.02)
-    parser.add_argument("--megabyte-s", type=float, default=0.009)
-    parser.add_argument("--megabytes", type=float, default=3.0)
-    parser.add_argument("--look-s", type=float, default=0.001)
+    parser.add_argument("--trial-s", type=float, default=FarmCosts.trial_s)
+    parser.add_argument("--megabyte-s", type=float, default=FarmCosts.megabyte_s)
+    parser.add_argument("--megabytes", type=float, default=FarmCosts.megabytes)
+    parser.add_argument("--look-s", type=float, default=FarmCosts.look_s)
     parser.add_argument("--spread", type=float, default=0.02)
     options = parser.parse_args(arguments)
-    costs = Costs(options.prepare_s, options.trial_s, options.megabyte_s, options.megabytes, options.look_s)
+    costs = FarmCosts(options.prepare_s, options.trial_s, options.megabyte_s, options.megabytes, options.look_s)
     kinds = catalogue()
     study = language.load(STUDIES / f"{options.study}.yaml", catalogue=kinds, size=options.size)
     plan = planning.make(study, catalogue=kinds)
     arms = len(plan.factors[plan.arm])
     block_s = plan.duration_s / len(plan.trials) * arms
-    full = block_s / (arms * (costs.trial_s + costs.megabytes * costs.megabyte_s))
+    full = block_s / (arms * costs.taking_s)
     print(f"{plan.study} {options.size}: {len(plan.cells)} cells, a block takes {block_s / HOUR_S:.2f} h")
     print(f"the controller is full with {full:,.0f} hosts, looks apart")
     print(f"{'blocks':>8} {'hosts':>6} {'hours':>8} {'speed-up':>9} {'host-hours':>11} {'controller busy':>16}")

@@ -80,6 +80,8 @@ enum Command {
     },
     /// Print the place's facts (→ `Facts`).
     Facts,
+    /// Time a fixed amount of work and print what else foretells noise here (→ `Covariates`).
+    Covariates,
     /// Copy prepared data to a work directory (`Restore` → `Restored`).
     Restore,
     /// Ask a URL once (`HttpGet` → `HttpAnswer`).
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Command::GovernPurge => native::run(fairtrial_govern::purge),
         Command::GovernRestore { originals } => native::govern_restore(&originals),
         Command::Facts => native::facts(),
+        Command::Covariates => native::print(&fairtrial_state::covariates()),
         Command::Restore => native::run(fairtrial_state::restore),
         Command::HttpGet => native::run(|url| anyhow::Ok(fairtrial_sample::http_get(url))),
         Command::Settle => native::run(fairtrial_state::settle),

@@ -55,6 +55,7 @@ pub fn wire() -> Value {
     root::<state::Settle>(&mut generator);
     root::<state::Settled>(&mut generator);
     root::<state::Facts>(&mut generator);
+    root::<state::Covariates>(&mut generator);
     let mut definitions = generator.take_definitions(true);
     let tagged: Vec<String> = definitions.keys().cloned().collect();
     for name in &tagged {

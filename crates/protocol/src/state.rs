@@ -52,6 +52,19 @@ pub struct Settled {
     pub dropped: bool,
 }
 
+/// What a place is like right before a trial, printed by `fairtrial-agent covariates`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Covariates {
+    /// How long a fixed amount of work took, half of it arithmetic and half of it in 32 MiB of memory.
+    pub calibration_loop_ns: i64,
+    /// Seconds since the kernel started.
+    pub time_since_boot_s: f64,
+    /// Share of free memory in pieces smaller than a huge page of 2 MiB; null where the kernel does not say.
+    pub memory_fragmentation: Option<f64>,
+    /// Mean over processors; null where the kernel does not say.
+    pub processor_frequency_hz: Option<f64>,
+}
+
 /// Facts of a place, printed by `fairtrial-agent facts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Facts {

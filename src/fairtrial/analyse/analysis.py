@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from fairtrial.analyse import sequential, within
+from fairtrial.analyse.boots import by_boot
+from fairtrial.analyse.designs import screening
+from fairtrial.analyse.designs.covariates import Adjusting, adjusting
+from fairtrial.analyse.designs.curves import curves
+from fairtrial.analyse.designs.interactions import Circumstances, interactions
+from fairtrial.analyse.designs.layouts import over_layouts
 from fairtrial.analyse.doubts import comparisons as doubts
+from fairtrial.analyse.doubts import covariates as covariate_doubts
+from fairtrial.analyse.doubts import curves as curve_doubts
 from fairtrial.analyse.doubts import fitness
 from fairtrial.analyse.doubts import hosts as host_doubts
+from fairtrial.analyse.doubts import layouts as layout_doubts
 from fairtrial.analyse.doubts import order as order_doubts
 from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts.course import course
@@ -32,7 +41,7 @@ from fairtrial.analyse.models import (
 from fairtrial.analyse.noise import profile as noise
 from fairtrial.analyse.noise.floors import floors
 from fairtrial.analyse.selection import ContrastCell, Selection, select
-from fairtrial.analyse.tidy import Course, Request, Table
+from fairtrial.analyse.tidy import Course, CurveRequest, Request, Table
 from fairtrial.record.models import BlockVoided, PlaceOpened, Plan, TrialRecord
 from fairtrial.study.service_counters import ERROR_SUFFIX
 
@@ -90,16 +99,33 @@ def analyse(
             without_verdict=lambda each: bool(unmet[each.cell] & {each.baseline, each.arm}),
             steadiness=steadiness,
             fixed=plan.design.stop == "fixed",
+            in_step=selection.contrast != plan.arm,
             run=run,
             stopping=sequential.stopping(plan, run) if selection.contrast == plan.arm else None,
         ),
     )
+    analysis = by_boot(analysis, plan)
+    if plan.screening is not None:
+        result = screening.screened(plan.screening, _by_row(selection, roles), confidence=plan.design.confidence)
+        return analysis.model_copy(update={"screening": result})
     if plan.against_itself and selection.contrast == plan.arm:  # a condition of an A/A run can be compared as well
         return analysis.model_copy(update={"noise": noise.profile(plan, selection)})
     if not request.paired:
         return analysis
     compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
     return analysis.model_copy(update={"floors": floors(plan, selection, compared, places=places)})
+
+
+def _by_row(selection: Selection, metrics: Iterable[str]) -> dict[str, list[tuple[str, int, float]]]:
+    """Of every metric: the row, the replicate and the value of each used trial that has one."""
+    return {
+        metric: [
+            (trial.trial.arm, trial.trial.round, trial.scalars[metric])
+            for trial in selection.used
+            if metric in trial.scalars
+        ]
+        for metric in metrics
+    }
 
 
 def _request(plan: Plan, selection: Selection, roles: Mapping[str, Role]) -> Request:
@@ -116,6 +142,10 @@ def _request(plan: Plan, selection: Selection, roles: Mapping[str, Role]) -> Req
         margin=plan.design.margin,
         guardrail_margins=plan.metrics.guardrail_margins,
         seed=plan.design.seed,
+        covariates=_table(selection, plan.metrics.covariates),
+        adjust=plan.metrics.adjust,
+        screens=plan.screening is not None,
+        curve=None if plan.curve is None else CurveRequest(**dict(plan.curve), numbers=plan.values[plan.curve.over]),
     )
 
 
@@ -149,7 +179,11 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
         judged = [_with_power(each, table, setting=setting) for each in judged]
     rule = None if course.run is None else course.run.rule
     judged = over_hosts(judged, table, metrics=request.metrics, setting=setting, rule=rule)
-    judged = [each.model_copy(update={"doubts": (*each.doubts, *host_doubts.about(each))}) for each in judged]
+    judged = over_layouts(judged, table, metrics=request.metrics, setting=setting, rule=rule)
+    more = [(*host_doubts.about(each), *layout_doubts.about(each)) for each in judged]
+    judged = [each.model_copy(update={"doubts": (*each.doubts, *new)}) for each, new in zip(judged, more, strict=True)]
+    unmet = frozenset(cell for cell, found in course.expectations.items() if not all(each.met for each in found))
+    fitted = curves(table, request, finished=course.finished, unmet=unmet)
     return Analysis(
         study=request.study,
         question=request.question,
@@ -165,7 +199,19 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
         counts=course.counts,
         stopping=course.stopping,
         steadiness=course.steadiness,
-        doubts=(*course.doubts, *_run_doubts(table, request, judged=judged, setting=setting)),
+        doubts=(
+            *course.doubts,
+            *_run_doubts(table, request, judged=judged, setting=setting),
+            *curve_doubts.about(fitted),
+        ),
+        curves=fitted,
+        interactions=interactions(
+            judged,
+            table,
+            request,
+            setting=setting,
+            circumstances=Circumstances(course.finished, course.without_verdict, rule=rule, in_step=course.in_step),
+        ),
     )
 
 
@@ -206,19 +252,21 @@ def _roles(plan: Plan) -> dict[str, Role]:
     return roles
 
 
-def _table(selection: Selection, roles: Mapping[str, Role]) -> Table:
+def _table(selection: Selection, metrics: Iterable[str]) -> Table:
     return {
         (cell.name, metric): {
             level: measured(cell.groups[level], metric=metric, arm=level) for level in selection.levels
         }
         for cell in selection.cells
-        for metric in roles
+        for metric in metrics
     }
 
 
 def _pairs(table: Table, request: Request) -> list[_Pair]:
     """Every level against the first, cell by cell and metric by metric, where there is anything to compare."""
     first, *others = request.levels
+    if request.screens:
+        return []
     return [
         _Pair(
             Subject(
@@ -238,9 +286,26 @@ def _pairs(table: Table, request: Request) -> list[_Pair]:
 
 
 def _compared(pair: _Pair, setting: ComparisonOptions, request: Request) -> Comparison:
-    comparison = compare(pair.baseline, pair.arm, subject=pair.subject, setting=setting)
-    reasons = doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha)
-    return comparison.model_copy(update={"doubts": tuple(reasons), "guardrail": _guardrail(pair, setting, request)})
+    adjusted = _adjusting(pair, request)
+    deciding = None if adjusted is None else adjusted.deciding
+    comparison = compare(pair.baseline, pair.arm, subject=pair.subject, setting=setting, covariates=deciding)
+    if adjusted is not None:
+        comparison = comparison.model_copy(update={"covariates": adjusted.adjustment})
+    reasons = (
+        *doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha),
+        *covariate_doubts.about(comparison),
+    )
+    return comparison.model_copy(update={"doubts": reasons, "guardrail": _guardrail(pair, setting, request)})
+
+
+def _adjusting(pair: _Pair, request: Request) -> Adjusting | None:
+    """Of primary metrics, where trials have covariates."""
+    if not request.paired or pair.subject.role != "primary":
+        return None
+    own = {name: arms for (cell, name), arms in request.covariates.items() if cell == pair.subject.cell}
+    if not own:
+        return None
+    return adjusting(pair.baseline, pair.arm, covariates=own, confidence=request.confidence, decides=request.adjust)
 
 
 def _with_power(comparison: Comparison, table: Table, *, setting: ComparisonOptions) -> Comparison:
@@ -303,6 +368,11 @@ def _cells(
             summaries={metric: _summaries(table[name, metric], confidence=request.confidence) for metric in metrics},
             comparisons={metric: tuple(comparisons[name, metric]) for metric in metrics},
             expectations=expected.get(name, ()),
+            covariates={
+                covariate: _summaries(arms, confidence=request.confidence)
+                for (cell, covariate), arms in request.covariates.items()
+                if cell == name
+            },
         )
         for name, levels in request.cells.items()
     )
@@ -318,6 +388,8 @@ def _run_doubts(
     table: Table, request: Request, *, judged: Sequence[Comparison], setting: ComparisonOptions
 ) -> tuple[Doubt, ...]:
     """What shows only across cells."""
+    if request.screens:
+        return ()
     compared = {(each.cell, each.metric, each.arm) for each in judged}
     intended = [(cell, metric, level) for cell, metric in table for level in request.levels[1:]]
     absent = [each for each in intended if each not in compared]

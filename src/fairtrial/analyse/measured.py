@@ -18,7 +18,7 @@ from fairtrial.record.models import TrialRecord
 class ArmValues:
     """Values in time order, shape (n,), in the metric's unit; `absent` counts used trials without a finite value.
 
-    `hosts` has the host of each value, and is empty where trials name none.
+    `hosts` has the host of each value, and is empty where trials name none; `layouts` likewise.
     """
 
     arm: str
@@ -27,6 +27,7 @@ class ArmValues:
     positions: tuple[int, ...]
     absent: int
     hosts: tuple[str, ...] = ()
+    layouts: tuple[str, ...] = ()
 
     @property
     def positive(self) -> bool:
@@ -59,6 +60,7 @@ def measured(trials: Sequence[TrialRecord], *, metric: str, arm: str) -> ArmValu
         positions=tuple(trial.trial.position for trial in present),
         absent=len(trials) - len(present),
         hosts=tuple(trial.host for trial in present) if any(trial.host for trial in present) else (),
+        layouts=tuple(trial.layout for trial in present) if any(trial.layout for trial in present) else (),
     )
 
 
@@ -86,4 +88,5 @@ def summary(of: ArmValues, *, confidence: float) -> Summary | None:
         blocks=of.blocks,
         positions=of.positions,
         hosts=of.hosts,
+        layouts=of.layouts,
     )

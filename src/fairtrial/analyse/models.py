@@ -5,8 +5,15 @@ Owns the shape of every statistical result; `report.json` is this, dumped. It mu
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
+from pydantic import Field
+
+from fairtrial.analyse.designs.adjusted import CovariateAdjustment
+from fairtrial.analyse.designs.layout_models import OverLayouts
+from fairtrial.analyse.designs.interaction_models import Interaction
+from fairtrial.analyse.designs.screening_models import ScreeningResult
+from fairtrial.analyse.designs.curve_models import Curves
 from fairtrial.analyse.hosts.models import OverHosts
 from fairtrial.analyse.noise.models import NoiseFloor, NoiseProfile
 from fairtrial.analyse.result import Result, Verdict
@@ -34,6 +41,10 @@ DOUBT_CODES: Final = (
     "dependent_rows",
     "hosts_disagree",
     "hosts_mixed",
+    "covariate_moved",
+    "bound_to_layout",
+    "curve_misfit",
+    "curve_superlinear",
     "shared_state",
     "summarised",
     "guessed_encoding",
@@ -108,6 +119,7 @@ class Summary(Result):
         blocks: the block of each value.
         positions: its place in time, from the run's first trial on.
         hosts: the host of each value; empty where trials name none.
+        layouts: the order of linking of each value's program; left out without builds.
         sd: sample standard deviation (n - 1); None if n < 2.
         low, high: interval of the mean at `confidence`; None if n < 2.
         purpose: what the interval is good for. It is not one to compare arms by, and where some trials are slow now
@@ -126,6 +138,7 @@ class Summary(Result):
     blocks: tuple[int, ...]
     positions: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
+    layouts: Annotated[tuple[str, ...], Field(exclude_if=lambda layouts: not layouts)] = ()
     purpose: Literal["descriptive"] = "descriptive"
 
 
@@ -274,6 +287,9 @@ class Comparison(Result):
         guardrail: whether a guardrail is kept; None for other roles.
         over_hosts: the hosts of its blocks, and what they say of hosts like these; None where trials name no host,
             because one place ran all of them.
+        covariates: of a primary metric in a study that has some: the estimate with and without them; left out
+            elsewhere. Where it decides, `ratio`, p values and verdict are the adjusted estimate's.
+        over_layouts: of programs linked in several orders: what it says of layouts like these; else left out.
         assumptions: in words.
     """
 
@@ -311,6 +327,8 @@ class Comparison(Result):
     stalls: Stalls | None = None
     guardrail: Guardrail | None = None
     over_hosts: OverHosts | None = None
+    covariates: Annotated[CovariateAdjustment | None, Field(exclude_if=lambda each: each is None)] = None
+    over_layouts: Annotated[OverLayouts | None, Field(exclude_if=lambda each: each is None)] = None
     assumptions: tuple[str, ...]
     doubts: tuple[Doubt, ...] = ()
 
@@ -346,6 +364,7 @@ class CellResult(Result):
     """One cell of the contrast: levels of every other factor, each arm's summaries, comparisons with the baseline.
 
     `summaries` and `comparisons` are by metric name; comparisons in the contrast's arm order, without the baseline.
+    `covariates` has the summaries of the study's covariates, by name; left out without any.
     """
 
     cell: str
@@ -353,6 +372,7 @@ class CellResult(Result):
     summaries: dict[str, tuple[Summary, ...]]
     comparisons: dict[str, tuple[Comparison, ...]]
     expectations: tuple[ExpectationResult, ...] = ()
+    covariates: Annotated[dict[str, tuple[Summary, ...]], Field(exclude_if=lambda each: not each)] = Field({})
 
 
 class Counts(Result):
@@ -446,6 +466,9 @@ class Analysis(Result):
         steadiness: of every used trial that has a timeline long enough to judge.
         noise: of an A/A run: what it says of its place.
         why: of each cell and arm with a claim on a primary metric: which counters changed with the arm; exploratory.
+        screening: of a screening, in place of comparisons: main effects, and what is nominated; left out elsewhere.
+        interactions: whether arms' effects on primary metrics differ between conditions; left out without conditions.
+        curves: over a numeric factor, where the study asks for them; left out elsewhere.
         floors: of any other run: the noise floor of the place, cell by cell and metric by metric, where an A/A ran.
     """
 
@@ -466,4 +489,7 @@ class Analysis(Result):
     doubts: tuple[Doubt, ...] = ()
     noise: NoiseProfile | None = None
     floors: tuple[NoiseFloor, ...] = ()
+    interactions: Annotated[tuple[Interaction, ...], Field(exclude_if=lambda each: not each)] = ()
     why: tuple[CellWhy, ...] = ()
+    curves: Annotated[tuple[Curves, ...], Field(exclude_if=lambda curves: not curves)] = ()
+    screening: Annotated[ScreeningResult | None, Field(exclude_if=lambda each: each is None)] = None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from fairtrial.analyse.boots import averaged
 from fairtrial.analyse.models import Counts
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record.models import Plan, TrialRecord
@@ -24,7 +25,8 @@ class ContrastCell:
     """One combination of levels of every factor but the contrast.
 
     Attributes:
-        groups: used trials by level of the contrast, baseline first, in time order; empty where none was used.
+        groups: used trials by level of the contrast, baseline first, in time order; empty where none was used. Those
+            of one boot are one, with their means.
         planned_cells: by level of the contrast, the plan's cell those trials were planned in.
     """
 
@@ -106,9 +108,9 @@ def _as_run(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
 
 
 def _refuse_twins(used: Sequence[TrialRecord]) -> None:
-    ids: dict[tuple[str, str, int], str] = {}
+    ids: dict[tuple[str, str, int, int], str] = {}
     for each in used:
-        key = (each.trial.cell, each.trial.arm, each.trial.block)
+        key = (each.trial.cell, each.trial.arm, each.trial.block, each.trial.repeat)
         if key in ids:
             raise RecordError(
                 f"trials {ids[key]} and {each.trial.id} are both arm {each.trial.arm} in block "
@@ -130,7 +132,7 @@ def _cells(plan: Plan, used: Sequence[TrialRecord], *, contrast: str) -> tuple[C
         groups, planned = {}, {}
         for level in plan.factors[contrast]:
             everything = {factor: level if factor == contrast else levels[factor] for factor in plan.factors}
-            groups[level] = tuple(standing.get(tuple(everything.values()), ()))
+            groups[level] = tuple(averaged(standing.get(tuple(everything.values()), ())))
             planned[level] = names[tuple((name, value) for name, value in everything.items() if name != plan.arm)]
         name = "+".join(combination) or ONLY_CELL
         cells.append(ContrastCell(name=name, levels=levels, groups=groups, planned_cells=planned))

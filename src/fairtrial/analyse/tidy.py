@@ -12,8 +12,18 @@ from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Counts, Doubt, ExpectationResult, Role, Steadiness, Stopping
 from fairtrial.analyse.sequential import SequentialRun
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.numeric_factors import CurveModel
 
 Table = Mapping[tuple[str, str], Mapping[str, ArmValues]]  # (cell, metric) → level, baseline first → values
+
+
+@dataclass(frozen=True)
+class CurveRequest:
+    """Curves to fit over a condition. `numbers`: by its level."""
+
+    over: str
+    model: CurveModel
+    numbers: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,10 @@ class Request:
         margin: equivalence margin as a share.
         guardrail_margins: of guardrails that have a margin of their own.
         seed: of permutations.
+        covariates: of the study, in its order: (cell, covariate) → level → values; empty without any.
+        curve: what curves are fitted; None for none.
+        screens: whether levels are rows of a screening, which are not compared with each other.
+        adjust: whether estimates adjusted for them give the verdicts on primary metrics.
     """
 
     study: str
@@ -43,6 +57,10 @@ class Request:
     margin: float
     guardrail_margins: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
+    covariates: Table = field(default_factory=dict)
+    adjust: bool = False
+    screens: bool = False
+    curve: CurveRequest | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,7 @@ class Course:
         without_verdict: whether a comparison gets none, because a cell is not what its name says.
         steadiness: of each trial, where it is known.
         fixed: whether the number of blocks was fixed beforehand.
+        in_step: whether trials of a block stand in several cells, as where another factor than the arm is compared.
         run: the looks that a stopping rule took, where there was one.
         stopping: what is reported of them.
     """
@@ -67,5 +86,6 @@ class Course:
     without_verdict: Callable[[Comparison], bool] = lambda _comparison: False
     steadiness: tuple[Steadiness, ...] = ()
     fixed: bool = True
+    in_step: bool = False
     run: SequentialRun | None = None
     stopping: Stopping | None = None

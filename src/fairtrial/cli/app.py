@@ -78,11 +78,13 @@ def plan(
     overrides: options.Overrides = None,
     *,
     aa: options.AgainstItself = False,
+    places: options.PlannedHosts = None,
+    hosts: options.HostCount = None,
 ) -> None:
     """Show what a study would run. Prints every trial, what differs between the arms, and the expected duration."""
     from fairtrial.cli.running import plan as command
 
-    command.plan(study, size=size, overrides=overrides or [], against_itself=aa)
+    command.plan(study, size=size, overrides=overrides or [], against_itself=aa, places=places, hosts=hosts)
 
 
 @app.command()
@@ -98,6 +100,93 @@ def power(
     from fairtrial.cli.running import power as command
 
     command.power(study, size=size, overrides=overrides or [], pilot=pilot, effect=effect)
+
+
+@app.command()
+def bisect(
+    study: options.StudyFile,
+    over: options.Over = "",
+    from_: options.FromLevel = "",
+    to: options.ToLevel = "",
+    commits: options.Commits = "",
+    build: options.BuildCommand = "",
+    repository: options.Repository = Path(),
+    at: options.AtLevels = None,
+    blocks: options.SearchBlocks = 400,
+    size: options.Size = None,
+    overrides: options.Overrides = None,
+    output: options.Output = Path("runs"),
+    *,
+    resume: options.ResumeBisection = False,
+    dry_run: options.DryRun = False,
+) -> None:
+    """Find which change of an ordered history moved a metric. Confirms it in a paired study of its own."""
+    from fairtrial.bisect.versions import Request
+    from fairtrial.cli.running import bisect as command
+
+    request = Request(
+        study=study,
+        over=over,
+        first=from_,
+        last=to,
+        commits=commits,
+        build=build,
+        repository=repository,
+        at=at or [],
+        size=size,
+        overrides=overrides or [],
+        blocks=blocks,
+    )
+    command.bisect(request, output=output, resume=resume, dry_run=dry_run)
+
+
+@app.command()
+def tune(
+    study: options.StudyFile,
+    size: options.Size = None,
+    overrides: options.Overrides = None,
+    budget: options.Budget = None,
+    seed: options.SearchSeed = None,
+    output: options.Output = Path("runs"),
+    *,
+    resume: options.ResumeTuning = False,
+    dry_run: options.DryRun = False,
+    plain: options.Plain = False,
+    json: options.AsJson = False,
+) -> None:
+    """Search better values of options, and confirm the best against the default. Only the confirmation is a claim."""
+    from fairtrial.cli.running import tune as command
+
+    command.tune(
+        study,
+        command.TuneOptions(
+            size=size,
+            overrides=overrides or [],
+            budget=budget,
+            seed=seed,
+            output=output,
+            resume=resume,
+            dry_run=dry_run,
+            as_json=json,
+            drawn=not plain,
+        ),
+    )
+
+
+@app.command()
+def screen(
+    directory: options.RunDirectory,
+    confirm: options.Confirmed = 3,
+    blocks: options.ConfirmingBlocks = 10,
+    save: options.ConfirmingStudy = None,
+    output: options.Output = Path("runs"),
+    *,
+    plain: options.Plain = False,
+) -> None:
+    """Compare the strongest options of a screening in pairs. Writes the study, runs it and reports its verdicts."""
+    from fairtrial.cli.running import screen as command
+
+    command.screen(directory, confirm=confirm, blocks=blocks, save=save, output=output, drawn=not plain)
 
 
 @app.command()
@@ -149,6 +238,7 @@ def analyse(
     by: options.ConditionColumns = None,
     block: options.BlockColumn = None,
     cluster: options.ClusterColumn = None,
+    curve: options.CurveColumn = None,
     time: options.TimeColumn = None,
     baseline: options.BaselineLevel = None,
     better: options.Directions = None,
@@ -170,6 +260,7 @@ def analyse(
         by=by or [],
         block=block,
         cluster=cluster,
+        curve=curve,
         time=time,
         baseline=baseline,
         better=better or [],

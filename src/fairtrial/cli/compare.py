@@ -22,7 +22,6 @@ from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.analyse import direction
 from fairtrial.cli.running.one_line import OneLine
 from fairtrial.cli.running.resuming import directory_name
-from fairtrial.cli.running.run import as_interrupt
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import print_whole
 from fairtrial.compare import compiling, exporting, showing, trying
@@ -32,6 +31,7 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.record import Record, Writer
 from fairtrial.report.analysing import analysed
 from fairtrial.run import Run, opened, watched
+from fairtrial.run.interrupting import as_interrupt
 from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
 from fairtrial.study.resolved import Section

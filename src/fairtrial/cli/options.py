@@ -44,6 +44,13 @@ HostsFile = Annotated[
     Path | None,
     typer.Option("--places", exists=True, dir_okay=False, help="Run blocks on the hosts of this file, side by side."),
 ]
+PlannedHosts = Annotated[
+    Path | None,
+    typer.Option(
+        "--places", exists=True, dir_okay=False, help="Show how long the study takes on the hosts of this file."
+    ),
+]
+HostCount = Annotated[int | None, typer.Option(min=1, help="Show how long the study takes on so many hosts.")]
 ClusterAddress = Annotated[
     str | None,
     typer.Option("--farm", metavar="ADDRESS", help="Run blocks on nodes of a Ray cluster, side by side."),
@@ -51,6 +58,22 @@ ClusterAddress = Annotated[
 WithoutToken = Annotated[bool, typer.Option("--insecure-farm", help="Accept a Ray cluster that asks for no token.")]
 WithPage = Annotated[
     bool, typer.Option("--page", help="Show the run in a browser while it goes on; prints the page's address.")
+]
+
+# Of `screen`.
+
+Confirmed = Annotated[int, typer.Option("--confirm", metavar="N", min=1, help="Number of options to compare.")]
+ConfirmingBlocks = Annotated[
+    int, typer.Option("--blocks", metavar="N", min=1, help="Blocks of the study that compares them.")
+]
+ConfirmingStudy = Annotated[
+    Path | None,
+    typer.Option(
+        "--save",
+        metavar="FILE",
+        help="File to write the study to (default: the study's name with `-confirm.yaml`, here).",
+        show_default=False,
+    ),
 ]
 
 # Of `serve`.
@@ -105,6 +128,53 @@ Place = Annotated[
     ),
 ]
 
+# Of `tune`.
+
+Budget = Annotated[
+    int | None,
+    typer.Option("--budget", metavar="N", help="Trials of the search (default: the study's `tune.budget`)."),
+]
+SearchSeed = Annotated[
+    int | None, typer.Option("--seed", min=0, help="Seed of the search (default: the study's `trials.seed`).")
+]
+ResumeTuning = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Continue the newest unfinished tuning of the study, or the one whose directory STUDY is."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would run, and for how long.")]
+
+# Of `bisect`.
+
+Over = Annotated[
+    str, typer.Option("--over", metavar="FACTOR", help="Factor to search: one of the study's, or `server`.")
+]
+FromLevel = Annotated[
+    str, typer.Option("--from", metavar="LEVEL", help="Level before the change; every block measures it, too.")
+]
+ToLevel = Annotated[str, typer.Option("--to", metavar="LEVEL", help="Level behind the change.")]
+Commits = Annotated[str, typer.Option("--commits", metavar="GOOD..BAD", help="Commits to search, along first parents.")]
+BuildCommand = Annotated[
+    str, typer.Option("--build", metavar="COMMAND", help="Shell command that builds a commit in its checkout.")
+]
+Repository = Annotated[
+    Path, typer.Option("--repository", metavar="DIR", help="Git repository of the commits (default: this directory).")
+]
+AtLevels = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="FACTOR=LEVEL", help="Level of another factor (default: its first); repeatable."),
+]
+SearchBlocks = Annotated[
+    int, typer.Option("--blocks", metavar="N", min=8, help="Largest number of blocks before the confirmation.")
+]
+ResumeBisection = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Continue the newest unfinished bisection of the study, or the one whose directory STUDY is."
+    ),
+]
+
 # Of `analyse`.
 
 Data = Annotated[
@@ -136,6 +206,14 @@ ClusterColumn = Annotated[
     str | None,
     typer.Option(
         "--cluster", metavar="COLUMN", help="Column of runs; a run's rows in an arm and cell become one trial."
+    ),
+]
+CurveColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--curve",
+        metavar="COLUMN[=MODEL]",
+        help="Column of numbers to fit a curve of each arm over, with the model usl, linear or loess (default: usl).",
     ),
 ]
 TimeColumn = Annotated[

@@ -86,6 +86,7 @@ def render(dataset: Dataset) -> Iterator[str]:
         if table.description.pairs:
             yield ""
             yield from _pairs(table.comparisons)
+    yield from _interactions(dataset)
     yield from columns.heading("Where the publication disagrees with its own data")
     audit = publications.audit(dataset)
     yield from _disagreements(audit)
@@ -187,6 +188,27 @@ def _pairs(comparisons: Sequence[ArmComparison]) -> Iterator[str]:
     yield "change by trial, trials paired by number:"
     for each in comparisons:
         yield f"  {place(each.at)}: " + ", ".join(f"{change:.2f} %" for change in each.pair_percent)
+
+
+def _interactions(dataset: Dataset) -> Iterator[str]:
+    """What the design could have claimed about conditions; nothing where no test can be made."""
+    from fairtrial.audit.interactions import analysed
+    from fairtrial.report.designs import interactions
+    from fairtrial.report.text import columns
+
+    analysis = analysed(dataset)
+    if all(each.f is None for each in analysis.interactions):
+        return
+    yield from columns.heading(interactions.TITLE)
+    yield ""
+    for sentence in interactions.sentences(analysis):
+        yield from columns.prose(f"- {sentence}", indent="  ")
+    for rows in (interactions.tests(analysis), interactions.levels(analysis), interactions.pairs(analysis)):
+        if rows.rows:
+            yield ""
+            yield from columns.table(rows.header, rows.rows, left=rows.left)
+    yield ""
+    yield from columns.prose(interactions.NOTE)
 
 
 def _disagreements(audit: Audit) -> Iterator[str]:

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess, parent_process
-from types import FrameType
 from typing import Any, Final
+
+from fairtrial.run.interrupting import as_interrupt
 
 END_S: Final = 60.0  # within which a process that shall end has undone what its block changed
 PRELOADED: Final = "fairtrial.farm.station"
@@ -47,14 +48,9 @@ def how(process: BaseProcess) -> str:
 
 def _begin(body: Callable[..., None], *arguments: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for the controller, which ends this one in order
-    signal.signal(signal.SIGTERM, interrupted)
+    signal.signal(signal.SIGTERM, as_interrupt)
     threading.Thread(target=_end_with_controller, daemon=True).start()
     body(*arguments)
-
-
-def interrupted(_signal: int, _frame: FrameType | None) -> None:
-    """A signal that ends a block in order, as Ctrl-C does."""
-    raise KeyboardInterrupt
 
 
 def _end_with_controller() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fairtrial.errors import InputError, Problem
+from fairtrial.run import processes
 
 PROCESSORS: Final = "FAIRTRIAL_FARM_PROCESSORS"  # of a node: numbers with commas between them
 
@@ -24,6 +25,8 @@ class Company:
         if processors := _housekeeping():
             for process in self._processes:
                 _keep_to(process, processors)
+            # This worker may be one that was kept there, or have been started since; its trials get what there is.
+            os.sched_setaffinity(0, range(os.sysconf("SC_NPROCESSORS_CONF")))
 
     def used_s(self) -> float:
         """Processor time since the beginning, user and system."""
@@ -67,17 +70,13 @@ def _numbers(directory: Path) -> list[int]:
     return []
 
 
-def _fields(process: int) -> list[str]:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    return []
-
-
 def _parent(process: int) -> int:
-    fields = _fields(process)
-    return int(fields[1]) if fields else 0
+    with contextlib.suppress(OSError):
+        return processes.parent(process)
+    return 0
 
 
 def _used_s(process: int) -> float:
-    fields = _fields(process)
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+    with contextlib.suppress(OSError):
+        return processes.ticks(process) / os.sysconf("SC_CLK_TCK")
+    return 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem
+from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem, RecordError
 from fairtrial.farm import adopting
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.handing import HandingRun
@@ -39,6 +40,7 @@ class FarmRun(HandingRun):
         out: blocks that hosts have.
         failures: of each host, in a row.
         left: hosts that get no more blocks.
+        lost_diagnostics: how often each diagnostic trial was lost.
         had: how many blocks of each cell each host has been given.
         places: facts of each host, as they were journalled last.
         character: of the first host: what others must have in common with it.
@@ -49,6 +51,7 @@ class FarmRun(HandingRun):
     out: set[tuple[str, int, str]] = field(default_factory=set)
     failures: Counter[str] = field(default_factory=Counter)
     left: set[str] = field(default_factory=set)
+    lost_diagnostics: Counter[str] = field(default_factory=Counter)
     had: Counter[tuple[str, str]] = field(default_factory=Counter)
     places: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     character: dict[str, JsonValue] = field(default_factory=dict)
@@ -148,6 +151,8 @@ class FarmRun(HandingRun):
     def _take_all(self) -> None:
         for returned in self.executor.returned(POLL_S):
             self._take(returned)
+            if returned.directory is not None:  # of a long run they would be many
+                shutil.rmtree(returned.directory, ignore_errors=True)
 
     def _take(self, returned: Returned) -> None:
         asked = returned.order
@@ -171,10 +176,10 @@ class FarmRun(HandingRun):
             return
         try:
             self._require_alike(outcome)
-            trials = adopting.arrived(outcome, returned.directory)
+            trials = adopting.arrived(outcome, returned.directory, order=asked)
             for trial in trials:
                 self._accept(trial)
-        except PlaceError as error:
+        except (PlaceError, RecordError) as error:
             self.trouble = error
             self._lost(asked, outcome.host, str(error), now=True)
             return
@@ -218,8 +223,17 @@ class FarmRun(HandingRun):
             self.executor.bar(host)
             self._append(HostLeft(host=host, reason=why))
             self.progress.note(f"{host} gets no more blocks: {why}")
-        if not asked.trials[0].diagnostic:
-            self._void(asked.cell, asked.block, f"{host or 'a host'} lost it: {why}")
+        reason = f"{host or 'a host'} lost it: {why}"
+        if asked.trials[0].diagnostic:
+            self._again(asked.trials[0], reason)
+        else:
+            self._void(asked.cell, asked.block, reason)
+
+    def _again(self, trial: PlannedTrial, reason: str) -> None:
+        """A diagnostic trial is in no block: it is handed out again, but not for ever."""
+        self.lost_diagnostics[trial.id] += 1
+        if self.lost_diagnostics[trial.id] > self.writer.plan.design.voided_limit:
+            raise PlaceError(f"{trial.id} is lost again and again: {reason}", hint="look at the hosts, and resume")
 
 
 def _key(trial: PlannedTrial) -> tuple[str, int, str]:

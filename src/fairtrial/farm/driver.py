@@ -18,6 +18,7 @@ from typing import Any, Final
 import ray
 
 from fairtrial import __version__
+from fairtrial.errors import FairtrialError
 from fairtrial.farm.cluster import RESOURCE, Bar, Done, Nodes, Submit, Unreachable
 from fairtrial.farm.company import Company
 from fairtrial.farm.orders import Failure, Order, Outcome
@@ -57,6 +58,8 @@ class _Driver:
         self._barred: set[str] = set()
         self._looked_s = 0.0
         self._slots = -1
+        # One for all blocks: the cluster keeps each that is made for as long as this process lives.
+        self._serve = ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=0)(serve_here)
 
     def serve(self) -> None:
         while True:
@@ -87,25 +90,17 @@ class _Driver:
             self._looked_s = 0.0
             return
         barred = [node for node, host in self._nodes.items() if host in self._barred]
-        options: dict[str, Any] = {"num_cpus": 0, "resources": {RESOURCE: 1}, "max_retries": 0}
-        if barred:
-            options["label_selector"] = {NODE_ID: f"!in({','.join(barred)})"}
-        self._out[ray.remote(**options)(serve_here).remote(message.order)] = message.number
+        elsewhere = {"label_selector": {NODE_ID: f"!in({','.join(barred)})"}} if barred else {}
+        self._out[self._serve.options(**elsewhere).remote(message.order)] = message.number
 
     def _fetched(self, reference: Any) -> Done:
         number = self._out.pop(reference)
         try:
             node, outcome, files = ray.get(reference)
-        except ray.exceptions.RayError as error:
+            self._nodes[node] = Outcome.model_validate_json(outcome).host
+            return Done(number, outcome, str(unpacked(files, self._directory / str(number))))
+        except (ray.exceptions.RayError, FairtrialError, ValueError) as error:  # one block's, and no other's
             return Done(number, lost=str(error).strip().splitlines()[0])
-        self._nodes[node] = Outcome.model_validate_json(outcome).host
-        directory = fresh(self._directory / str(number))
-        archive = directory / "block.tar"
-        with Tarball.open(fileobj=io.BytesIO(files)) as tar:
-            unpacking = Unpacking(archive, directory)
-            with unpacking.explained(archive):
-                unpacking.tar(tar)
-        return Done(number, outcome, str(directory))
 
     def end(self) -> None:
         """Interrupts what runs, so that nodes undo it."""
@@ -149,6 +144,18 @@ def serve_here(order_json: bytes) -> tuple[str, bytes, bytes]:
         return node, outcome.model_dump_json().encode(), _packed(trials_below(directory, order.run))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def unpacked(files: bytes, directory: Path) -> Path:
+    """What a node packed, below a directory of its own.
+
+    Raises:
+        PlaceError: it is cut or damaged, or leads out.
+    """
+    unpacking = Unpacking(fresh(directory) / "block.tar", directory)
+    with unpacking.explained(unpacking.archive), Tarball.open(fileobj=io.BytesIO(files)) as tar:
+        unpacking.tar(tar)
+    return directory
 
 
 def _packed(directory: Path) -> bytes:

@@ -96,18 +96,19 @@ class DuetRun(HandingRun):
         while len(back) < len(out):
             back += self.halves.returned(POLL_S)
             ready = self.halves.ready()
-            if back and not gone:
-                for host in ready:
-                    self.halves.answer(host, STAY)
-                    stayed.add(host)
-            elif len(ready) == len(out):
+            if not back and len(ready) == len(out):
                 gone = True
                 for host in ready:
                     self.halves.answer(host, GO)
-            elif not gone:
-                for host in out - {each.host for each in back}:
-                    if self.halves.silent_s(host) > self.silent_s:
-                        self.halves.end(host)
+            if gone:
+                continue
+            if back:
+                for host in ready:
+                    self.halves.answer(host, STAY)
+                    stayed.add(host)
+            for host in out - {each.host for each in back}:
+                if self.halves.silent_s(host) > self.silent_s:
+                    self.halves.end(host)
         return back, stayed
 
     def _take_notes(self, returned: Returned, *, failed: bool) -> None:
@@ -134,7 +135,8 @@ class DuetRun(HandingRun):
         arrived: list[tuple[TrialRecord, Path]] = []
         for each in returned:
             if each.outcome is not None and each.directory is not None:
-                arrived += [(trial, each.directory) for trial in adopting.arrived(each.outcome, each.directory)]
+                trials = adopting.arrived(each.outcome, each.directory, order=each.order)
+                arrived += [(trial, each.directory) for trial in trials]
         if len(arrived) < len(HALVES):
             arrived = [(trial, directory) for trial, directory in arrived if not trial.valid]
         for trial, _directory in arrived:

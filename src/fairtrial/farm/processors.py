@@ -10,6 +10,7 @@ from typing import Final
 from fairtrial.errors import PlaceError
 
 TOPOLOGY: Final = Path("/sys/devices/system/cpu")
+NODES: Final = Path("/sys/devices/system/node")
 FIELD: Final = "trials.order"
 
 Halves = tuple[tuple[int, ...], tuple[int, ...]]
@@ -52,6 +53,14 @@ def own() -> set[int]:
     return os.sched_getaffinity(0)
 
 
+def own_nodes(directory: Path = NODES) -> dict[str, list[int]]:
+    """NUMA nodes of this machine with their processors; none where the kernel does not say."""
+    return {
+        path.parent.name.removeprefix("node"): sorted(_numbers(path.read_text(encoding="ascii")))
+        for path in sorted(directory.glob("node[0-9]*/cpulist"))
+    }
+
+
 def listed(processors: Iterable[int]) -> str:
     """As `taskset -c` takes them."""
     return ",".join(map(str, processors))
@@ -61,8 +70,12 @@ def _core(processor: int, topology: Path) -> set[int]:
     """Processors that are threads of the same core; itself alone where the kernel does not say."""
     path = topology / f"cpu{processor}" / "topology" / "thread_siblings_list"
     try:
-        words = path.read_text(encoding="ascii").strip().split(",")
+        return _numbers(path.read_text(encoding="ascii"))
     except OSError:
         return {processor}
-    bounds = [word.partition("-") for word in words]
+
+
+def _numbers(text: str) -> set[int]:
+    """Of a list as the kernel prints it: `0-3,8`."""
+    bounds = [word.partition("-") for word in text.strip().split(",") if word]
     return {each for low, _dash, high in bounds for each in range(int(low), int(high or low) + 1)}

@@ -22,11 +22,11 @@ from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
 STUDY: Final = "study.yaml"
-# What a run knows of its places and need not find out again for the next block on this host.
 BUSY: Final = "busy"
 UNDOING_S: Final = 60.0
 POLL_S: Final = 0.5
-REMEMBERED: Final = ("fit", "examined", "prepared", "keys", "known")
+# What a run knows of its places and need not find out again for the cell's next block on this host.
+REMEMBERED: Final = ("fit", "prepared", "keys", "known")
 
 
 class Quiet:
@@ -98,7 +98,8 @@ class Station:
     host: str
     progress: Callable[[], Quiet] = Quiet
     run: str = ""
-    known: dict[str, Any] = field(default_factory=dict)
+    examined: set[Section] = field(default_factory=set)
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)  # by cell: others need other things and data
 
     def serve(self, order: Order, directory: Path) -> Outcome:
         """Runs a block; the directories of its trials are then below `directory` / run / `trials`.
@@ -111,18 +112,19 @@ class Station:
             KeyboardInterrupt: the host shall stop; what it had changed is undone.
         """
         if order.run != self.run:
-            self.run, self.known = order.run, {}
+            self.run, self.examined, self.known = order.run, set(), {}
         progress = self.progress()
         writer = record.create(directory / order.run, plan=order.plan, sources={STUDY: ""})
         failure: Failure | None = None
         try:
-            run = BlockRun(writer=writer, progress=progress, **self.known)
+            known = self.known.get(order.cell, {})
+            run = BlockRun(writer=writer, progress=progress, examined=self.examined, **known)
             run.started |= {(order.cell, arm) for arm in order.started}
-            self.known = {name: getattr(run, name) for name in REMEMBERED}
+            self.known[order.cell] = {name: getattr(run, name) for name in REMEMBERED}
             run.execute()
         except FairtrialError as error:
             failure = Failure.of(error)
-            self.known = {}  # a place that failed is looked at anew
+            self.examined, self.known = set(), {}  # a place that failed is looked at anew
         finally:
             writer.close()
         written = record.read(writer.directory)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from fairtrial.analyse.boots import averaged
 from fairtrial.analyse.inference import comparing, judging
 from fairtrial.analyse.measured import ArmValues, measured
 from fairtrial.analyse.models import Comparison, Interval
@@ -183,7 +184,9 @@ def _measured(
     cell, arm, metric = pair
     new, old = (
         measured(
-            [trial for trial in trials if (trial.trial.cell, trial.trial.arm) == (cell, arm)], metric=metric, arm=arm
+            averaged([trial for trial in trials if (trial.trial.cell, trial.trial.arm) == (cell, arm)]),
+            metric=metric,
+            arm=arm,
         )
         for trials in used
     )

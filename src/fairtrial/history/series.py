@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any, Final, TypeVar
 
 import duckdb
@@ -184,6 +186,20 @@ class _Run:
     def title(self) -> str:
         return f"{self.plan.study} ({self.plan.size})" if self.plan.size else self.plan.study
 
+    @cached_property
+    def facts(self) -> dict[str, str]:
+        """What every trial says alike."""
+        first, *others = (trial.facts for trial in self.trials)
+        texts = {name: value for name, value in first.items() if isinstance(value, str)}
+        return {name: value for name, value in texts.items() if all(each.get(name) == value for each in others)}
+
+    def told_apart(self, by: Sequence[str]) -> dict[tuple[str, ...], list[_TrialRow]]:
+        """Trials by their levels of what tells series apart."""
+        groups: dict[tuple[str, ...], list[_TrialRow]] = defaultdict(list)
+        for trial in self.trials:
+            groups[trial.key(by)].append(trial)
+        return groups
+
 
 def record_directories(paths: Sequence[Path]) -> list[Path]:
     """Records among the paths and directly below them, each once, by name.
@@ -232,11 +248,12 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
         return
     newest = chosen[-1].plan
     definitions = {name: each for run in chosen for name, each in run.plan.metrics.definitions.items()}
-    keys = sorted({trial.key(by) for run in chosen for trial in run.trials}, key=lambda key: _rank(newest, key, by))
+    told_apart = [run.told_apart(by) for run in chosen]
+    keys = sorted({key for trials in told_apart for key in trials}, key=lambda key: _rank(newest, key, by))
     for metric in metrics or newest.roles:
         definition = definitions.get(metric)
         for key in keys:
-            values = [_values(run, metric, key=key, by=by) for run in chosen]
+            values = [_values(trials.get(key, ()), metric) for trials in told_apart]
             logs = all(value > 0 for groups in values for group in groups.values() for value in group)
             points = [_point(run, groups, logs=logs) for run, groups in zip(chosen, values, strict=True) if groups]
             if points:
@@ -267,13 +284,16 @@ def _rank(plan: _PlanRow, key: tuple[str, ...], by: Sequence[str]) -> list[tuple
     ]
 
 
-def _values(run: _Run, metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> dict[tuple[str, str], list[float]]:
-    """A run's values of one series, by cell and arm."""
-    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for trial in run.trials:
+def _values(trials: Iterable[_TrialRow], metric: str) -> dict[tuple[str, str], list[float]]:
+    """Values of one series' trials, by cell and arm."""
+    boots: dict[tuple[str, str, int], list[float]] = defaultdict(list)  # a boot may have several trials of a cell
+    for trial in trials:
         value = trial.scalars.get(metric)
-        if trial.key(by) == key and value is not None and math.isfinite(value):
-            groups[trial.trial.cell, trial.trial.arm].append(value)
+        if value is not None and math.isfinite(value):
+            boots[trial.trial.cell, trial.trial.arm, trial.trial.block].append(value)
+    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for (cell, arm, _block), values in boots.items():
+        groups[cell, arm].append(fmean(values))
     return dict(groups)
 
 
@@ -288,7 +308,7 @@ def _point(run: _Run, groups: Mapping[tuple[str, str], Sequence[float]], *, logs
         estimate=math.exp(centre) if logs else centre,
         standard_error=math.hypot(*errors) / len(means) if known else None,
         n=sum(map(len, groups.values())),
-        facts=_facts(run.trials),
+        facts=run.facts,
     )
 
 
@@ -299,13 +319,6 @@ def _mean(values: Sequence[float], *, logs: bool) -> tuple[float, float | None]:
     if len(scaled) < FULL_CONFIDENCE_N:
         return mean, None
     return mean, math.hypot(*(each - mean for each in scaled)) / math.sqrt(len(scaled) * (len(scaled) - 1))
-
-
-def _facts(trials: Sequence[_TrialRow]) -> dict[str, str]:
-    """What every trial of a run says alike."""
-    first, *others = (trial.facts for trial in trials)
-    texts = {name: value for name, value in first.items() if isinstance(value, str)}
-    return {name: value for name, value in texts.items() if all(each.get(name) == value for each in others)}
 
 
 def _runs(directories: Sequence[Path]) -> list[_Run]:

@@ -16,10 +16,11 @@ from fairtrial.analyse.models import Counts, Doubt
 from fairtrial.analyse.selection import ONLY_CELL
 from fairtrial.analyse.tidy import Course, Request, Table
 from fairtrial.errors import InputError, Problem
-from fairtrial.imports import clustering, shares
+from fairtrial.imports import clustering, curve_columns, shares
 from fairtrial.imports.numerals import PLAIN, Numerals
 from fairtrial.imports.rows import FILE, Rows
 from fairtrial.study.catalogue import Better, MetricDefinition
+from fairtrial.study.numeric_factors import CurveModel
 from fairtrial.study.tree.problems import did_you_mean, listed
 
 ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value
@@ -48,6 +49,7 @@ class Question:
         better: of values, in order; one stands for all; empty: what the format defines, higher for tables.
         better_of: of single values, before all else.
         numerals: how cells of text write numbers.
+        curve: a column of numbers, which is a condition, and the model of curves over it; None for none.
     """
 
     values: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ class Question:
     margin: float = 0.02
     confidence: float = 0.95
     numerals: Numerals = PLAIN
+    curve: tuple[str, CurveModel] | None = None
 
 
 def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
@@ -71,14 +74,18 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
         InputError: a column is missing or has no numbers, an arm has one level, or stands twice in a block.
     """
     values = question.values or ((rows.value,) if rows.value else ())
+    if question.curve is not None and not (question.arm or rows.arm):
+        rows = curve_columns.with_an_arm(rows)
     arm = question.arm or rows.arm
     _require_columns(rows, question, values=values, arm=arm)
     rows = rows.with_values(values)
     question = replace(question, by=question.by or _conditions(rows, question, values=values, arm=arm))
+    if question.curve is not None and question.curve[0] not in question.by:
+        question = replace(question, by=(*question.by, question.curve[0]))
     every = _frame(rows, question, values=values, arm=arm)
     definitions = _definitions(rows, every.select(values), question)
     frame = every if question.cluster is None else clustering.averaged(every, values=values, by=question.by)
-    levels = _levels(rows, frame, arm=arm, baseline=question.baseline)
+    levels = _levels(rows, frame, question, arm=arm)
     if question.block is not None:
         _refuse_twins(rows, frame, clustered=question.cluster is not None)
         _refuse_one_number_of_two_blocks(rows, frame, question.block)
@@ -98,6 +105,15 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
         paired=question.block is not None,
         confidence=question.confidence,
         margin=question.margin,
+        curve=None
+        if question.curve is None
+        else curve_columns.request(
+            rows,
+            dict.fromkeys(each[question.curve[0]] for each in cells.values()),
+            curve=question.curve,
+            numerals=question.numerals,
+            primary=definitions[values[0]],
+        ),
     )
     counts = _counts(rows, every, used=count, clustered=question.cluster is not None)
     return table, request, _course(rows, counts, doubts=_doubts(rows, every, question, table=table))
@@ -181,7 +197,13 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
     known = rows.frame.columns
     named = [("--value", name) for name in values] + [("--arm", arm)] * bool(arm)
     named += [("--by", name) for name in question.by]
-    alone = (("--block", question.block), ("--cluster", question.cluster), ("--time", question.time))
+    curve = None if question.curve is None or question.curve[0] in question.by else question.curve[0]
+    alone = (
+        ("--block", question.block),
+        ("--cluster", question.cluster),
+        ("--time", question.time),
+        (curve_columns.OPTION, curve),
+    )
     named += [(option, name) for option, name in alone if name is not None]
     problems = [
         Problem(f"unknown column `{name}`; expected one of {listed(known)}", rows.name, field=option, suggestion=near)
@@ -327,10 +349,11 @@ def _time_order(rows: Rows, question: Question, problems: list[Problem]) -> pl.S
     return (numbers if in_numbers else column).arg_sort()
 
 
-def _levels(rows: Rows, frame: pl.DataFrame, *, arm: str, baseline: str | None) -> tuple[str, ...]:
+def _levels(rows: Rows, frame: pl.DataFrame, question: Question, *, arm: str) -> tuple[str, ...]:
     """Baseline first, the others as they come."""
     levels: list[str] = frame.sort(_POSITION)[arm].unique(maintain_order=True).to_list()
-    if len(levels) == 1:
+    baseline = question.baseline
+    if len(levels) == 1 and question.curve is None:
         problem = Problem(f"expected at least two levels, found only `{levels[0]}`", rows.name, field=arm)
         raise InputError([problem], hint="name a different column with --arm, or add a file with another level")
     if baseline is None:
@@ -392,7 +415,7 @@ def _require_a_common_block(rows: Rows, frame: pl.DataFrame, levels: Sequence[st
     """Else nothing is compared, and an empty answer would not say why."""
     arm, *place = frame.columns[: frame.columns.index(_ROW)]
     first, *others = [set(frame.filter(pl.col(arm) == level).select(place).iter_rows()) for level in levels]
-    if not any(first & other for other in others):
+    if others and not any(first & other for other in others):
         problem = Problem(f"no block holds `{levels[0]}` and another level of `{arm}`", rows.name, field=place[-1])
         hint = "name the column of blocks with --block, or leave it out to treat trials as independent"
         raise InputError([problem], hint=hint)

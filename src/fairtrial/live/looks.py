@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from fairtrial.analyse.boots import averaged
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.sequential import anytime
 from fairtrial.record.models import Plan, TrialRecord
@@ -68,7 +69,7 @@ def cell_looks(plan: Plan, used: Sequence[TrialRecord]) -> list[CellLooks]:
     """
     baseline, *others = plan.factors[plan.arm]
     blocks: dict[str, dict[int, dict[str, Mapping[str, float]]]] = {}
-    for trial in used:
+    for trial in averaged(used):
         arms = blocks.setdefault(trial.trial.cell, {}).setdefault(trial.trial.block, {})
         arms[trial.trial.arm] = trial.scalars
     return [

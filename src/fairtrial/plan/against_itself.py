@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fairtrial.errors import InputError, Problem
 from fairtrial.plan import costs, ordering
 from fairtrial.record.models import Plan
 from fairtrial.study.catalogue import Catalogue
@@ -17,7 +18,14 @@ WARNING: Final = "A/A: both arms are the baseline, so every difference is noise 
 
 
 def against_itself(plan: Plan, *, catalogue: Catalogue) -> Plan:
-    """The same plan with its baseline in both arms, every block run, nothing else compared."""
+    """The same plan with its baseline in both arms, every block run, nothing else compared.
+
+    Raises:
+        InputError: the plan is a screening, whose rows are no arms.
+    """
+    if plan.screening is not None:
+        problem = Problem("a screening has no baseline arm to run against itself", file="--aa", field="trials.design")
+        raise InputError([problem], hint="replicates (`trials.blocks`) show the noise of a screening")
     baseline = plan.factors[plan.arm][0]
     arms = [baseline, baseline + AGAIN]
     resolved = {cell: dict.fromkeys(arms, trials[baseline]) for cell, trials in plan.resolved.items()}

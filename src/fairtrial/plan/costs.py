@@ -33,11 +33,20 @@ def duration_s(
         for cell, arms in resolved.items()
         for arm, trial in arms.items()
     }
+    booted: set[str] = set()
     longest: dict[tuple[str, int | str], float] = {}
     for trial in trials:
         key = trial.cell, trial.id if trial.half is None else trial.block
         longest[key] = max(each[trial.cell, trial.arm], longest.get(key, 0.0))
+        if trial.boot in booted:
+            longest[key] -= _place_s(resolved[trial.cell][trial.arm], catalogue)
+        booted |= {trial.boot} - {""}
     return sum(longest.values())
+
+
+def _place_s(trial: ResolvedTrial, catalogue: Catalogue) -> float:
+    """What its place adds to a trial: a boot, if it boots."""
+    return catalogue.places[trial.place.kind].duration_s(trial.place.parameters)
 
 
 def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, catalogue: Catalogue) -> int:

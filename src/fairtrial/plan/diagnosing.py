@@ -29,7 +29,7 @@ def diagnostics(
     """
     # A seed of their own: a replacement of a voided block may have any number, and must not share a load with these.
     seed = block_seed(design.seed, "diagnostic", 0)
-    own = design.model_copy(update={"blocks": blocks, "seed": seed})
+    own = design.model_copy(update={"blocks": blocks, "seed": seed, "reboot": "every_trial"})
     return [
         ordering.planned(slot, seed=seed, position=position + index).model_copy(
             update={"id": f"{slot.cell}.{MARK}{slot.block:02d}.{slot.arm}", "diagnostic": True}

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
 
-from fairtrial.plan import costs, ordering
+from fairtrial.plan import costs, layouts, ordering, screening
 from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
+from fairtrial.plan.screening import ONLY_CELL
 from fairtrial.record.models import Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
+from fairtrial.record.screening import ROW
 from fairtrial.study import Study
 from fairtrial.study.catalogue import Catalogue
 from fairtrial.study.file_model import Metrics
 
-ONLY_CELL = "all"
 _MILLISECONDS = 1000
 
 
@@ -27,15 +28,16 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
     Raises:
         InputError: a combination of levels does not resolve; cannot happen to a study that `study.load` returned.
     """
-    cells = _cells(study)
-    arms = study.arm.level_names
-    resolved = {cell.name: {arm: study.resolve({**cell.levels, study.arm.name: arm}) for arm in arms} for cell in cells}
-    design = _design(study)
+    matrix = screening.screening(study) if study.trials.design else None
+    cells = [Cell(name=ONLY_CELL, levels={})] if matrix else _cells(study)
+    arm, arms = (ROW, tuple(matrix.rows)) if matrix else (study.arm.name, study.arm.level_names)
+    resolved = {
+        cell.name: {each: study.resolve(matrix.levels(each) if matrix else {**cell.levels, arm: each}) for each in arms}
+        for cell in cells
+    }
+    design = _design(study, cells=len(cells), arms=len(arms))
     names = [cell.name for cell in cells]
-    trials = [
-        ordering.planned(slot, seed=design.seed, position=position)
-        for position, slot in enumerate(ordering.slots(design, cells=names, arms=arms))
-    ]
+    trials = screening.trials(design, arms) if matrix else _trials(design, cells=names, arms=arms)
     file = study.file
     probing = diagnostics(
         design, blocks=file.telemetry.blocks_of_diagnostics, cells=names, arms=arms, position=len(trials)
@@ -45,12 +47,16 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         study=study.name,
         question=file.question,
         size=study.size,
-        factors={factor.name: list(factor.level_names) for factor in study.factors},
-        arm=study.arm.name,
+        factors={ROW: list(arms)} if matrix else {each.name: list(each.level_names) for each in study.factors},
+        arm=arm,
         also_compare=file.also_compare,
         cells=cells,
         resolved=resolved,
-        differences=differences(resolved),
+        screening=matrix,
+        values={factor.name: dict(factor.numeric.numbers) for factor in study.factors if factor.numeric is not None},
+        curve=file.curve,
+        builds=file.builds,
+        differences=[*differences(resolved), *layouts.differences(file.builds)],
         expectations=[RangeExpectation(**vars(expectation)) for expectation in study.expectations],
         metrics=PlannedMetrics(
             **file.metrics.model_dump(include=set(Metrics.model_fields)),
@@ -68,7 +74,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         trials=trials,
         duration_s=costs.duration_s(trials, resolved, catalogue),
         disk_bytes=costs.disk_bytes(resolved, design, catalogue) + costs.diagnostic_bytes(probing),
-        warnings=_warnings(design),
+        warnings=_warnings(design) if matrix is None else [],
     )
 
 
@@ -121,13 +127,21 @@ def _cells(study: Study) -> list[Cell]:
     ]
 
 
-def _design(study: Study) -> Design:
+def _trials(design: Design, *, cells: Sequence[str], arms: Sequence[str]) -> list[PlannedTrial]:
+    return [
+        ordering.planned(slot, seed=design.seed, position=position)
+        for position, slot in enumerate(ordering.slots(design, cells=cells, arms=arms))
+    ]
+
+
+def _design(study: Study, *, cells: int, arms: int) -> Design:
     trials = study.trials
-    values = trials.model_dump()
+    values = trials.model_dump(exclude={"design", "resolution", "fold"})
     values["time_budget_s"] = values.pop("time_budget")
-    values["min_blocks"] = trials.first_look(comparisons=len(_cells(study)) * (len(study.arm.level_names) - 1))
+    values["min_blocks"] = trials.first_look(comparisons=cells * (arms - 1))
     if trials.voided_limit is None:
-        values["voided_limit"] = trials.blocks
+        rows = trials.blocks * arms
+        values["voided_limit"] = rows // screening.REPEATED_SHARE if trials.design else trials.blocks
     if trials.stop == "sequential":
         values["spending"] = trials.spending or "pocock"
     if trials.stop in ("sequential", "anytime"):

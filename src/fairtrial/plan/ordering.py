@@ -5,8 +5,8 @@ Owns the four orders of a design. It must not know what an arm or a cell means.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
 from typing import Literal, NamedTuple
 
 from fairtrial.plan.shuffling import block_seed, shuffled
@@ -20,13 +20,15 @@ SEQUENTIAL_WARNING = (
 
 
 class Slot(NamedTuple):
-    """One trial's place in a design; `half` as in `PlannedTrial`."""
+    """One trial's place in a design; `half`, `boot` and `repeat` as in `PlannedTrial`."""
 
     cell: str
     arm: str
     block: int
     round: int
     half: Literal[1, 2] | None = None
+    boot: str = ""
+    repeat: int = 1
 
 
 def slots(design: Design, *, cells: Sequence[str], arms: Sequence[str]) -> Iterator[Slot]:
@@ -42,6 +44,10 @@ def slots(design: Design, *, cells: Sequence[str], arms: Sequence[str]) -> Itera
 
 def in_round(design: Design, *, cells: Sequence[str], arms: Sequence[str], block: int, round_: int) -> Iterator[Slot]:
     """One round of one block per cell, in the order they run; not of order `sequential`, which has no rounds."""
+    if design.reboot == "between_blocks":
+        for arm in shuffled(arms, "boots", design.seed, block):
+            yield from _in_boot(design, f"b{block:02d}.{arm}", cells=cells, arm=arm, at=(block, round_))
+        return
     ordered = shuffled(cells, "cells", design.seed, block) if design.order in ("randomised_blocks", "duet") else cells
     for cell in ordered:
         yield from in_block(design, cell=cell, arms=arms, block=block, round_=round_)
@@ -49,9 +55,21 @@ def in_round(design: Design, *, cells: Sequence[str], arms: Sequence[str], block
 
 def in_block(design: Design, *, cell: str, arms: Sequence[str], block: int, round_: int) -> Iterator[Slot]:
     """One block of one cell, in the order its trials run; those of a duet begin together."""
-    halves: Iterable[Literal[1, 2] | None] = (1, 2) if design.order == "duet" else repeat(None)
+    if design.reboot == "between_blocks":  # this cell alone, which makes up for a lost one: each arm boots for it
+        for arm in arms_in_block(design, cell=cell, block=block, arms=arms):
+            yield from _in_boot(design, f"{cell}.b{block:02d}.{arm}", cells=[cell], arm=arm, at=(block, round_))
+        return
+    halves: Iterable[Literal[1, 2] | None] = (1, 2) if design.order == "duet" else itertools.repeat(None)
     for arm, half in zip(arms_in_block(design, cell=cell, block=block, arms=arms), halves, strict=False):
         yield Slot(cell, arm, block, round_, half)
+
+
+def _in_boot(design: Design, boot: str, *, cells: Sequence[str], arm: str, at: tuple[int, int]) -> Iterator[Slot]:
+    """The trials of one boot, cells shuffled for each repetition; `at`: their block and round."""
+    block, round_ = at
+    for repeat in range(1, design.per_boot + 1):
+        for cell in shuffled(cells, "cells", design.seed, block, arm, repeat):
+            yield Slot(cell, arm, block, round_, boot=boot, repeat=repeat)
 
 
 def arms_in_block(design: Design, *, cell: str, block: int, arms: Sequence[str]) -> list[str]:
@@ -68,13 +86,16 @@ def arms_in_block(design: Design, *, cell: str, block: int, arms: Sequence[str])
 
 def planned(slot: Slot, *, seed: int, position: int) -> PlannedTrial:
     """A slot at its position in the run, with its name and the load's seed."""
+    again = "" if slot.repeat == 1 else f".{slot.repeat}"
     return PlannedTrial(
-        id=f"{slot.cell}.b{slot.block:02d}.{slot.arm}",
+        id=f"{slot.cell}.b{slot.block:02d}.{slot.arm}{again}",
         cell=slot.cell,
         arm=slot.arm,
         block=slot.block,
         round=slot.round,
         position=position,
-        seed=block_seed(seed, slot.cell, slot.block),
+        seed=block_seed(seed, slot.cell, slot.block, repeat=slot.repeat),
         half=slot.half,
+        boot=slot.boot,
+        repeat=slot.repeat,
     )

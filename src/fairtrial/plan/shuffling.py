@@ -26,11 +26,12 @@ def shuffled(items: Iterable[str], *where: object) -> list[str]:
     return sorted(items, key=lambda item: digest(*where, item))
 
 
-def block_seed(seed: int, cell: str, block: int) -> int:
-    """The load's seed for every trial of one block, 63 bits.
+def block_seed(seed: int, cell: str, block: int, *, repeat: int = 1) -> int:
+    """The load's seed for every trial of one block, 63 bits; each repetition of the block's arms has its own.
 
     All arms of a block share it (common random numbers, Law, Simulation Modeling and Analysis, chapter 11): they get
     the same keys in the same order as far as their speed allows, so that what the draw adds to a result is in both
     halves of a pair and leaves their ratio. Blocks and cells differ, so that a result does not hang on one draw.
     """
-    return int.from_bytes(digest("load", seed, cell, block)[:8], "big") >> (64 - SEED_BITS)
+    again = () if repeat == 1 else (repeat,)
+    return int.from_bytes(digest("load", seed, cell, block, *again)[:8], "big") >> (64 - SEED_BITS)

@@ -144,6 +144,23 @@ class Controller(BaseModel):
     """1: a hierarchy of its own, or shared with few; 2: the unified one."""
 
 
+class Covariates(BaseModel):
+    """What a place is like right before a trial, printed by `fairtrial-agent covariates`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    calibration_loop_ns: int
+    """How long a fixed amount of work took, half of it arithmetic and half of it in 32 MiB of memory."""
+    memory_fragmentation: float | None = None
+    """Share of free memory in pieces smaller than a huge page of 2 MiB; null where the kernel does not say."""
+    processor_frequency_hz: float | None = None
+    """Mean over processors; null where the kernel does not say."""
+    time_since_boot_s: float
+    """Seconds since the kernel started."""
+
+
 class CreateAction(BaseModel):
     """Creates a directory (must not exist), parents excluded."""
 

@@ -19,7 +19,10 @@ from pydantic import (
 )
 
 from fairtrial.protocol import generated
+from fairtrial.record.screening import Screening
+from fairtrial.study.builds import Builds
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.numeric_factors import Curve
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.study.service_counters import CounterCommand, CounterMetric, Exporter
@@ -69,6 +72,8 @@ class PlannedTrial(RecordModel):
 
     `diagnostic`: it carries the plan's probes, and no estimate uses it; `block` and `round` count such trials alone.
     `half`: 1 or 2, the half of its machine's processors that it has in a duet; null, and left out, elsewhere.
+    `boot`: trials of the same are in one boot of their place, where its arm's trials share one; else left out.
+    `repeat`: the number of the trial of its cell in that boot, left out for the first.
     """
 
     id: FileName
@@ -80,6 +85,8 @@ class PlannedTrial(RecordModel):
     seed: int
     diagnostic: bool = False
     half: Annotated[Literal[1, 2] | None, Field(exclude_if=lambda half: half is None)] = None
+    boot: Annotated[str, Field(exclude_if=lambda boot: not boot)] = ""
+    repeat: Annotated[int, Field(exclude_if=lambda repeat: repeat == 1)] = 1
 
 
 class RangeExpectation(RecordModel):
@@ -97,7 +104,7 @@ class PlannedMetrics(RecordModel):
     """Roles by metric name, and the definition of every metric named.
 
     `guardrail_margins` has the guardrails whose margin is not the design's, each as a share; `own` says how metrics of
-    the study's own are made from counters.
+    the study's own are made from counters. `covariates` are measured before each trial; `adjust`: they adjust verdicts.
     """
 
     primary: list[str]
@@ -105,6 +112,8 @@ class PlannedMetrics(RecordModel):
     guardrails: list[str] = []
     guardrail_margins: dict[str, float] = {}
     own: dict[str, CounterMetric] = {}
+    covariates: Annotated[list[str], Field(exclude_if=lambda covariates: not covariates)] = []
+    adjust: Annotated[bool, Field(exclude_if=lambda adjust: not adjust)] = False
     definitions: dict[str, MetricDefinition]
 
 
@@ -119,6 +128,8 @@ class Design(RecordModel):
         confidence: of every interval, before multiplicity.
         voided_limit: how many blocks a cell may lose to invalid trials and have replaced.
         hosts: of a farm: `alike` must have the kernel, processor and agent in common, `factor` may differ.
+        reboot: whether a place that boots does so before every trial, or once for an arm in a round.
+        per_boot: trials of each cell in such a boot, whose mean is one value.
         min_blocks: blocks before the first decision; null if `stop` is `fixed`, as all below.
         spending: how `sequential` spends the error over its looks.
         futility: whether a cell is given up once a claim has become improbable.
@@ -135,6 +146,10 @@ class Design(RecordModel):
     confidence: float = 0.95
     voided_limit: int
     hosts: Literal["alike", "factor"] = "alike"
+    reboot: Annotated[
+        Literal["every_trial", "between_blocks"], Field(exclude_if=lambda reboot: reboot == "every_trial")
+    ] = "every_trial"
+    per_boot: Annotated[int, Field(exclude_if=lambda per_boot: per_boot == 1)] = 1
     min_blocks: int | None = None
     spending: Literal["pocock", "obrien_fleming"] | None = None
     futility: bool | None = None
@@ -169,6 +184,8 @@ class Plan(RecordModel):
         factors: level names by factor, baseline first, in study order.
         arm: the factor under test.
         resolved: by cell name, then arm name.
+        screening: the matrix whose rows are the arms; left out where the study does not screen.
+        values: numbers by level, of numeric factors; left out, as `curve` is, where there are none.
         differences: what differs between the arms, whatever the cell.
         trials: every trial of every planned round, in order.
         duration_s: expected, all of `trials` and set-up.
@@ -190,6 +207,10 @@ class Plan(RecordModel):
     also_compare: list[FileName]
     cells: list[Cell]
     resolved: dict[str, dict[str, ResolvedTrial]]
+    screening: Annotated[Screening | None, Field(exclude_if=lambda screening: screening is None)] = None
+    values: Annotated[dict[FileName, dict[FileName, float]], Field(exclude_if=lambda values: not values)] = {}
+    curve: Annotated[Curve | None, Field(exclude_if=lambda curve: curve is None)] = None
+    builds: Annotated[Builds | None, Field(exclude_if=lambda builds: builds is None)] = None
     differences: list[Difference]
     expectations: list[RangeExpectation]
     metrics: PlannedMetrics
@@ -311,6 +332,7 @@ class TrialRecord(RecordModel):
         clock_shift: of a workload at another place than its system; null where one clock told all.
         clients: that drove together, in the study's order; empty where one drove.
         host: name of the host of a farm that ran it; empty where a run has one place for all blocks.
+        layout: the order that its program was linked in; left out without builds.
     """
 
     format_version: FormatVersion = FORMAT_VERSION
@@ -335,6 +357,7 @@ class TrialRecord(RecordModel):
     clock_shift: ClockShift | None = None
     clients: list[ClientRecord] = []
     host: str = ""
+    layout: Annotated[str, Field(exclude_if=lambda layout: not layout)] = ""
 
 
 Grade = Literal["fine", "caution", "unfit", "unknown"]

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
@@ -51,13 +51,15 @@ class Record:
         directory: the run's directory.
         plan: plan.json, with what the run was extended by.
         journal: every whole line of journal.jsonl.
+        known: trials that were read before, by id; those that are read now are added.
     """
 
     directory: Path
     plan: Plan
     journal: tuple[JournalLine, ...]
+    known: dict[str, TrialRecord] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def events(self) -> tuple[Event, ...]:
         """The journal's entries, in order."""
         return tuple(line.entry for line in self.journal)
@@ -75,11 +77,11 @@ class Record:
     @cached_property
     def committed(self) -> tuple[TrialRecord, ...]:
         """Every committed trial, valid or not, diagnostic or not, in the order they were run."""
-        return tuple(
-            trial_from_directory(self.trial_directory(event.trial))
-            for event in self.events
-            if isinstance(event, TrialFinished)
-        )
+        names = [event.trial for event in self.events if isinstance(event, TrialFinished)]
+        for name in names:
+            if name not in self.known:
+                self.known[name] = trial_from_directory(self.trial_directory(name))
+        return tuple(self.known[name] for name in names)
 
     @cached_property
     def trials(self) -> tuple[TrialRecord, ...]:
@@ -107,20 +109,30 @@ class Record:
         """Blocks that replaced voided ones."""
         return tuple(event for event in self.events if isinstance(event, BlockAdded))
 
-    @property
-    def places(self) -> tuple[PlaceOpened, ...]:
-        """Every place as it was when it was last opened, each finding as it was when it was worst."""
+    @cached_property
+    def opened(self) -> dict[tuple[str, Section], PlaceOpened]:
+        """Every place, by host of a farm and as the study names it, as it was when it was last opened."""
         known: dict[tuple[str, Section], PlaceOpened] = {}
         for event in self.events:
             if isinstance(event, PlaceOpened):
-                earlier = known.get((event.host, event.place))
-                findings = worst([*(earlier.findings if earlier else []), *event.findings])
-                known[event.host, event.place] = event.model_copy(update={"findings": findings})
-        return tuple(known.values())
+                note_opened(known, event)
+        return known
+
+    @property
+    def places(self) -> tuple[PlaceOpened, ...]:
+        """Every place as it was when it was last opened, each finding as it was when it was worst."""
+        return tuple(self.opened.values())
 
     def trial_directory(self, trial_id: str) -> Path:
         """Where a committed trial's raw files are."""
         return self.directory / "trials" / trial_id
+
+
+def note_opened(known: dict[tuple[str, Section], PlaceOpened], event: PlaceOpened) -> None:
+    """Takes in that a place was opened; each finding stays as it was when it was worst."""
+    earlier = known.get((event.host, event.place))
+    findings = worst([*(earlier.findings if earlier else []), *event.findings])
+    known[event.host, event.place] = event.model_copy(update={"findings": findings})
 
 
 def worst(findings: Iterable[Finding]) -> list[Finding]:
@@ -279,14 +291,14 @@ def _places(record: Record) -> list[str]:
     """Of a farm that was killed the file may be missing or older: it is written when the run ends."""
     path, of_farm = record.directory / PLACES, any(opened.host for opened in record.places)
     behind = of_farm and not record.finished
-    if not record.places or behind or (path.exists() and path.read_bytes() == places_json(record)):
+    if not record.places or behind or (path.exists() and path.read_bytes() == places_json(record.places)):
         return []
     return [f"{PLACES}: {'changed since it was written' if path.exists() else 'missing'}; the journal has the original"]
 
 
-def places_json(record: Record) -> bytes:
+def places_json(places: Iterable[PlaceOpened]) -> bytes:
     """The journal's openings of places as a file of their own, for people: places.json."""
-    openings = [event.model_dump(mode="json", exclude={"event"}) for event in record.places]
+    openings = [event.model_dump(mode="json", exclude={"event"}) for event in places]
     return json.dumps(openings, indent=1, sort_keys=True).encode() + b"\n"
 
 

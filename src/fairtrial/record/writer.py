@@ -10,12 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
-from fairtrial.record.events import Event, RunResumed, RunStarted
+from fairtrial.record.events import Event, JournalLine, RunResumed, RunStarted
 from fairtrial.record.files import full_disk_explained, hashes, sha256, sync_directory, sync_tree, write_synced
 from fairtrial.record.journal import NAME as JOURNAL
-from fairtrial.record.journal import Journal
+from fairtrial.record.journal import Journal, JournalReader
 from fairtrial.record.models import PlaceOpened, Plan, TrialFinished, TrialRecord
-from fairtrial.record.reader import PLACES, Record, places_json, read, refuse_links, trial_from_directory
+from fairtrial.record.reader import (
+    PLACES,
+    Record,
+    extended,
+    note_opened,
+    places_json,
+    read,
+    refuse_links,
+    trial_from_directory,
+)
+from fairtrial.study.resolved import Section
 
 PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a trial
 MOST_OF_A_NAME = 99  # runs that begin in one second; two digits, so that names sort by time
@@ -34,6 +44,11 @@ class Writer:
         self.plan = plan
         self._trials = directory / "trials"
         self._journal = Journal(directory / JOURNAL)
+        self._reader = JournalReader(directory / JOURNAL)
+        self._lines: list[JournalLine] = []
+        self._opened: dict[tuple[str, Section], PlaceOpened] = {}
+        self._extended = plan
+        self._known: dict[str, TrialRecord] = {}
 
     def append(self, entry: Event) -> None:
         """Appends an event to the journal, durably."""
@@ -70,12 +85,22 @@ class Writer:
 
     def write_places(self) -> None:
         """Writes places.json as the journal has it."""
+        self._catch_up()
         with full_disk_explained(self.directory):
-            write_synced(self.directory / PLACES, places_json(self.record()))
+            write_synced(self.directory / PLACES, places_json(self._opened.values()))
 
     def record(self) -> Record:
-        """What has been written so far, as a reader sees it."""
-        return read(self.directory)
+        """What has been written so far, as a reader sees it; what was read before is not read again."""
+        self._catch_up()
+        return Record(self.directory, self._extended, tuple(self._lines), known=self._known)
+
+    def _catch_up(self) -> None:
+        new = list(self._reader.lines())
+        self._lines += new
+        self._extended = extended(self._extended, (line.entry for line in new))
+        for line in new:
+            if isinstance(line.entry, PlaceOpened):
+                note_opened(self._opened, line.entry)
 
     def close(self) -> None:
         """Releases the run's lock."""

@@ -124,11 +124,15 @@ def _is_directory(path: Path) -> bool:
 def plain(scene: Scene) -> dict[str, str]:
     """The parts of a report that are nothing but figures and words, by file name; `verify` renders them again."""
     from fairtrial.report import r_script, raw, text  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.report.designs import screening_r  # noqa: PLC0415 - as above
 
+    of, result = scene.record.plan.screening, scene.analysis.screening
     return {
         "report.txt": text.render(scene),
         "raw_data.csv": raw.csv(scene.record),
-        "raw_data.r": r_script.render(scene.analysis),
+        "raw_data.r": r_script.render(scene.analysis)
+        if result is None or of is None
+        else screening_r.render(scene, of, result),
     }
 
 

@@ -124,6 +124,31 @@ def background(record: Record, *, contrast: str) -> Background:
     )
 
 
+def clients(trials: Iterable[TrialRecord]) -> tuple[Fact, ...]:
+    """Of a load by several: where each was, its share of the virtual users, and how busy it got; else nothing."""
+    found: dict[int, list[tuple[str, float, float]]] = {}
+    for trial in trials:
+        users = sum(client.users for client in trial.clients)
+        for number, client in enumerate(trial.clients, start=1):
+            busy = trial.scalars.get(f"client_{number}_busy_share", 0.0)
+            found.setdefault(number, []).append((client.place, client.users / users if users else 0.0, busy))
+    return tuple(
+        Fact(
+            f"client {number}",
+            f"{', '.join(dict.fromkeys(place for place, _share, _busy in each))}: "
+            f"{_shares([share for _place, share, _busy in each])} of the virtual users; its busiest event loop was "
+            f"busy for {100 * max(busy for _place, _share, busy in each):.0f} % of a trial at most",
+        )
+        for number, each in sorted(found.items())
+    )
+
+
+def _shares(of: list[float]) -> str:
+    """One share, or the least and the most."""
+    ends = dict.fromkeys(f"{100 * share:.0f} %" for share in (min(of), max(of)))
+    return " to ".join(ends)
+
+
 def contrasted(plan: Plan, contrast: str) -> list[Difference]:
     """What differs between the contrast's levels: as planned for the arm, by the same comparison for another factor."""
     if contrast == plan.arm:
@@ -146,7 +171,8 @@ def shown(value: Any) -> str:
 
 def place_facts(record: Record, trial: TrialRecord) -> Mapping[str, Any]:
     """Facts of the machine a trial ran on; empty if the journal does not know it."""
-    return next((opened.facts for opened in record.places if opened.place == trial.resolved.place), {})
+    opened = record.opened.get((trial.host, trial.resolved.place))
+    return {} if opened is None else opened.facts
 
 
 def _places(places: Iterable[PlaceOpened]) -> Iterable[PlaceFacts]:

@@ -7,11 +7,15 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Final
 
-from fairtrial.analyse.inference.comparing import PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS
+from fairtrial.analyse.inference.comparing import ADJUSTED_LOGS, PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
+from fairtrial.report.designs import curves_in_r, interactions_in_r
 
 PER_LINE: Final = 6
 TEMPLATE: Final = "raw_data.r"
+COVARIATES: Final = "covariates.r"  # of estimates adjusted for covariates
+CURVES: Final = "curves.r"  # over a numeric factor
+INTERACTIONS: Final = "interactions.r"  # of an arm's effect between conditions
 HOSTS: Final = "hosts.r"  # of comparisons over several hosts
 
 
@@ -28,7 +32,7 @@ def render(analysis: Analysis) -> str:
         "",
     ]
     for cell in analysis.cells:
-        for metric, summaries in cell.summaries.items():
+        for metric, summaries in {**cell.summaries, **cell.covariates}.items():
             for summary in summaries:
                 lines += _data(cell, metric=metric, summary=summary)
     lines += ["", "comparisons <- list("]
@@ -38,9 +42,12 @@ def render(analysis: Analysis) -> str:
         for comparisons in cell.comparisons.values()
         for comparison in comparisons
     ]
-    lines += [",\n".join(calls), ")"]
+    lines += [",\n".join(calls), ")", *_adjusted(analysis), *interactions_in_r.lines(analysis)]
+    lines += curves_in_r.lines(analysis)
     templates = resources.files("fairtrial.report.page") / "templates"
-    parts = ([HOSTS] if hosts else []) + [TEMPLATE]
+    parts = ([HOSTS] if hosts else []) + [TEMPLATE] + ([COVARIATES] if _adjusted(analysis) else [])
+    parts += [INTERACTIONS] if interactions_in_r.lines(analysis) else []
+    parts += [CURVES] if curves_in_r.lines(analysis) else []
     return "\n".join(lines) + "\n" + "".join((templates / part).read_text(encoding="utf-8") for part in parts)
 
 
@@ -50,6 +57,21 @@ def _adding(*, hosts: bool) -> list[str]:
         f"add <- function(metric, cell, arm, block, value{more})",
         "  records[[length(records) + 1]] <<-",
         f"    list(metric = metric, cell = cell, arm = arm, block = block, value = value{also})",
+    ]
+
+
+def _adjusted(analysis: Analysis) -> list[str]:
+    """What the script adjusts for, and whether that decides; nothing without covariates."""
+    compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
+    adjusted = {each.metric: each.covariates for each in compared if each.covariates is not None}
+    if not adjusted:
+        return []
+    first = next(iter(adjusted.values()))
+    names = ", ".join(_string(each.name) for each in first.covariates)
+    return [
+        f"covariates <- c({names})",
+        f"adjusted_metrics <- c({', '.join(map(_string, adjusted))})",
+        f"adjusted_decide <- {'TRUE' if first.decides else 'FALSE'}  # then the last table has the report's p values",
     ]
 
 
@@ -88,7 +110,7 @@ def _comparison(comparison: Comparison) -> str:
 
 def _held(comparison: Comparison) -> str:
     """Whether p is held against exact tests: not where it is of many looks, of classes, of heaps of zeros."""
-    plain = comparison.method in (PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS)
+    plain = comparison.method in (PAIRED_LOGS, ADJUSTED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS)
     return "TRUE" if plain and comparison.p_once is None else "FALSE"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
+from fairtrial.record.models import Plan
 from fairtrial.report.background import Background
 from fairtrial.words import STOP_REASONS
 from fairtrial.words import counted as blocks
@@ -27,6 +28,15 @@ def counted(analysis: Analysis) -> list[tuple[str, int]]:
         *late,
         *rows,
     ]
+
+
+def boots(plan: Plan) -> list[tuple[str, str]]:
+    """Of a plan whose arms boot once in a round: what the unit is; else nothing."""
+    if not any(trial.boot for trial in plan.trials):
+        return []
+    each = plan.design.per_boot
+    mean = f", {each} trials of each cell averaged into one value" if each > 1 else ""
+    return [("boots", f"one for an arm in a round, shared by its cells{mean}: the boot is the unit, not the trial")]
 
 
 def stopping(analysis: Analysis) -> list[str]:

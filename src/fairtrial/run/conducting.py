@@ -62,8 +62,8 @@ class Conductor:
     steering: Steering = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
-    subjects: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
-    loads: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    subjects: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
+    loads: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan, record = self.writer.plan, self.writer.record()
@@ -177,7 +177,8 @@ class Conductor:
 
     def _same_subject(self, record: TrialRecord) -> None:
         """A run may not go on with another build of the system, its load, the agent or the kernel: blocks would mix."""
-        key = (record.trial.cell, record.trial.arm)
+        of_host = record.host if self.writer.plan.design.hosts == "factor" else ""  # each has a build of its own then
+        key = (record.trial.cell, record.trial.arm, of_host)
         if "sha256" not in record.system_facts:
             return  # the trial was lost before its system was looked at
         subject = {**record.subject, "system": record.system_facts["sha256"]}
@@ -210,5 +211,7 @@ class Conductor:
     def _written_levels(self, trial: PlannedTrial) -> dict[str, str]:
         """As the study has them: both labels of an A/A run are its baseline."""
         plan = self.writer.plan
+        if plan.screening is not None:
+            return plan.screening.levels(trial.arm)
         cell = next(cell for cell in plan.cells if cell.name == trial.cell)
         return levels_of(cell.levels, arm=(plan.arm, plan.factors[plan.arm][0] if plan.against_itself else trial.arm))

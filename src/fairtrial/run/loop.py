@@ -117,9 +117,11 @@ class Run(Conductor):
             trial: PlannedTrial | None = first
             while trial is not None and self._places_of(trial) == (place, client_of):
                 record = self._one(runner, trial)
-                if anew or record.invalid_reason.startswith(STREAM_LOST):
+                if record.invalid_reason.startswith(STREAM_LOST):
                     return  # opened again for the next trial
-                trial = self._next()
+                done, trial = trial, self._next()
+                if anew and not rebooting.is_same_boot(done, trial):
+                    return
 
     def _examined(self, place: Section, open_place: OpenPlace) -> list[Finding]:
         """How fit a place is, looked at once: a place that opens often would look worse for being looked at often."""
@@ -178,8 +180,8 @@ class Run(Conductor):
                         self.keys[cell, arm] = runner.prepare(trial)
 
     def _one(self, runner: TrialRunner, trial: PlannedTrial) -> TrialRecord:
-        done, owed = len(self.schedule.finished), self.schedule.owed()
-        self.progress.trial_started(trial, number=done + 1, total=done + len(owed), left_s=self.pace.left_s(owed))
+        done, owed = len(self.schedule.finished), self.schedule.kinds
+        self.progress.trial_started(trial, number=done + 1, total=done + owed.total(), left_s=self.pace.left_s(owed))
         self._append(TrialStarted(trial=trial))
         # A system that has never started here never will: the study is wrong. One that has is an accident of one trial.
         with self._mistakes_located(trial):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from statistics import fmean
 
-from fairtrial.record.models import PlannedTrial, TrialRecord
+from fairtrial.record.models import TrialRecord
+
+Kind = tuple[str, str]  # cell, arm
 
 
 @dataclass
@@ -17,22 +18,26 @@ class Pace:
 
     Attributes:
         expected_s: of one trial, before any has finished: the plan's own estimate.
-        taken_s: of finished trials, in seconds, without making data: that happens once.
+        taken_s: of finished trials together, in seconds, without making data: that happens once.
+        finished: how many these are.
     """
 
     expected_s: float
-    taken_s: dict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    taken_s: dict[Kind, float] = field(default_factory=dict)
+    finished: Counter[Kind] = field(default_factory=Counter)
 
     def note(self, trial: TrialRecord) -> None:
         """Takes a finished trial in. An invalid one may have ended early and probes slow theirs: they say nothing."""
         if trial.valid and not trial.trial.diagnostic:
             whole = datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)
             taken = whole.total_seconds() - trial.phases_s.get("prepare", 0.0)
-            self.taken_s[trial.trial.cell, trial.trial.arm].append(max(0.0, taken))
+            kind = trial.trial.cell, trial.trial.arm
+            self.taken_s[kind] = self.taken_s.get(kind, 0.0) + max(0.0, taken)
+            self.finished[kind] += 1
 
-    def left_s(self, owed: Iterable[PlannedTrial]) -> float:
-        """Seconds that trials will take: each as its like did, else as any did, else as the plan expects."""
-        every = [taken for trials in self.taken_s.values() for taken in trials]
-        otherwise = fmean(every) if every else self.expected_s
-        like = {where: fmean(trials) for where, trials in self.taken_s.items()}
-        return sum(like.get((trial.cell, trial.arm), otherwise) for trial in owed)
+    def left_s(self, owed: Mapping[Kind, int]) -> float:
+        """Seconds that so many trials will take: each as its like did, else as any did, else as the plan expects."""
+        whole = self.finished.total()
+        otherwise = sum(self.taken_s.values()) / whole if whole else self.expected_s
+        like = {kind: taken / self.finished[kind] for kind, taken in self.taken_s.items()}
+        return sum(count * like.get(kind, otherwise) for kind, count in owed.items())

@@ -21,6 +21,11 @@ def begins_with_boot(*places: Section | None) -> bool:
     return any(boots_anew(place) for place in places if place is not None)
 
 
+def is_same_boot(trial: PlannedTrial, following: PlannedTrial | None) -> bool:
+    """Whether the next trial is planned for the boot of this one."""
+    return following is not None and trial.boot != "" and trial.boot == following.boot
+
+
 def unbooted(writer: Writer, planned: PlannedTrial, error: HostBootError) -> TrialRecord:
     """Commits a trial whose kernel did not come up: it is invalid, and costs its block."""
     writer.begin(planned.id)

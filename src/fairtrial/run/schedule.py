@@ -5,10 +5,12 @@ The state is rebuilt from the journal alone, so a resumed run goes on exactly wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fairtrial.plan import screening
 from fairtrial.record.events import Event
 from fairtrial.record.models import BlockAdded, BlockVoided, Extended, LookTaken, Plan, PlannedTrial, TrialFinished
 
@@ -49,7 +51,7 @@ class Schedule:
     _left: dict[int, dict[str, PlannedTrial]] = field(default_factory=dict)  # by round, then id: yet to run
     _planned: dict[str, PlannedTrial] = field(default_factory=dict)
     _diagnostics: dict[str, PlannedTrial] = field(default_factory=dict)  # yet to run
-    _count: int = 0  # of those
+    _kinds: Counter[tuple[str, str]] = field(default_factory=Counter)  # how many of `_left`, by cell and arm
     _broken: list[str] = field(default_factory=list)  # invalid trials whose blocks are not void yet
     _last_block: dict[str, int] = field(default_factory=dict)  # by cell
     _last_position: int = -1
@@ -68,7 +70,7 @@ class Schedule:
             self._members.setdefault((trial.cell, trial.block), []).append(trial)
             if trial.cell not in self.decided:
                 self._left.setdefault(trial.round, {})[trial.id] = trial
-                self._count += 1
+                self._kinds[trial.cell, trial.arm] += 1
             self._last_block[trial.cell] = max(trial.block, self._last_block.get(trial.cell, 0))
             self._last_position = max(trial.position, self._last_position)
             self._first_round = min(trial.round, self._first_round)
@@ -114,7 +116,7 @@ class Schedule:
     def _drop(self, trials: Iterable[PlannedTrial]) -> None:
         for trial in trials:
             if self._left.get(trial.round, {}).pop(trial.id, None) is not None:
-                self._count -= 1
+                self._kinds[trial.cell, trial.arm] -= 1
 
     @property
     def queue(self) -> list[PlannedTrial]:
@@ -137,9 +139,15 @@ class Schedule:
         yield from self._diagnostics.values()
 
     @property
+    def kinds(self) -> Counter[tuple[str, str]]:
+        """How many are owed, by cell and arm."""
+        diagnostics = Counter((trial.cell, trial.arm) for trial in self._diagnostics.values())
+        return diagnostics if self.stopped else self._kinds + diagnostics
+
+    @property
     def count(self) -> int:
         """How many are owed."""
-        return len(self._diagnostics) + (0 if self.stopped else self._count)
+        return self.kinds.total()
 
     def next_trial(self) -> PlannedTrial | None:
         """The first trial that is owed."""
@@ -181,10 +189,14 @@ class Schedule:
         return sum(1 for lost, _block in (self.voided if voided is None else voided) if lost == cell)
 
     def added(self, cell: str, replaces: int) -> BlockAdded:
-        """The replacement of a block: a new block of the cell at the end of the next round."""
-        round_ = self._members[cell, replaces][0].round + 1
+        """The replacement of a block: a new block of the cell at the end of the next round; of a screening, its own."""
+        lost = self._members[cell, replaces][0]
         block, position = 1 + self._last_block[cell], 1 + self._last_position
-        trials = self.replacement(cell=cell, block=block, round_=round_, position=position)
+        if self.plan.screening is not None:
+            round_, trials = lost.round, screening.again(self.plan, lost, block=block, position=position)
+        else:
+            round_ = lost.round + 1
+            trials = self.replacement(cell=cell, block=block, round_=round_, position=position)
         return BlockAdded(cell=cell, block=block, round=round_, replaces=replaces, trials=trials)
 
     def complete_rounds(self) -> int:

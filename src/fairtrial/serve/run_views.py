@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairtrial.analyse.boots import averaged
 from fairtrial.live import outline
 from fairtrial.live.followed import FollowedRun
 from fairtrial.live.looks import LOOK_NOTE, CellLooks, are_always_valid
@@ -96,7 +97,7 @@ def _table(
     if found is None or not found.looks:
         return ()
     blocks: dict[int, dict[str, float]] = defaultdict(dict)
-    for trial in used:
+    for trial in averaged(used):
         if metric in trial.scalars:
             blocks[trial.trial.block][trial.trial.arm] = trial.scalars[metric]
     whole = [(block, values) for block, values in blocks.items() if all(arm in values for arm in arms)]

@@ -31,6 +31,12 @@ def overlays(assignments: Iterable[str], problems: Problems) -> list[Tree]:
     return trees
 
 
+def path_of(text: str) -> Path | None:
+    """A path as it stands in a file; None if it is none."""
+    split = _split(f"{text}=")
+    return split[0] if split is not None and not split[1] else None
+
+
 def _split(assignment: str) -> tuple[Path, str] | None:
     parts: list[str] = []
     position = 0

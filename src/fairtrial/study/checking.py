@@ -13,12 +13,14 @@ from math import prod
 from pydantic import ValidationError
 
 from fairtrial.errors import Problem
+from fairtrial.study.boots import check_reboot
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.duets import check_duet
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.file_model import Metrics
 from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
+from fairtrial.study.screening import check_screening, design_of, one_at_a_time
 from fairtrial.study.service_counters import CounterMetric, with_placeholders
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.tree.nodes import Branch, Listing, Node, Position, Scalar, Tree, plain
@@ -56,21 +58,28 @@ def factors_of(tree: Tree) -> Factors:
 def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefinitions:
     """Notes everything wrong with a merged study."""
     factors = factors_of(tree)
-    arm = _check_arm(tree, factors, problems)
+    design = design_of(tree)
+    if design:
+        check_screening(tree, factors, design=design, problems=problems)
+    arm = "" if design else _check_arm(tree, factors, problems)
     check_confounding(factors, problems)
     expectations = read_expectations(
         tree, {name: list(levels) for name, levels in factors.items()}, arm=arm, problems=problems
     )
     count = prod(len(levels) for levels in factors.values())
-    if count > MAXIMUM_COMBINATIONS:
+    if count > MAXIMUM_COMBINATIONS and not design:
         message = f"{count} combinations of levels, more than {MAXIMUM_COMBINATIONS}"
         problems.add(message, tree.where("factors"), field=("factors",), suggestion="split it into several studies")
         return StudyDefinitions((), {})
-    resolutions = _resolve_all(tree, factors, catalogue=catalogue, problems=problems)
+    combinations_ = one_at_a_time(factors) if design else list(product(*factors.values()))
+    resolutions = _resolve_all(tree, factors, every=combinations_, catalogue=catalogue, problems=problems)
     _check_base_kinds(tree, catalogue, problems)
     trials = [each.trial for each in resolutions.values() if each.trial is not None]
     check_duet(tree, factors, arm=arm, trials=trials, problems=problems)
-    _check_arms_differ(tree, factors, arm=arm, resolutions=resolutions, problems=problems)
+    whole = {levels: each.trial for levels, each in resolutions.items() if each.trial is not None}
+    check_reboot(tree, factors, arm=arm, trials=whole, problems=problems)
+    for each in factors if design else [arm]:
+        _check_arms_differ(tree, factors, arm=each, resolutions=resolutions, problems=problems)
     uses: list[_MetricUse] = [*_named_metrics(tree)]
     names = list(factors)
     for expectation, at in expectations:
@@ -85,6 +94,8 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefin
 def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:
     node = tree.entries.get("arm")
     arm = node.text if isinstance(node, Scalar) else ""
+    if node is None:
+        problems.add("required but missing", tree.at, field=("arm",))
     named = [("arm", node), *(("also_compare", item) for item in _items(tree.entries.get("also_compare")))]
     for key, scalar in named:
         if not isinstance(scalar, Scalar):
@@ -99,11 +110,12 @@ def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:
     return arm
 
 
-def _resolve_all(tree: Tree, factors: Factors, *, catalogue: Catalogue, problems: Problems) -> dict[Levels, Resolution]:
+def _resolve_all(
+    tree: Tree, factors: Factors, *, every: list[Levels], catalogue: Catalogue, problems: Problems
+) -> dict[Levels, Resolution]:
     base = Tree({key: node for key, node in tree.entries.items() if key in SECTIONS}, tree.at, tree.key_at)
     resolutions: dict[Levels, Resolution] = {}
     met: dict[Problem, list[Levels]] = {}
-    every = list(product(*factors.values()))
     for levels in every:
         here = Problems()
         chosen = (factors[factor][level] for factor, level in zip(factors, levels, strict=True))
@@ -113,7 +125,8 @@ def _resolve_all(tree: Tree, factors: Factors, *, catalogue: Catalogue, problems
         for problem in here:
             met.setdefault(problem, []).append(levels)
     for problem, where in met.items():
-        condition = _condition(factors, where)
+        alone = len(where) == 1 and len(every) < prod(len(levels) for levels in factors.values())
+        condition = _condition(factors, where, beside=every[0] if alone else ())
         problems.note(replace(problem, message=problem.message + condition))
     return resolutions
 
@@ -149,12 +162,15 @@ def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) ->
                     )
 
 
-def _condition(factors: Factors, where: list[Levels]) -> str:
-    """Under which levels something holds, as `, with memory=low`; nothing if under all."""
+def _condition(factors: Factors, where: list[Levels], *, beside: Levels = ()) -> str:
+    """Under which levels something holds, as `, with memory=low`; nothing if under all.
+
+    Levels of `beside` go without saying: where one level was tried beside them, it alone is to blame.
+    """
     parts = []
     for index, (name, every) in enumerate(factors.items()):
         met = {levels[index] for levels in where}
-        if len(met) < len(every):
+        if len(met) < len(every) and met != set(beside[index : index + 1]):
             parts.append(f"{name}={'|'.join(level for level in every if level in met)}")
     return f", with {', '.join(parts)}" if parts else ""
 
@@ -171,7 +187,8 @@ def _check_arms_differ(
             for levels, resolution in resolutions.items()
             if levels[index] == first
             and resolution.trial is not None
-            and resolution.trial == resolutions[(*levels[:index], second, *levels[index + 1 :])].trial
+            and (other := resolutions.get((*levels[:index], second, *levels[index + 1 :]))) is not None
+            and resolution.trial == other.trial
         ]
         if equal:
             cells = ", ".join(equal[:_CELLS_SHOWN]) + (" and others" if len(equal) > _CELLS_SHOWN else "")

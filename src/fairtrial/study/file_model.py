@@ -21,6 +21,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from fairtrial.study.builds import Builds
+from fairtrial.study.numeric_factors import Curve
 from fairtrial.study.probes import MOST_PROBES, Probe
 from fairtrial.study.service_counters import (
     ERROR_SUFFIX,
@@ -31,6 +33,7 @@ from fairtrial.study.service_counters import (
 )
 from fairtrial.study.tree.problems import listed
 from fairtrial.study.tree.quantities import Seconds, Share
+from fairtrial.study.tuning import Tuning
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
 NOT_IN_SIZES = ("study", "include", "sizes")
@@ -48,6 +51,7 @@ _STOPS_WITH = {
     "time_budget": ("sequential", "anytime", "precision"),
 }
 MAXIMUM_DIAGNOSTIC_BLOCKS = 100  # they explain and are never averaged into a claim: more only cost time
+MOST_PER_BOOT = 100  # more add next to nothing: what differs between boots does not average out within one
 FASTEST_TELEMETRY_S = 0.01  # below it the sampler's own CPU shows in the measurement
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=80)]
@@ -158,11 +162,55 @@ class Trials(FileModel):
         le=MAXIMUM_BLOCKS,
         description="Number of blocks that a cell may lose to invalid trials and have replaced (default: `blocks`).",
     )
+    design: Literal["plackett_burman", "fractional", "definitive"] | None = Field(
+        None,
+        description="Design that screens many factors in few trials, each row of it one trial; there is no `arm` then. "
+        "`plackett_burman`: two levels, in the fewest trials. `fractional`: two levels, the smallest fraction of "
+        "`resolution`. `definitive`: three levels (low, middle, high), in about two trials per factor. `blocks` is the "
+        "number of replicates of the design (default: 1).",
+    )
+    resolution: Literal[3, 4, 5] | None = Field(
+        None,
+        description="Resolution of `design: fractional` (default: 4, where no main effect is mixed with an interaction "
+        "of two factors).",
+    )
+    fold: bool | None = Field(
+        None,
+        description="Whether `design: plackett_burman` is run with its mirror image, twice the trials, so that no main "
+        "effect is mixed with an interaction of two factors (default: `false`).",
+    )
     hosts: Literal["alike", "factor"] = Field(
         "alike",
         description="Hosts of a farm. `alike`: one whose kernel, processor or binaries differ from the first host's "
         "gets no block. `factor`: they may differ; a block compares arms on one host either way.",
     )
+
+    reboot: Literal["every_trial", "between_blocks"] = Field(
+        "every_trial",
+        description="When a place that boots kernels does so. `between_blocks`: each arm boots once in a round, for "
+        "all cells of it (a split-plot design); the boot is then the unit of inference.",
+    )
+    per_boot: int = Field(
+        1,
+        ge=1,
+        le=MOST_PER_BOOT,
+        description="Trials of each cell in one boot with `reboot: between_blocks`; their mean is one value.",
+    )
+
+    @field_validator("reboot")
+    @classmethod
+    def _shuffles_boots(cls, reboot: str, info: ValidationInfo) -> str:
+        order = info.data.get("order", "randomised_blocks")
+        if reboot == "between_blocks" and order != "randomised_blocks":
+            raise ValueError(f"boots of arms are shuffled in each round, and `order: {order}` does not; leave it out")
+        return reboot
+
+    @field_validator("per_boot")
+    @classmethod
+    def _has_boots(cls, per_boot: int, info: ValidationInfo) -> int:
+        if per_boot > 1 and info.data.get("reboot") == "every_trial":
+            raise ValueError("has no effect without `reboot: between_blocks`; write that, or leave `per_boot` out")
+        return per_boot
 
     @field_validator("stop")
     @classmethod
@@ -191,6 +239,22 @@ class Trials(FileModel):
             raise ValueError(f"expected at most `blocks: {blocks}`, found {value}; lower it or raise `blocks`")
         return value
 
+    @field_validator("resolution", "fold")
+    @classmethod
+    def _fits_design(cls, value: object, info: ValidationInfo) -> object:
+        wanted = {"resolution": "fractional", "fold": "plackett_burman"}[info.field_name or ""]
+        if value is not None and info.data.get("design") != wanted:
+            raise ValueError(f"has no effect without `design: {wanted}`; write it, or leave `{info.field_name}` out")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_replicate(cls, data: object) -> object:
+        """Of a design that is a matrix, one is the usual number."""
+        if isinstance(data, dict) and data.get("design") and "blocks" not in data:
+            return {**data, "blocks": 1}
+        return data
+
     @model_validator(mode="after")
     def _has_target(self) -> Self:
         if self.stop == "precision" and self.precision is None:
@@ -208,6 +272,9 @@ def first_look_of(stop: str, *, comparisons: int, blocks: int) -> int:
     """The default: later where a metric has one comparison only, whose spread no other cell or arm confirms."""
     usual = DEFAULT_MIN_BLOCKS if comparisons > 1 else DEFAULT_MIN_BLOCKS_ALONE
     return min(DEFAULT_MIN_BLOCKS_PRECISION if stop == "precision" else usual, blocks)
+
+
+Covariate = Literal["calibration_loop_ns", "time_since_boot_s", "memory_fragmentation", "processor_frequency_hz"]
 
 
 def _own_metric(value: object) -> object:
@@ -241,6 +308,18 @@ class Metrics(FileModel):
     guardrail_margins: dict[str, Annotated[Share, Field(gt=0, lt=1)]] = Field(
         {}, description="Largest change for the worse that does not matter, by guardrail (default: `trials.margin`)."
     )
+    covariates: Annotated[list[Covariate], BeforeValidator(_as_list)] = Field(
+        [],
+        description="Covariates measured at the system's place before each trial, before any of its settings; one or a "
+        "list. Estimates of primary metrics that are adjusted for them are reported beside the plain ones. "
+        "`calibration_loop_ns`: time that a fixed amount of arithmetic and memory access takes. `time_since_boot_s`. "
+        "`memory_fragmentation`: share of free memory in pieces smaller than 2 MiB. `processor_frequency_hz`: mean "
+        "over processors, where the kernel tells it.",
+    )
+    adjust: bool = Field(
+        default=False,
+        description="Whether the adjusted estimates give the verdicts on primary metrics, instead of the plain ones.",
+    )
 
     @property
     def own(self) -> dict[str, CounterMetric]:
@@ -256,6 +335,10 @@ class Metrics(FileModel):
         unknown = [name for name in self.guardrail_margins if name not in self.guardrails]
         if unknown:
             raise ValueError(f"expected margins of guardrails only; not a guardrail: {', '.join(unknown)}")
+        if len(set(self.covariates)) < len(self.covariates):
+            raise ValueError(f"expected each covariate once, found {', '.join(self.covariates)}")
+        if self.adjust and not self.covariates:
+            raise ValueError("`adjust` has no effect without `covariates`; name some, or leave it out")
         return self
 
 
@@ -322,9 +405,11 @@ class StudyFile(FileModel):
     )
     settings: dict[str, Any] = Field({}, description="Settings outside system and workload, by kind.")
     factors: dict[Name, Annotated[dict[Name, Overlay], Field(min_length=1)]] = Field(
-        min_length=1, description="Factors, each with its levels; the first level is the baseline."
+        min_length=1,
+        description="Factors, each with its levels; the first level is the baseline. A numeric factor has `values`, a "
+        "list of numbers, and `of`, the path in the trial that each value sets (or a list of paths).",
     )
-    arm: str = Field(description="The factor under test.")
+    arm: str | None = Field(None, description="The factor under test; required unless `trials.design` screens all.")
     also_compare: Names = Field([], description="Further factors to contrast. One name or a list.")
     expect: dict[str, dict[str, str]] = Field(
         {},
@@ -332,12 +417,39 @@ class StudyFile(FileModel):
         "%`, `'>= 3'`, `'<= 0.1'`. A cell whose baseline arm is outside the range gets no verdict; a treatment arm "
         "outside it raises a doubt.",
     )
+    builds: Builds | None = Field(
+        None, description="Programs of the arms, linked in several random orders, so that no claim is about one layout."
+    )
+    curve: Curve | None = Field(None, description="Curve to fit to each arm's primary metrics over a numeric factor.")
     trials: Trials = Field(Trials(), description="Number and order of trials, and how they are judged.")
     metrics: Metrics = Field(description="Metrics by role.")
     telemetry: Telemetry = Field(Telemetry(), description="Sampling during the load.")
+    tune: Tuning | None = Field(
+        None, description="Options to search (`fairtrial tune`), in place of `factors` and `arm`."
+    )
     sizes: dict[Name, dict[str, Any]] = Field(
         {}, description="Named partial studies, merged over this one by `--size NAME`."
     )
+
+    @model_validator(mode="after")
+    def _builds_are_the_arms(self) -> Self:
+        if self.builds is None:
+            return self
+        levels = list(self.factors.get(self.arm or "", {}))
+        if set(self.builds.objects) != set(levels):
+            raise ValueError(f"builds.objects: expected one entry for each level of the arm, {listed(levels)}")
+        if self.trials.order in ("sequential", "duet"):
+            raise ValueError(f"builds: blocks share a layout, one trial at a time; `order: {self.trials.order}` cannot")
+        return self
+
+    @model_validator(mode="after")
+    def _covariates_have_blocks(self) -> Self:
+        if self.metrics.covariates and self.trials.order == "sequential":
+            raise ValueError("metrics.covariates compare the trials of a block, and `order: sequential` has no blocks")
+        if self.metrics.adjust and self.trials.stop != "fixed":
+            suggestion = f"leave `adjust` out, or write `stop: fixed` instead of `stop: {self.trials.stop}`"
+            raise ValueError(f"metrics.adjust: a rule that stops early looks at plain estimates; {suggestion}")
+        return self
 
     @model_validator(mode="after")
     def _own_metrics_have_a_source(self) -> Self:

@@ -14,6 +14,7 @@ from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile
 from fairtrial.study.resolved import Network
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
+from fairtrial.study.tuning import SECTION
 from fairtrial.study.workload_place import NETWORK, PLACE, WORKLOAD
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
@@ -61,7 +62,7 @@ def schema(catalogue: Catalogue) -> Schema:
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
-        "if": {"not": {"required": ["include"]}},
+        "if": {"not": {"anyOf": [{"required": ["include"]}, {"required": [SECTION]}]}},
         "then": {"required": list(ALWAYS_NEEDED), "properties": {"metrics": {"required": ["primary"]}}},
         "$defs": definitions,
     }

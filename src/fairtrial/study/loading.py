@@ -15,11 +15,12 @@ from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.study import assignments
+from fairtrial.study import assignments, tuning
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.checking import check, factors_of
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile, Trials
+from fairtrial.study.numeric_factors import NumericFactor, check_curve, expanded
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
 from fairtrial.study.tree.embedding import embed
@@ -40,15 +41,23 @@ _LINE_WIDTH = 4096  # a folded line would be harder to compare
 
 @dataclass(frozen=True)
 class Factor:
-    """A named dimension of the design; each level is an overlay, the first is the baseline."""
+    """A named dimension of the design; each level is an overlay, the first is the baseline.
+
+    `numeric`: what was written in place of levels; None where levels were.
+    """
 
     name: str
     levels: tuple[tuple[str, Tree], ...]
+    numeric: NumericFactor | None = None
 
     @property
     def level_names(self) -> tuple[str, ...]:
         """Level names, baseline first."""
         return tuple(name for name, _ in self.levels)
+
+    def written(self) -> dict[str, Any]:
+        """As Python values that a study can hold."""
+        return {name: plain(tree) for name, tree in self.levels} if self.numeric is None else self.numeric.written()
 
 
 @dataclass(frozen=True)
@@ -150,15 +159,22 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
             )
         merged = merge(merged, aside(embed(overlay, catalogue=catalogue, problems=unread), problems))
     _give_up_without(unread, problems)
-    tree = _completed(merged.without("sizes"), catalogue)
+    tree, numeric = expanded(_completed(merged.without("sizes"), catalogue), problems)
+    if tunes := tuning.SECTION in tree.entries:
+        tree = tuning.with_levels(tree, catalogue=catalogue, problems=problems)
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
+    if tunes:
+        problems.raise_if_any()  # levels of options that are wrong would be reported as mistakes of their own
     checked = check(tree, catalogue=catalogue, problems=problems)
+    check_curve(tree, numeric, definitions=checked.definitions, problems=problems)
     problems.raise_if_any()
     assert isinstance(file, StudyFile)  # noqa: S101 - nothing was noted
     return Study(
         file=file,
         base=Tree({key: node for key, node in tree.entries.items() if key in SECTIONS}, tree.at, tree.key_at),
-        factors=tuple(Factor(name, tuple(levels.items())) for name, levels in factors_of(tree).items()),
+        factors=tuple(
+            Factor(name, tuple(levels.items()), numeric.get(name)) for name, levels in factors_of(tree).items()
+        ),
         expectations=checked.expectations,
         definitions=checked.definitions,
         size=size,
@@ -232,7 +248,11 @@ def dump(study: Study) -> str:
     """
     file = study.file.model_dump(mode="json", context=dict(WITH_UNITS), exclude_none=True, exclude={"include", "sizes"})
     file |= {section: plain(node) for section, node in study.base.entries.items()}
-    file["factors"] = {factor.name: {name: plain(tree) for name, tree in factor.levels} for factor in study.factors}
+    if study.file.tune is None:
+        file["factors"] = {factor.name: factor.written() for factor in study.factors}
+    else:
+        file = {key: value for key, value in file.items() if key not in tuning.REFUSED}
+        file["trials"].pop("blocks")
     file = back_everywhere(file)
     yaml = YAML()
     yaml.width = _LINE_WIDTH

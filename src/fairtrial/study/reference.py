@@ -66,6 +66,10 @@ _SECTIONS = {
     "PerfStat": ("Probe `perf_stat`", "`perf_stat:`"),
     "PerfRecord": ("Probe `perf_record`", "`perf_record:`"),
     "Bpftrace": ("Probe `bpftrace`", "`bpftrace:`"),
+    "Tuning": ("Tuning", "`tune:`"),
+    "TunedOption": ("Options to tune", "`tune: {options: {NAME: …}}`"),
+    "Again": ("Measuring the best again", "`tune: {again: …}`"),
+    "Confirm": ("Confirmation", "`tune: {confirm: …}`"),
 }
 _KIND_TITLES = {"place": "Places", "system": "Systems", "workload": "Workloads", "settings": "Settings"}
 _TYPES = {

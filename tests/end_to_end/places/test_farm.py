@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,25 +13,15 @@ import pytest
 from support.command_line import Desk, desk, eventually
 from support.machines.holding import Held
 from support.machines.ray_cluster import ray_cluster
+from support.spread_runs import study_of, whole
 
 from fairtrial import record
-from fairtrial.record import Record
 from fairtrial.record.events import HostLeft
-from fairtrial.record.models import TrialFinished
+from fairtrial.run.processes import parent
 
 BOTH = pytest.mark.parametrize("hosts", ["places", "ray"], indirect=True)
 PLACES_FIRST = pytest.mark.parametrize("hosts", ["places", pytest.param("ray", marks=pytest.mark.long)], indirect=True)
 HOSTS = ("alpha", "beta", "gamma")
-STUDY = """\
-study: spread
-place: {{local: {{}}}}
-workload: {{command: {{run: {program}}}}}
-factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: {program} b}}}}}}}}}}
-arm: arm
-trials: {{blocks: {blocks}, seed: 4}}
-metrics: {{primary: elapsed_s}}
-telemetry: {{interval: 50ms}}
-"""
 
 
 @dataclass
@@ -50,7 +39,7 @@ class Farm:
     environment: dict[str, str] = field(default_factory=dict)
 
     def study(self, *, blocks: int = 6) -> Path:
-        return self.here.study(STUDY.format(program=Held(self.here).run, blocks=blocks))
+        return self.here.study(study_of(Held(self.here).run, blocks=blocks))
 
     def agents(self) -> dict[str, int]:
         """The agent of every host that has one, by the host's name."""
@@ -60,10 +49,6 @@ class Farm:
             for pid, command in Desk(self.here.directory, self.states / name).processes().items()
             if command.endswith("fairtrial-agent serve ")
         }
-
-
-def parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
 
 
 @pytest.fixture(scope="module")
@@ -87,25 +72,6 @@ def farm(hosts: Farm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
     with desk() as here:
         yield Farm(here, hosts.options, hosts.states)
     assert hosts.agents() == {}, "agents were left behind"
-
-
-def whole(found: Record, *, blocks: int) -> dict[str, list[tuple[str, int]]]:
-    """Checks that nothing is lost or doubled; blocks by the host that ran them."""
-    assert found.finished
-    names = [event.trial for event in found.events if isinstance(event, TrialFinished)]
-    assert len(names) == len(set(names))
-    ran: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    by_block = defaultdict(set)
-    voided = {(event.cell, event.block) for event in found.voided}
-    for trial in found.trials:
-        if (trial.trial.cell, trial.trial.block) not in voided:
-            by_block[trial.trial.cell, trial.trial.block].add((trial.trial.arm, trial.host))
-    assert len(by_block) == blocks
-    for block, arms in by_block.items():
-        assert {arm for arm, _host in arms} == {"a", "b"}
-        ((host),) = {host for _arm, host in arms}
-        ran[host].append(block)
-    return ran
 
 
 @BOTH

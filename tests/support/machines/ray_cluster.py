@@ -10,10 +10,11 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 STORE_BYTES = 80 << 20
 
@@ -50,17 +51,24 @@ class RayCluster:
 
 
 @contextmanager
-def ray_cluster(directory: Path, nodes: tuple[str, ...]) -> Iterator[RayCluster]:
-    """A cluster with these nodes, whose state directories are below a directory."""
+def ray_cluster(
+    directory: Path, nodes: tuple[str, ...], *, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[RayCluster]:
+    """A cluster with these nodes, whose state directories are below a directory; `environment`: of its processes."""
     token = directory / "token"
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32), encoding="ascii")
-    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_DEDUP_LOGS": "0"}
+    own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_DEDUP_LOGS": "0"}
     command = [sys.executable, __file__, str(directory)]
     with (
         (directory / "ray.log").open("w") as log,
         subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+            command,
+            env={**os.environ, **own, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
         ) as process,
     ):
         assert process.stdin is not None

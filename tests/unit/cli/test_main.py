@@ -10,7 +10,6 @@ import pytest
 
 from fairtrial import cli
 from fairtrial.cli import app as application
-from fairtrial.cli.running import run as running
 from fairtrial.errors import (
     AgentError,
     FairtrialError,
@@ -21,6 +20,7 @@ from fairtrial.errors import (
     StreamLostError,
     SystemStartError,
 )
+from fairtrial.run.interrupting import as_interrupt
 
 
 def failing(error: BaseException) -> Callable[..., Any]:
@@ -96,4 +96,4 @@ def test_a_wrong_command_line_is_the_users_input(
 
 def test_sigterm_ends_a_run_as_ctrl_c_does() -> None:
     with pytest.raises(KeyboardInterrupt):
-        running.as_interrupt(signal.SIGTERM, None)
+        as_interrupt(signal.SIGTERM, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from support.records import RESOLVED, planned, tiny_plan
 from fairtrial import record
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.farm.controller import FarmRun
+from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.record import Record
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import Cell, Plan
 from fairtrial.run import steering, watched
+from fairtrial.run.conducting import Decision
 
 
 def plan(*, blocks: int = 4, cells: tuple[str, ...] = ("all",), **design: Any) -> Plan:
@@ -162,6 +165,35 @@ def test_a_block_that_a_kill_tore_is_void(tmp_path: Path) -> None:
     assert sorted(trial.trial.id for trial in found.trials) == [
         *("all.b01.a", "all.b02.a", "all.b02.b", "all.b03.a", "all.b03.b")
     ]
+
+
+class WithSlowHost(InstantFarm):
+    """Its host `slow` takes as long for its first block as the others do for eight."""
+
+    def returned(self, timeout_s: float) -> Sequence[Returned]:
+        slow = {host: order for host, order in self.out.items() if host == "slow" and len(self.ran) < 9}
+        self.out = {host: order for host, order in self.out.items() if host not in slow}
+        returned = super().returned(timeout_s)
+        self.out |= slow
+        return returned
+
+
+def test_a_slow_host_holds_back_looks_at_its_round_and_no_other_host(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def rule(found: Record) -> Decision:
+        seen.append((len(seen) + 1, max(trial.trial.block for trial in found.trials)))
+        return Decision("continue")
+
+    farm = WithSlowHost("slow", "x", "y")
+    writer = record.create(tmp_path / "run", plan=plan(blocks=12), sources={"study.yaml": ""})
+    FarmRun(writer=writer, progress=Told(), farm=farm, stopping=rule).execute()
+    writer.close()
+    assert sorted(block for _host, _cell, block in farm.ran) == [*range(1, 13)], "nothing is handed out twice"
+    assert farm.ran[0] == ("slow", "all", 1)
+    assert {host for host, _cell, block in farm.ran if 1 < block < 9} == {"x", "y"}
+    assert [round_ for round_, _latest in seen] == [*range(1, 13)]
+    assert seen[0][1] >= 8, "the first round is looked at once the slow host is through, and others went on"
 
 
 def test_what_the_farm_used_is_in_the_record(tmp_path: Path) -> None:

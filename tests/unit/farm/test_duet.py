@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from fairtrial.cli.running.farming import Farm
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.farm import processors
 from fairtrial.farm.duet import DuetRun
+from fairtrial.farm.executor import Returned
+from fairtrial.farm.orders import Order
 from fairtrial.record.models import Plan
 from fairtrial.study.resolved import Section
 
@@ -109,3 +112,37 @@ def test_a_half_that_says_nothing_is_ended_and_its_block_void(tmp_path: Path) ->
     found = record.read(tmp_path / "run")
     assert "its process ended" in found.voided[0].reason
     assert not found.trials
+
+
+class SilentHalf:
+    """Two halves: the first is lost at once, and the second says nothing until it is ended."""
+
+    def __init__(self, order: Order) -> None:
+        self._order, self._lost, self._looks = order, ["duet-1"], 0
+
+    def returned(self, _timeout_s: float) -> list[Returned]:
+        self._looks += 1
+        assert self._looks < 10, "waits for ever"
+        lost, self._lost = self._lost, []
+        return [Returned(self._order, host, lost="it ended") for host in lost]
+
+    def ready(self) -> list[str]:
+        return []
+
+    def silent_s(self, host: str) -> float:
+        assert host == "duet-2"
+        return math.inf
+
+    def end(self, host: str) -> None:
+        self._lost.append(host)
+
+
+def test_a_half_that_says_nothing_is_ended_when_the_other_is_lost_too(tmp_path: Path) -> None:
+    made = plan(tmp_path / "state", blocks=1)
+    writer = record.create(tmp_path / "run", plan=made, sources={"study.yaml": ""})
+    run = DuetRun(writer=writer, progress=Told())
+    run.halves = SilentHalf(Order(run="run", plan=made, started=[]))  # type: ignore[assignment]
+    back, stayed = run._together({"duet-1", "duet-2"})
+    assert [each.host for each in back] == ["duet-1", "duet-2"]
+    assert stayed == set()
+    writer.close()

@@ -46,6 +46,16 @@ def test_a_trial_s_facts_are_those_of_its_place(record: Record) -> None:
     assert background.place_facts(record, trial.model_copy(update={"resolved": elsewhere})) == {}
 
 
+def test_a_trial_s_facts_are_those_of_its_host(record: Record) -> None:
+    (opened,) = record.places
+    lines = [
+        JournalLine(sequence=number, time="", entry=opened.model_copy(update={"host": host, "facts": {"kernel": host}}))
+        for number, host in enumerate(("one", "two"))
+    ]
+    trial = record.trials[0].model_copy(update={"host": "two"})
+    assert background.place_facts(replace(record, journal=tuple(lines)), trial) == {"kernel": "two"}
+
+
 def test_a_place_reached_by_ssh_is_called_by_its_host(record: Record) -> None:
     (opened,) = record.places
     elsewhere = opened.model_copy(update={"place": Section({"ssh": {"host": "bench-7"}})})

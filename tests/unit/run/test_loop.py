@@ -54,6 +54,24 @@ def test_real_trials_run_in_planned_order_and_are_committed(writer: Writer) -> N
     assert found.finished
 
 
+def test_a_directory_that_a_program_calls_clients_is_its_own_affair(tmp_path: Path, writer: Writer) -> None:
+    """Only where several clients drove are there files of clients to add up."""
+    out = tmp_path / "state" / "work"
+    trial = ResolvedTrial(
+        place={"local": {}},
+        system=section(SYSTEMS, "command"),
+        workload=section(
+            WORKLOADS,
+            "command",
+            run=f"sh -c 'for out in {out}/*/out; do mkdir $out/clients; touch $out/clients/x; done'",
+        ),
+    )
+    writer.plan.resolved["all"]["a"] = writer.plan.resolved["all"]["b"] = trial
+    Run(writer=writer, progress=Told()).execute()
+    assert [trial.invalid_reason for trial in writer.record().trials] == [""] * 4
+    assert (writer.record().trial_directory("all.b01.a") / "clients" / "x").exists()
+
+
 def test_a_stopping_rule_is_asked_once_after_each_complete_round(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,19 @@ def test_every_trial_begins_with_a_boot(writer: Writer, boots: Boots, monkeypatc
     assert writer.record().finished
 
 
+def test_trials_that_are_planned_for_one_boot_share_it(
+    writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Round 1: both arms in a boot each; round 2: one boot for both, as cells of a round have it.
+    labels = ["b01.a", "b01.b", "b02", "b02"]
+    shared = [trial.model_copy(update={"boot": boot}) for trial, boot in zip(writer.plan.trials, labels, strict=True)]
+    writer.plan.trials[:] = shared
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    assert len(quick.ran) == 4
+    assert boots.seen == [*["boot"] * 3, "default"]
+
+
 def test_no_trial_follows_the_making_of_data(writer: Writer, boots: Boots, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = WithData()
     run(writer, quick, monkeypatch)

@@ -13,7 +13,7 @@ use fairtrial_protocol::locks::{Contention, LockDrive};
 use fairtrial_protocol::oltp::{OltpCheck, OltpDrive, OltpLoad, Profile};
 use fairtrial_protocol::sample::{HttpAnswer, HttpGet, Sample, Source};
 use fairtrial_protocol::script::{Preflighted, ScriptDrive, ScriptLoad, ScriptPreflight};
-use fairtrial_protocol::state::{Facts, Restore, Restored, Settle, Settled};
+use fairtrial_protocol::state::{Covariates, Facts, Restore, Restored, Settle, Settled};
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -161,6 +161,7 @@ fn results_survive_a_round_trip() {
     check::<HttpAnswer>("http_answer");
     check::<Settled>("settled");
     check::<Facts>("facts");
+    check::<Covariates>("covariates");
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn wire() -> Value {
         state::Settle,
         state::Settled,
         state::Facts,
+        state::Covariates,
     );
     let mut schema = json!({"version": VERSION, "types": generator.take_definitions(true)});
     shape(&mut schema);

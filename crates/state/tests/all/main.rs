@@ -1,5 +1,6 @@
-//! A place's facts, restores of prepared data and settling.
+//! A place's facts, its covariates, restores of prepared data and settling.
 
+mod covariates;
 mod facts;
 mod full;
 mod prepared;

@@ -9,11 +9,13 @@ from typing import Final
 import numpy as np
 
 from fairtrial.analyse.inference import censoring, confirming, permuting, ranks, sensitivity, shares, spreads, t_tests
+from fairtrial.analyse.inference import covariates as regressions
 from fairtrial.analyse.inference.t_tests import TTest, Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Interval, RankOpinion, Role, Welch
 
 PAIRED_LOGS: Final = "paired t on log ratios over blocks"
+ADJUSTED_LOGS: Final = "paired t on log ratios over blocks, adjusted for covariates"
 PAIRED_UNITS: Final = "paired t on differences over blocks"
 WELCH_LOGS: Final = "Welch on logs"
 WELCH_UNITS: Final = "Welch on the values"
@@ -27,6 +29,8 @@ CENSORED: Final = ", values known by class"  # what a method's name ends in
 
 _LIKE_NORMAL: Final = {
     PAIRED_LOGS: "log ratios of blocks are independent and roughly normal",
+    ADJUSTED_LOGS: "log ratios of blocks are linear in the covariates' log ratios, but for independent, roughly normal "
+    "noise; the arm does not move the covariates",
     PAIRED_UNITS: "differences of blocks are independent and roughly normal",
     WELCH_LOGS: "trials are independent and their logarithms roughly normal; spreads may differ",
     WELCH_UNITS: "trials are independent and roughly normal; spreads may differ",
@@ -150,8 +154,18 @@ class Subject:
     total: float = 0.0
 
 
-def compare(baseline: ArmValues, arm: ArmValues, *, subject: Subject, setting: ComparisonOptions) -> Comparison:
+def compare(
+    baseline: ArmValues,
+    arm: ArmValues,
+    *,
+    subject: Subject,
+    setting: ComparisonOptions,
+    covariates: Values | None = None,
+) -> Comparison:
     """Compares two arms, which must have something in common (`comparable`).
+
+    `covariates` are those that the ratio is adjusted for: differences within the common blocks, shape (k, n). All that
+    is said of the ratio then is of blocks without them; the difference in units and Welch's test stay plain.
 
     A test that cannot be computed gives p = 1; `verdict` is `undecided` until the family is judged.
     """
@@ -160,12 +174,15 @@ def compare(baseline: ArmValues, arm: ArmValues, *, subject: Subject, setting: C
     censored = subject.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
     tested = _censored(used, resolution=subject.resolution, setting=setting) if censored else _tested(used, setting)
     in_units, on_logs = tested[0], tested[1] if logs else None
+    scaled = used.logarithms if logs else used
+    adjusted = covariates is not None and on_logs is not None and not censored
+    if covariates is not None and adjusted:
+        on_logs, scaled = _adjusted(scaled, covariates, setting)
     deciding = on_logs if logs else in_units
     exchanged = (deciding is None and not censored) or (not logs and permuting.heaped(used.baseline, used.arm))
-    method = _method(paired=setting.paired, logs=logs, exchanged=exchanged)
+    method = ADJUSTED_LOGS if adjusted else _method(paired=setting.paired, logs=logs, exchanged=exchanged)
     level = setting.level(subject.role)
     by_t = 1.0 if deciding is None else deciding.p
-    scaled = used.logarithms if logs else used
     rank = _rank(scaled, setting=setting, logs=logs)
     bound = shares.bound(used.baseline, used.arm, margin=setting.margin, total=subject.total) if logs else 0.0
     p = _confirmed(_permuted(scaled, setting) if exchanged else by_t, scaled, setting=setting, level=level)
@@ -211,6 +228,13 @@ def _method(*, paired: bool, logs: bool, exchanged: bool) -> str:
     if paired:
         return PAIRED_LOGS if logs else PAIRED_UNITS
     return WELCH_LOGS if logs else WELCH_UNITS
+
+
+def _adjusted(logs: ArmPair, covariates: Values, setting: ComparisonOptions) -> tuple[TTest | None, ArmPair]:
+    """The test where no covariate differs, and the arm without what they explain."""
+    fit = regressions.regressed(logs.arm - logs.baseline, covariates)
+    without = replace(logs, arm=logs.baseline + fit.remaining)
+    return fit.tests.single(confidence=setting.confidence), without
 
 
 def _tested(used: ArmPair, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:

@@ -336,7 +336,8 @@ class _Course:
             if trial.trial.cell in live:
                 taken.setdefault((trial.trial.cell, trial.trial.arm), []).append(duration_s(trial))
         together = 2 if self.plan.design.order == "duet" else 1  # trials at a time
-        return (sum(map(duration_s, done)) + sum(fmean(each) for each in taken.values())) / together > budget
+        next_s = sum(fmean(each) for each in taken.values()) * self.plan.design.per_boot
+        return (sum(map(duration_s, done)) + next_s) / together > budget
 
 
 def duration_s(trial: TrialRecord) -> float:

@@ -17,7 +17,8 @@ from fairtrial.cli.terminal import print_whole
 from fairtrial.errors import InputError, Problem
 from fairtrial.report.document import finite
 from fairtrial.study.catalogue import Better
-from fairtrial.study.tree.problems import did_you_mean
+from fairtrial.study.numeric_factors import FEWEST_VALUES, CurveModel
+from fairtrial.study.tree.problems import did_you_mean, listed
 from fairtrial.study.tree.quantities import parse_share
 
 FORMAT_VERSION = 1  # of what --json prints
@@ -40,6 +41,7 @@ class AnalyseOptions:
     confidence: str
     decimal: str
     thousands: str
+    curve: str | None = None
 
     def question(self) -> foreign.Question:
         """What is asked.
@@ -66,6 +68,7 @@ class AnalyseOptions:
                 limits="from 50 % to below 100 %",
             ),
             numerals=foreign.Numerals(self.decimal, self.thousands),
+            curve=None if self.curve is None else curve(self.curve),
         )
 
 
@@ -102,6 +105,23 @@ def share(option: str, text: str, *, fits: Callable[[float], bool], limits: str)
         problem = Problem(f"expected a share {limits}, found {text!r}", option)
         raise InputError([problem], hint="write a percentage with its sign: 2%, not 2")
     return value
+
+
+def curve(text: str) -> tuple[str, CurveModel]:
+    """A column and a model as an option gives them.
+
+    Raises:
+        InputError: the model is unknown.
+    """
+    column, equals, named = text.rpartition("=")
+    if not equals:
+        return text, "usl"
+    for model in FEWEST_VALUES:
+        if model == named:
+            return column, model
+    suggestion = did_you_mean(named, FEWEST_VALUES)
+    problem = Problem(f"expected {listed(FEWEST_VALUES)}, found {named!r}", "--curve", suggestion=suggestion)
+    raise InputError([problem], hint="for example --curve users=usl")
 
 
 def direction(text: str) -> Better:

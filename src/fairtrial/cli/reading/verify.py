@@ -9,10 +9,18 @@ from fairtrial import record
 from fairtrial import verify as recomputation
 
 FINDING = 1
+TUNING = "tune.jsonl"
+BISECTION = "bisection.json"
 
 
 def verify(directory: Path) -> None:
     """Prints every mismatch; exits with 1 if there is one."""
+    if (directory / TUNING).exists():
+        _tuning(directory)
+        return
+    if (directory / BISECTION).exists():
+        _bisection(directory)
+        return
     run = record.read(directory)
     mismatches = record.verify_hashes(run)
     if not mismatches:  # a changed file makes every number below it differ: one cause, one message
@@ -24,3 +32,30 @@ def verify(directory: Path) -> None:
         print(f"{len(mismatches)} mismatch{'' if len(mismatches) == 1 else 'es'} in {directory}")
         sys.exit(FINDING)
     print(f"{directory}: {len(run.committed)} trials, {files} files unchanged, every reported number recomputed")
+
+
+def _tuning(directory: Path) -> None:
+    """The same of a tuning: its journal, its result and the records of all its runs."""
+    from fairtrial.tune import result, verifying
+
+    tuning = result.read(directory)
+    mismatches = verifying.recompute(tuning)
+    for mismatch in mismatches:
+        print(mismatch)
+    if mismatches:
+        sys.exit(FINDING)
+    trials = sum(len(each.committed) for each in tuning.records)
+    print(f"{directory}: {len(tuning.records)} runs, {trials} trials, every decision and reported number recomputed")
+
+
+def _bisection(directory: Path) -> None:
+    """The same of a bisection: its journal, its result and the records of all its blocks."""
+    from fairtrial.bisect import verifying
+
+    mismatches = verifying.recompute(directory)
+    for mismatch in mismatches:
+        print(mismatch)
+    if mismatches:
+        sys.exit(FINDING)
+    records = len(verifying.records(directory))
+    print(f"{directory}: {records} records, every posterior, every decision and every reported number recomputed")

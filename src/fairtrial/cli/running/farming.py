@@ -34,11 +34,18 @@ class Farm:
     insecure: bool = False
 
     def require_fits(self, plan: Plan) -> None:
-        """Refuses a farm for a run of duets.
+        """Refuses a farm for a run of duets, and for a screening.
 
         Raises:
             InputError: they are named together.
         """
+        if plan.screening is not None and (self.places is not None or self.cluster is not None):
+            problem = Problem(
+                message="the rows of a screening are compared with each other, so one host must run them all",
+                file="--places, --farm",
+                field="trials.design",
+            )
+            raise InputError([problem], hint="leave the farm out; confirm on it")
         if plan.design.order == DUET and (self.places is not None or self.cluster is not None):
             problem = Problem(
                 message="`order: duet` runs both arms of a block on this machine",

@@ -16,13 +16,13 @@ from typing import Final
 from fairtrial.errors import PlaceError
 from fairtrial.record.events import PageServed
 from fairtrial.record.models import Plan
+from fairtrial.run.processes import ticks
 from fairtrial.settings.affinity import Affinity, processors
 from fairtrial.study.resolved import ResolvedTrial
 
 PROGRAM: Final = (sys.executable, "-c", "from fairtrial.serve.companion import main; main()")
 NEEDED: Final = ("starlette", "uvicorn", "jinja2")
 STARTED_S: Final = 30.0
-USER_TICKS: Final = 11  # proc_pid_stat(5): utime, counted from what follows the program's name; stime is the next
 
 
 def require() -> None:
@@ -71,25 +71,18 @@ class Page:
             process.kill()
             process.wait()
             raise PlaceError("the page did not start", hint="run without --page, and look with `fairtrial serve`")
-        return cls(process, line.decode().strip(), shared, time.monotonic(), _ticks(process.pid))
+        return cls(process, line.decode().strip(), shared, time.monotonic(), ticks(process.pid))
 
     def served(self) -> PageServed | None:
         """What it has cost until now; None if that can no longer be seen."""
         with contextlib.suppress(OSError, ValueError, IndexError):
-            ticks = _ticks(self.process.pid) - self.began_ticks
+            taken = ticks(self.process.pid) - self.began_ticks
             return PageServed(
-                processor_s=ticks / os.sysconf("SC_CLK_TCK"),
+                processor_s=taken / os.sysconf("SC_CLK_TCK"),
                 elapsed_s=round(time.monotonic() - self.began_s, 3),
                 shared=self.shared,
             )
         return None
-
-
-def _ticks(process: int) -> int:
-    """User and system time of a process, all of its threads."""
-    stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    fields = stat.rpartition(")")[2].split()
-    return int(fields[USER_TICKS]) + int(fields[USER_TICKS + 1])
 
 
 def _processors(plan: Plan, here: set[int]) -> tuple[list[int], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console, Group, JustifyMethod, RenderableType
@@ -12,20 +13,41 @@ from rich.text import Text
 
 from fairtrial import study as language
 from fairtrial.cli.places import of_plan
+from fairtrial.cli.running import screening, spreading
+from fairtrial.cli.terminal import print_whole
 from fairtrial.places import place_of
 from fairtrial.record.models import Design, Difference, Plan
 from fairtrial.study import Study
+from fairtrial.study.duets import DUET
 from fairtrial.study.tree.quantities import format_seconds, format_share
 from fairtrial.words import counted, duration, size
 
 MINIMUM_WIDTH = 80  # narrower, seeds would be cut
 
 
-def plan(study: Path, *, size: str | None, overrides: list[str], against_itself: bool = False) -> None:
-    """Prints the plan of a study, or of an A/A run of its baseline."""
-    _loaded, made = _made(study, size=size, overrides=overrides, against_itself=against_itself)
+def plan(
+    study: Path,
+    *,
+    size: str | None,
+    overrides: list[str],
+    against_itself: bool = False,
+    places: Path | None = None,
+    hosts: int | None = None,
+) -> None:
+    """Prints the plan of a study, or of an A/A run of its baseline; how long it takes on hosts of a file, or so many.
+
+    Raises:
+        InputError: the study is wrong, or the file of hosts.
+    """
+    loaded, made = _made(study, size=size, overrides=overrides, against_itself=against_itself)
+    if loaded.file.tune is not None:
+        from fairtrial.cli.running import tune
+
+        print_whole(Console(highlight=False), tune.plan(loaded))
+        return
+    beside = spreading.sentences(made, hosts=spreading.number_of_hosts(made, places=places, hosts=hosts))
     width = max(MINIMUM_WIDTH, shutil.get_terminal_size().columns)
-    Console(width=width, highlight=False).print(render(made, detectable=_detectable(made)))
+    Console(width=width, highlight=False).print(render(made, detectable=_detectable(made), beside=beside))
 
 
 def text(study: Path, *, width: int = 120) -> tuple[str, str]:
@@ -57,13 +79,18 @@ def _detectable(plan: Plan) -> str:
     """What the planned blocks can show, where this machine has an A/A of the study; other places are not asked."""
     from fairtrial.cli.running import power
 
+    if plan.screening is not None:
+        return screening.sentence(plan)
     places = [trial.place for arms in plan.resolved.values() for trial in arms.values()]
     known = power.at_place(plan) if all(place.kind == "local" for place in places) else None
     return "" if known is None or not known.pilots or plan.against_itself else power.sentence(plan, known)
 
 
-def render(plan: Plan, *, detectable: str = "") -> RenderableType:
-    """The plan for a person: what is asked, what differs, every trial, what it costs, and what it can show."""
+def render(plan: Plan, *, detectable: str = "", beside: Sequence[str] = ()) -> RenderableType:
+    """The plan for a person: what is asked, what differs, every trial, what it costs, and what it can show.
+
+    `beside` says where blocks run side by side.
+    """
     warnings = [Text(f"warning: {warning}") for warning in plan.warnings]
     return Group(
         _heading(plan),
@@ -73,6 +100,7 @@ def render(plan: Plan, *, detectable: str = "") -> RenderableType:
         *_diagnostics(plan),
         Text(""),
         _costs(plan),
+        *(Text(line) for line in beside),
         *([Text(detectable)] if detectable else []),
         *warnings,
     )
@@ -81,6 +109,8 @@ def render(plan: Plan, *, detectable: str = "") -> RenderableType:
 def _what_differs(plan: Plan) -> list[RenderableType]:
     if plan.against_itself:
         return [Text("\nnothing differs between the arms: an A/A run, whose differences are the place's noise floor")]
+    if plan.screening is not None:
+        return [*screening.matrix(plan.screening)]
     arms = plan.factors[plan.arm]
     return [Text("\nwhat differs between the arms"), _differences(plan.differences, arms=arms)]
 
@@ -89,12 +119,17 @@ def _heading(plan: Plan) -> RenderableType:
     size = f" (size {plan.size})" if plan.size else ""
     lines = [f"{plan.study}{size}" + (f": {plan.question}" if plan.question else ""), ""]
     baseline, *others = plan.factors[plan.arm]
-    lines.append(f"arm          {plan.arm}: {baseline} (baseline) against {', '.join(others)}")
+    if plan.screening is not None:
+        lines.append(f"screens      {', '.join(plan.screening.options)}")
+    else:
+        lines.append(f"arm          {plan.arm}: {baseline} (baseline) against {', '.join(others)}")
     for name, levels in plan.factors.items():
         if name != plan.arm:
             lines.append(f"condition    {name}: {', '.join(levels)}")
     if plan.also_compare:
         lines.append(f"also compare {', '.join(plan.also_compare)}")
+    if plan.curve is not None:
+        lines.append(f"curve        {plan.curve.model} over {plan.curve.over}, fitted to each arm")
     for role, names in (
         ("primary", plan.metrics.primary),
         ("secondary", plan.metrics.secondary),
@@ -113,6 +148,8 @@ def _heading(plan: Plan) -> RenderableType:
         f"design       {design.order}, {_blocks(design)} per cell, seed {design.seed}, "
         f"margin {format_share(design.margin)}, confidence {format_share(design.confidence)}"
     )
+    if plan.screening is not None:
+        return Text("\n".join(lines))
     if design.min_blocks is not None:
         lines.append(f"stops        {_stops(design)}")
     lines.append(f"             at most {counted(design.voided_limit, 'voided block')} replaced per cell")
@@ -175,9 +212,11 @@ def _differences(differences: list[Difference], *, arms: list[str]) -> Renderabl
 
 def _trials(plan: Plan) -> RenderableType:
     numbers = ("position", "round", "block")
-    table = _table(*numbers, "cell", "arm", "seed", right=numbers, whole=(*numbers, "seed"))
+    halves = ("half",) if plan.design.order == DUET else ()
+    table = _table(*numbers, "cell", "arm", *halves, "seed", right=(*numbers, *halves), whole=(*numbers, "seed"))
     for trial in plan.trials:
-        values = (trial.position, trial.round, trial.block, trial.cell, trial.arm, trial.seed)
+        half = (trial.half,) if halves else ()
+        values = (trial.position, trial.round, trial.block, trial.cell, trial.arm, *half, trial.seed)
         table.add_row(*(Text(str(value)) for value in values))
     return table
 
@@ -200,9 +239,12 @@ def _diagnostics(plan: Plan) -> list[RenderableType]:
 def _costs(plan: Plan) -> RenderableType:
     cells, blocks = counted(len(plan.cells), "cell"), counted(plan.design.blocks, "block")
     at_most = "at most " if plan.design.min_blocks else ""
-    return Text(
+    named = (
         f"{at_most}{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms), named "
-        f"CELL.bBLOCK.ARM; the first is {plan.trials[0].id}\n"
+        f"CELL.bBLOCK.ARM; the first is {plan.trials[0].id}"
+    )
+    return Text(
+        f"{named if plan.screening is None else screening.costs(plan)}\n"
         f"{_durations(plan)}\n"
         f"expected disk {size(plan.disk_bytes)}" + "".join(f"\nneeds {each}" for each in _needs(plan))
     )

@@ -22,6 +22,7 @@ from fairtrial.analyse.inference.sensitivity import POWER
 from fairtrial.analyse.noise.models import NoiseProfile
 from fairtrial.analyse.noise.profile import PILOT_CONFIDENCE
 from fairtrial.catalogue import catalogue
+from fairtrial.cli.running import screening
 from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
@@ -49,6 +50,10 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
     kinds = catalogue()
     plan = planning.make(language.load(study, catalogue=kinds, size=size, overrides=overrides), catalogue=kinds)
     factor = None if effect is None else share(effect)
+    if plan.screening is not None:
+        before = None if pilot is None else record.read(pilot)
+        Console(highlight=False).print(Group(*screening.power(plan, before, effect=factor)))
+        return
     known = of_run(record.read(pilot), plan) if pilot is not None else at_place(plan)
     if known is None or not known.pilots:
         where = "the place of this study" if pilot is None else str(pilot)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
@@ -22,9 +21,11 @@ from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
+from fairtrial.errors import InputError, Problem
 from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
 from fairtrial.run import watched
+from fairtrial.run.interrupting import as_interrupt
 
 
 def run(
@@ -101,16 +102,14 @@ def _page(writer: Writer, console: Console) -> Callable[[], PageServed | None]:
     return found.served
 
 
-def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """A signal that ends a run in order, as Ctrl-C does."""
-    raise KeyboardInterrupt
-
-
 def _created(
     study: Path, *, size: str | None, overrides: Sequence[str], output: Path, against_itself: bool, farm: Farm
 ) -> Writer:
     kinds = catalogue()
     loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
+    if loaded.file.tune is not None:
+        problem = Problem("the study searches options, and its levels are found as it goes", str(study), field="tune")
+        raise InputError([problem], hint=f"use `fairtrial tune {study}`")
     plan = planning.make(loaded, catalogue=kinds)
     if against_itself:
         plan = planning.against_itself(plan, catalogue=kinds)

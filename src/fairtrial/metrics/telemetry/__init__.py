@@ -14,6 +14,7 @@ from typing import Final
 import polars as pl
 
 from fairtrial.errors import RecordError
+from fairtrial.metrics import covariates
 from fairtrial.metrics.telemetry import seen_shares, series, shutdown
 from fairtrial.metrics.telemetry import stream as telemetry_stream
 from fairtrial.metrics.telemetry.definitions import METRICS
@@ -107,13 +108,17 @@ def _read(directory: Path, source: str, choice: Choice) -> pl.DataFrame:
 def scalars(
     directory: Path, window: Window, *, ticks_per_s: float | None, metrics: PlannedMetrics
 ) -> series.CounterScalars:
-    """All that a trial's telemetry gives, the study's own `metrics` and the server's shutdown included.
+    """All that a trial's telemetry gives, the study's own `metrics`, the server's shutdown and covariates included.
 
     Raises:
         RecordError: a file is damaged.
     """
     own = series.compute(directory, window=window, metrics=metrics)
-    others = {**compute(directory, window=window, ticks_per_s=ticks_per_s), **shutdown.compute(directory)}
+    others = {
+        **compute(directory, window=window, ticks_per_s=ticks_per_s),
+        **shutdown.compute(directory),
+        **covariates.compute(directory),
+    }
     return series.CounterScalars({**others, **own.scalars}, own.lacking)
 
 

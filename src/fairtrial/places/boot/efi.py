@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairtrial.places.boot.looking import PATH, BootObservation
+from fairtrial.places.boot.looking import OUR_ENTRIES, PATH, BootObservation
 from fairtrial.places.boot.way import Entry, Way, WayLack, in_sh
 from fairtrial.wire.open_place import OpenPlace
 
@@ -12,7 +12,7 @@ from fairtrial.wire.open_place import OpenPlace
 NEXT: Final = f"""{PATH}
 disk=/dev/$(lsblk -no PKNAME "$1"); part=$(cat "/sys/class/block/${{1##*/}}/partition")
 efibootmgr --create-only --disk "$disk" --part "$part" --label fairtrial --loader "$2" --unicode "$3" >/dev/null
-number=$(efibootmgr | sed -n 's/^Boot\\([0-9A-F]*\\).* fairtrial.*/\\1/p' | tail -n 1)
+number=$(efibootmgr | {OUR_ENTRIES} | tail -n 1)
 exec efibootmgr --quiet --bootnext "$number"
 """
 FORGET: Final = f"""{PATH}

@@ -17,6 +17,8 @@ PROGRAMS: Final = (
     *("grub2-reboot", "grub2-editenv", "grub2-probe", "grub2-mkrelpath"),
     *("bootctl", "efibootmgr", "findmnt", "lsblk", "mkinitramfs", "dracut", "depmod", "tar"),
 )
+# Numbers of our boot options among what efibootmgr(8) prints, with a tab before the path from version 18 on.
+OUR_ENTRIES: Final = r"sed -n 's/^Boot\([0-9A-F]*\)[* ] fairtrial\([[:cntrl:]].*\)*$/\1/p'"
 # `$1` is the root of the files, for tests. Each line is a name and a value.
 SCRIPT: Final = (
     PATH
@@ -39,7 +41,7 @@ if [ -d "$root/sys/firmware/efi" ]; then
     vars="$root/sys/firmware/efi/efivars"
     say secure_boot "$(od -An -tu1 -j4 "$vars"/SecureBoot-* 2>/dev/null | tr -d ' ')"
     say bootnext "$(efibootmgr 2>/dev/null | sed -n 's/^BootNext: //p')"
-    say entries "$(efibootmgr 2>/dev/null | sed -n 's/^Boot\\([0-9A-F]*\\).* fairtrial.*/\\1/p' | tr '\\n' ' ')"
+    say entries "$(efibootmgr 2>/dev/null | OUR_ENTRIES | tr '\\n' ' ')"
     say esp "$(bootctl --print-esp-path 2>/dev/null)"
     say esp_device "$(findmnt -no SOURCE "$(bootctl --print-esp-path 2>/dev/null)" 2>/dev/null)"
     say boot "$(bootctl --print-boot-path 2>/dev/null)"
@@ -64,7 +66,7 @@ for directory in "$root/boot/grub" "$root/boot/grub2"; do
     done
     break
 done
-""".replace("PROGRAMS", " ".join(PROGRAMS))
+""".replace("PROGRAMS", " ".join(PROGRAMS)).replace("OUR_ENTRIES", OUR_ENTRIES)
 )
 BUILD_ID: Final = 3  # type of an ELF note (NT_GNU_BUILD_ID), whose name is `GNU`
 

@@ -16,7 +16,18 @@ from altair.utils.schemapi import debug_mode
 
 from fairtrial.analyse.models import CellResult
 from fairtrial.report import diagnostics, expected, fidelity, hosts, noise, numbers, raw, tables, why, within
+from fairtrial.report.background import clients
 from fairtrial.report.concerns import concerns, doubts
+from fairtrial.report.designs import (
+    covariates,
+    curve_figures,
+    curves,
+    interaction_figures,
+    interactions,
+    layouts,
+    screening,
+    screening_figures,
+)
 from fairtrial.report.figures import hosts as host_figures
 from fairtrial.report.figures import series, telemetry
 from fairtrial.report.figures import shift as shift_figure
@@ -32,16 +43,22 @@ CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fif
 
 def ratio_figures(scene: Scene) -> list[Figure]:
     """A figure of ratios over all cells per metric that has any: a metric of zeros has none, and no axis."""
+    if scene.analysis.screening is not None:
+        return [*screening_figures.figures(scene.analysis)]
     return [
-        figures.forest(scene, table)
-        for table in scene.tables
-        if any(row.comparison.ratio.estimate is not None for row in table.rows)
+        *curve_figures.figures(scene),
+        *(
+            figures.forest(scene, table)
+            for table in scene.tables
+            if any(row.comparison.ratio.estimate is not None for row in table.rows)
+        ),
+        *(figure for table in scene.tables for figure in interaction_figures.by_condition(scene, table)),
     ]
 
 
 def cell_figures(scene: Scene) -> Iterator[CellFigures]:
-    """The figures of every cell of the contrast, one after the other."""
-    for cell in scene.analysis.cells:
+    """The figures of every cell of the contrast, one after the other; of a screening none, a row is no arm."""
+    for cell in scene.analysis.cells if scene.analysis.screening is None else ():
         with debug_mode(arg=False):  # Altair's check of every part as it is made costs more than a long run's figures
             figures = _of_cell(scene, cell)
         yield figures
@@ -138,14 +155,30 @@ def _content(scene: Scene) -> dict[str, Any]:
         "stopping": stopping(analysis),
         "fates": fates(scene.background),
         "behind": scene.background,
+        "clients": clients(record.trials),
         "fidelity_sections": fidelity.sections(record, scene.fidelity),
         "fidelity_notes": fidelity.notes(scene.fidelity),
         "probe_sentences": diagnostics.summary(record, probed) if probed else [],
         "probe_sections": list(diagnostics.sections(record, probed)),
         "again": again(record),
         "raw": raw.shown(scene),
+        "curves": curves.sections(analysis),
+        "curve_title": curves.TITLES[analysis.curves[0].model] if analysis.curves else "",
+        "screened": [*screening.sections(analysis, record.plan)],
         **{
             each.__name__.rpartition(".")[2]: each
-            for each in (expected, fidelity, hosts, noise, numbers, tables, why, within)
+            for each in (
+                covariates,
+                expected,
+                fidelity,
+                hosts,
+                interactions,
+                layouts,
+                noise,
+                numbers,
+                tables,
+                why,
+                within,
+            )
         },
     }

@@ -10,9 +10,11 @@ from fairtrial.analyse.models import Analysis, Comparison, Summary
 from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
+from fairtrial.record.screening import DESIGNS
 from fairtrial.report import diagnostics, expected, fidelity, hosts, noise, numbers, why, within
-from fairtrial.report.background import Background, Fact, PlaceFacts
+from fairtrial.report.background import Background, Fact, PlaceFacts, clients
 from fairtrial.report.concerns import concerns, doubts
+from fairtrial.report.designs import covariates, curves, interactions, layouts, screening
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import (
     TWO_ARMS,
@@ -31,7 +33,7 @@ from fairtrial.report.tables import (
 from fairtrial.report.text import summary
 from fairtrial.report.text.columns import heading, pairs, prose, table
 from fairtrial.report.text.grid import grid
-from fairtrial.report.words import again, counted, fates, stopping
+from fairtrial.report.words import again, boots, counted, fates, stopping
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.words import cut
 
@@ -58,10 +60,15 @@ def render(scene: Scene) -> str:
     lines = [analysis.study, "=" * len(analysis.study), *prose(analysis.question)]
     lines += _summary(analysis)
     lines += _matrix(record, analysis)
-    lines += _stopping(analysis)
-    lines += _differences(analysis, behind)
-    for number, metric in enumerate(scene.tables, start=1):
-        lines += _metric(analysis, metric, number=number)
+    if analysis.screening is not None:
+        lines += _screening(analysis, record.plan)
+    else:
+        lines += _stopping(analysis)
+        lines += _differences(analysis, behind)
+        for number, metric in enumerate(scene.tables, start=1):
+            lines += _metric(analysis, metric, number=number)
+    lines += _curves(analysis)
+    lines += _interactions(analysis)
     lines += _why(analysis)
     lines += _diagnostics(scene)
     lines += _noise(analysis)
@@ -70,7 +77,7 @@ def render(scene: Scene) -> str:
     lines += _within(analysis)
     lines += _counts(analysis, behind)
     lines += _fidelity(record, scene.fidelity)
-    lines += _where(behind)
+    lines += _where(behind, clients(record.trials))
     lines += [*heading("Run again and check"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
     lines += _raw_data(scene)
     return "\n".join(lines) + "\n"
@@ -95,6 +102,15 @@ def _blocks(plan: Plan) -> str:
 def _matrix(record: Record, analysis: Analysis) -> list[str]:
     design = record.plan.design
     lines = heading("Matrix")
+    if (matrix := record.plan.screening) is not None:
+        return lines + pairs(
+            [
+                ("design", f"{DESIGNS[matrix.design]}, {len(matrix.options)} options in {len(matrix.rows)} rows"),
+                ("replicates", str(design.blocks)),
+                ("order", f"random within replicates, seed {design.seed}"),
+                ("size", record.plan.size or "as in the study"),
+            ]
+        )
     lines += pairs(
         [(f"{analysis.contrast} (compared)", ", ".join(analysis.levels) + f"; baseline {analysis.levels[0]}")]
         + [(factor, ", ".join(levels)) for factor, levels in record.plan.factors.items() if factor != analysis.contrast]
@@ -102,9 +118,22 @@ def _matrix(record: Record, analysis: Analysis) -> list[str]:
             ("cells × arms", f"{len(analysis.cells)} × {len(analysis.levels)}"),
             ("blocks per cell", _blocks(record.plan)),
             ("order", f"{design.order.replace('_', ' ')}, seed {design.seed}"),
+            *boots(record.plan),
             ("size", record.plan.size or "as in the study"),
         ]
     )
+    return lines
+
+
+def _screening(analysis: Analysis, plan: Plan) -> list[str]:
+    """In place of what differs and of verdicts."""
+    lines: list[str] = []
+    for section in screening.sections(analysis, plan):
+        lines += heading(section.title)
+        for sentence in section.sentences:
+            lines += prose(sentence)
+        lines += ["", *table(section.header, section.rows, left=section.left)] if section.rows else []
+        lines += ["", *prose(section.note)] if section.note else []
     return lines
 
 
@@ -166,7 +195,8 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     )
     for letter, (made, caption) in zip("bcde", tables, strict=True):
         lines += ["", *made, "", *prose(f"Table {number}{letter}. {caption}")]
-    return lines + _hosts(analysis, metric, number=number)
+    lines += _hosts(analysis, metric, number=number)
+    return lines + _layouts(analysis, metric, number=number) + _covariates(analysis, metric, number=number)
 
 
 def _hosts(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
@@ -181,6 +211,29 @@ def _hosts(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]
         lines += ["", *table(hosts.by_host_header(analysis.confidence), each, left=2)]
         lines += ["", *prose(f"Table {number}g. {hosts.BY_HOST}")]
     return lines
+
+
+def _layouts(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
+    """Layouts like these, and each layout; nothing without builds."""
+    if not layouts.over_layouts(metric.rows):
+        return []
+    said = partial(layouts.columns, metric, confidence=analysis.confidence)
+    lines = ["", *_by_row(analysis, metric, header=said(metric.rows[0]), figures=lambda row: said(row).values())]
+    lines += ["", *prose(f"Table {number}j. Layouts like these. {layouts.NOTE}"), ""]
+    each = layouts.by_layout(metric.rows, several=len(analysis.levels) > TWO_ARMS)
+    return [*lines, *table(layouts.header(analysis.confidence), each, left=2)]
+
+
+def _covariates(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:
+    """With and without covariates; nothing where a study has none."""
+    if not covariates.adjustments(metric.rows):
+        return []
+    said = partial(covariates.columns, confidence=analysis.confidence)
+    lines = ["", *_by_row(analysis, metric, header=said(metric.rows[0]), figures=lambda row: said(row).values())]
+    lines += ["", *prose(f"Table {number}h. Adjusted for covariates. {covariates.NOTE}"), ""]
+    effects = covariates.effects(metric.rows, several=len(analysis.levels) > TWO_ARMS)
+    lines += table(covariates.EFFECT_HEADER, effects, left=2)
+    return [*lines, "", *prose(f"Table {number}i. {covariates.EFFECTS}")]
 
 
 def _by_row(
@@ -268,6 +321,31 @@ def _descriptive(analysis: Analysis, metric: MetricTable) -> list[str]:
     ]
     header = [*factors, "arm", "n", "mean", interval, "sd", "median", "min", "max"]
     return table(header, rows, left=len(factors) + 1)
+
+
+def _curves(analysis: Analysis) -> list[str]:
+    """Over a numeric factor: what is said first, parameters of each arm, and what differs between arms."""
+    sections = curves.sections(analysis)
+    lines = heading(curves.TITLES[analysis.curves[0].model]) if sections else []
+    for section in sections:
+        lines += ["", *prose(section.title), ""]
+        lines += [line for sentence in section.sentences for line in prose(f"* {sentence}", indent="  ")]
+        lines += ["", *table(section.header, section.arms, left=1)] if section.arms else []
+        lines += ["", *table(section.compared, section.pairs, left=curves.LEFT)] if section.pairs else []
+        lines += [line for note in section.notes for line in ["", *prose(note)]]
+    return lines
+
+
+def _interactions(analysis: Analysis) -> list[str]:
+    if not analysis.interactions:
+        return []
+    made, levels, pairs = (each(analysis) for each in (interactions.tests, interactions.levels, interactions.pairs))
+    lines = [*heading(interactions.TITLE), *table(made.header, made.rows, left=made.left)]
+    lines += [line for note in interactions.notes(analysis) for line in ["", *prose(note)]]
+    if pairs.rows:
+        lines += ["", *table(levels.header, levels.rows, left=levels.left)]
+        lines += ["", *table(pairs.header, pairs.rows, left=pairs.left), "", *prose(interactions.PAIRS)]
+    return lines
 
 
 def _why(analysis: Analysis) -> list[str]:
@@ -359,10 +437,12 @@ def _fidelity(record: Record, drew: Sequence[Fidelity]) -> list[str]:
     return [*lines, "", *prose(" ".join(fidelity.notes(drew)))] if lines else []
 
 
-def _where(behind: Background) -> list[str]:
+def _where(behind: Background, together: Sequence[Fact]) -> list[str]:
     lines: list[str] = []
     for place in behind.places:
         lines += [*heading(f"Place: {place.name}"), *pairs(_pairs(place.facts)), *_cautions(place)]
+    if together:
+        lines += [*heading("Clients that drove together"), *pairs(_pairs(together))]
     if behind.system or behind.options:
         lines += [*heading("System"), *pairs(_pairs(behind.system))]
     if behind.options:

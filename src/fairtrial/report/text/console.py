@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,10 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairtrial.analyse.designs.screening_models import ScreeningResult
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.result import Verdict
 from fairtrial.report import hosts, noise, numbers, why
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
+from fairtrial.report.designs import curves, interactions, screening
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
@@ -41,21 +44,54 @@ def render(analysis: Analysis) -> RenderableType:
     parts: list[RenderableType] = []
     if not analysis.finished:
         parts.append(Text("the run is not finished: no verdict yet", style="yellow"))
-    for table in metric_tables(analysis):
+    if analysis.screening is not None:
+        parts += _screening(analysis, analysis.screening)
+    for table in metric_tables(analysis) if analysis.screening is None else ():
         floors = [Text(f"  {floor}", style="dim") for floor in noise.floors(analysis, table.definition.name)]
         parts += [_title(analysis, table), _table(analysis, table), *floors, Text()]
+    for section in curves.sections(analysis):
+        parts += [Text(section.title, style="bold"), *(Text(sentence) for sentence in section.sentences)]
+        parts += [_plain(section.header, section.arms), Text()] if section.arms else []
     if analysis.why:
         parts += [*(Text(f"  {line}") for line in why.lines(analysis)), Text()]
     if analysis.noise is not None:
         parts += [*(Text(sentence) for sentence in noise.sentences(analysis.noise)), Text()]
     parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
     parts += [Text(sentence, style="yellow") for sentence in unclear(analysis)]
-    said = (*estimands(analysis), *hosts.sentences(analysis, judged_tables(analysis)))
+    said = (
+        *estimands(analysis),
+        *hosts.sentences(analysis, judged_tables(analysis)),
+        *interactions.sentences(analysis),
+    )
     parts += [Text(sentence, style="dim") for sentence in said]
     if raised := kinds(concerns(doubts(analysis))):
         parts.append(Doubts(raised))
     parts.append(Text(_fate(analysis), style="dim"))
     return Group(*parts)
+
+
+def _screening(analysis: Analysis, of: ScreeningResult) -> Iterator[RenderableType]:
+    """Effects of the primary metrics, and what they are: no verdicts."""
+    for each in of.metrics:
+        if analysis.roles[each.metric] == "primary":
+            section = screening.effects(analysis, each)
+            drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+            for index, name in enumerate(section.header):
+                drawn.add_column(Text(name), justify="left" if index < section.left else "right", no_wrap=True)
+            for effect, row in zip(each.effects, section.rows, strict=True):
+                drawn.add_row(*(Text(cell) for cell in row), style="bold" if effect.stands_out else "")
+            yield from (Text(section.title, style="bold"), drawn, Text())
+    yield from (Text(sentence) for sentence in screening.summary(analysis, of))
+
+
+def _plain(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Figures under their names, the first column to the left."""
+    drawn = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for index, name in enumerate(header):
+        drawn.add_column(Text(name), justify="right" if index else "left", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
 
 
 def _fate(analysis: Analysis) -> str:

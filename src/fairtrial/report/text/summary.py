@@ -9,6 +9,7 @@ from typing import Final
 from fairtrial.analyse.models import Analysis, Comparison, Estimand, Outcome
 from fairtrial.analyse.result import Verdict
 from fairtrial.report import hosts, numbers
+from fairtrial.report.designs import covariates, curves, interactions, layouts, screening
 from fairtrial.report.tables import MetricTable, Row, metric_tables, word
 from fairtrial.words import counted
 
@@ -24,6 +25,8 @@ _ORDER: Final = ("faster", "better", "slower", "worse", "equivalent", "undecided
 
 def sentences(analysis: Analysis) -> tuple[str, ...]:
     """A paragraph per primary metric and arm; per metric and arm of every role if the study named no primary one."""
+    if analysis.screening is not None:
+        return screening.summary(analysis, analysis.screening)
     chosen = judged_tables(analysis)
     return (
         tuple(
@@ -36,6 +39,10 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
         + unclear(analysis)
         + estimands(analysis)
         + hosts.sentences(analysis, chosen)
+        + tuple(curves.lines(analysis))
+        + interactions.sentences(analysis)
+        + layouts.sentences(chosen)
+        + covariates.sentences(chosen)
     )
 
 
@@ -178,6 +185,8 @@ def _joined(parts: list[str]) -> str:
 
 def headline(analysis: Analysis) -> str:
     """Counts of verdicts over the primary metrics, for a page title: `2 faster, 1 undecided`."""
+    if analysis.screening is not None:
+        return screening.headline(analysis.screening)
     said = Counter(
         word(row.comparison.verdict, table.definition)
         for table in metric_tables(analysis)

@@ -152,7 +152,8 @@ def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
             refusing(trial)
         except (PlaceError, InputError) as error:
             yield Lack.of(error)
-    if not elsewhere.of(trial) and (not carried or is_booted(trial.place)):  # a container has its own programs
+    own = plan.builds is not None  # its program is linked before the first trial
+    if not own and not elsewhere.of(trial) and (not carried or is_booted(trial.place)):  # a container has its own
         yield from _workload(workload_of(trial.workload), place, observation)
     if not carried:  # it has other settings than its machine
         yield from _settings(trial, place, observation)

@@ -33,8 +33,8 @@ def derive(
     if outcome.window is None:
         return
     try:
-        fleet.merge(local)
         if outcome.clients:
+            fleet.merge(local)
             outcome.invalidate(workload.judged(local))
         common = telemetry_metrics.scalars(local, outcome.window, ticks_per_s=ticks_per_s, metrics=metrics)
         outcome.invalidate(common.lacking)

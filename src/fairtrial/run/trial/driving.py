@@ -133,9 +133,19 @@ class _Client:
     driver: Driver
     ready: threading.Event = field(default_factory=threading.Event)
     process: Process | None = None
+    abandoned: bool = False
 
     def started(self, process: Process) -> None:
         self.process = process
+        if self.abandoned:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Ends it, now or as soon as it has started."""
+        self.abandoned = True
+        if self.process is not None and self.process.exited is None:
+            with contextlib.suppress(FairtrialError, TimeoutError):
+                self.process.stop(ENDED_S)
 
 
 @dataclass
@@ -242,7 +252,8 @@ class _Fleet:
                 concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
             finally:
                 if any(not future.done() or future.exception() is not None for future in futures):
-                    _abandon(clients)
+                    for client in clients:  # without one of them, the others measure something else
+                        client.abandon()
         return _outcome(self.drivers, futures)
 
     def _start(
@@ -270,14 +281,6 @@ class _Fleet:
 
 def _start_path(driver: Driver) -> PurePosixPath:
     return driver.work / "start"
-
-
-def _abandon(clients: Sequence[_Client]) -> None:
-    """Ends the clients that still drive: without one of them, the others measure something else."""
-    for client in clients:
-        if client.process is not None and client.process.exited is None:
-            with contextlib.suppress(FairtrialError, TimeoutError):
-                client.process.stop(ENDED_S)
 
 
 def _outcome(drivers: Sequence[Driver], futures: Sequence[concurrent.futures.Future[DriveOutcome]]) -> DriveOutcome:

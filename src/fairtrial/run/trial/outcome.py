@@ -38,6 +38,7 @@ class TrialOutcome:
     telemetry: list[str] = field(default_factory=list)
     clock_shift: ClockShift | None = None
     clients: list[ClientRecord] = field(default_factory=list)
+    layout: str = ""
 
     @property
     def shift_ns(self) -> int:
@@ -100,6 +101,7 @@ class TrialOutcome:
             telemetry=self.telemetry,
             clock_shift=self.clock_shift,
             clients=self.clients,
+            layout=self.layout,
         )
 
 

@@ -25,9 +25,11 @@ from fairtrial.run.existing import ExistingServers
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.progress import Progress
 from fairtrial.run.trial import (
+    covariates,
     driving,
     encrypting,
     governing,
+    layouts,
     memory_kills,
     preloading,
     read_back,
@@ -86,17 +88,13 @@ class TrialRunner:
             "client_kernel" if number == 1 else f"client_{number}_kernel": client.place.facts.kernel_version
             for number, client in enumerate(self.clients, start=1)
         }
-        return {
-            "agent_sha256": self.place.agent.hello.agent_sha256,
-            "kernel": facts.kernel_version,
-            **guest,
-            **image,
-            **clients,
-        }
+        agent = self.place.agent.hello.agent_sha256
+        return {"agent_sha256": agent, "kernel": facts.kernel_version, **guest, **image, **clients}
 
     def prepare(self, planned: PlannedTrial) -> str | None:
         """Makes the data that a trial starts from, if need be: no trial shall follow a load. Returns their key."""
         resolved = self.writer.plan.resolved[planned.cell][planned.arm]
+        layouts.link(self.place, self.writer.plan, arm=planned.arm)
         parts = parts_of(resolved)
         key = prepared.key_of(resolved, parts, self.identity(resolved))
         if (existing := parts.system.existing()) is not None:
@@ -217,10 +215,13 @@ class Attempt:
             workspace.make(place, directory / "out" / "log")
         if self.resolved.place.kind == "local":
             self.runner.progress.logs(Path(self.remote / "out" / "log"))
+        covariates.measure(self.place, self.remote / "out", self.runner.writer.plan.metrics)
         user = self.parts.system.user(self.place)
         workspace.make_private(self.place, self.remote / "server", user=user)
         try:
             self._apply("place")
+            self.outcome.layout, placed = layouts.put(self.place, self.runner.writer.plan, self.planned)
+            self.outcome.effective += placed
             for driver in self.drivers:
                 workspace.make(driver.place, driver.work)
             workspace.make_private(self.place, self.data, user=user)

@@ -10,7 +10,7 @@ import pytest
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.boot import command_line, grub, ways
-from fairtrial.places.boot.looking import SCRIPT, BootObservation, build_id, parsed
+from fairtrial.places.boot.looking import OUR_ENTRIES, SCRIPT, BootObservation, build_id, parsed
 from fairtrial.places.boot.parameters import BootParameters
 from fairtrial.places.boot.way import Entry
 
@@ -210,3 +210,13 @@ def test_what_grub_is_about_to_boot_is_read_by_its_own_program(tmp_path: Path) -
     assert environment.read_bytes() == before
     assert not (directory / "custom.cfg").exists()
     assert not ways.WAYS["grub"].armed(looked(tmp_path))
+
+
+def test_only_boot_options_of_our_own_name_are_ours() -> None:
+    """Of efibootmgr 17, and of 18 with its paths: who disarms deletes them."""
+    printed = (
+        "BootCurrent: 0001\nBoot0001* fairtrial\nBoot0002  fairtrial\tHD(1,GPT)/File(\\fairtrial\\vmlinuz)\n"
+        "Boot0003* my fairtrial disk\nBoot0004* debian\tHD(1,GPT)/File(\\EFI\\my fairtrial)\nBoot0005* fairtrial disk\n"
+    )
+    found = subprocess.run(["sh", "-c", OUR_ENTRIES], input=printed, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["0001", "0002"]

@@ -244,3 +244,11 @@ def test_one_process_has_one_set_of_processors_and_groups() -> None:
     assert driving.load_processors(effect, served=True) is None
     assert driving.load_processors(effect, served=False) == (0,)
     assert driving.load_groups(effect, served=False) == ("g",)
+
+
+def test_a_client_that_starts_after_the_others_were_given_up_is_ended(both: Fleet) -> None:
+    client = driving._Client(both.drivers[0])
+    client.abandon()
+    process = both.system.agent.spawn("client", ["sleep", "1000"])
+    client.started(process)
+    assert process.exited is not None

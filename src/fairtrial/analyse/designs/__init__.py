@@ -1,0 +1,1 @@
+"""What designed experiments say beyond single comparisons: pure inference, with the models of its results."""

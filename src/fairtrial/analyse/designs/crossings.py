@@ -1,0 +1,48 @@
+"""Where two curves cross: every place where their difference may be 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairtrial.analyse.inference.t_tests import Values
+
+
+@dataclass(frozen=True)
+class Place:
+    """A crossing at `at`; `low` and `high` are None where the curves cannot be told apart up to the range's end."""
+
+    at: float
+    low: float | None
+    high: float | None
+
+
+def crossings(n: Values, difference: Values, reach: Values) -> Iterator[Place]:
+    """Crossings of two curves by their difference on a fine grid, and how far its interval reaches there.
+
+    All values at which the interval holds 0 are possible; those around a crossing are its interval.
+    """
+    x = np.log(n)
+    apart = np.abs(difference) - reach
+    for zero in _zeros(x, difference):
+        index = int(np.searchsorted(x, zero))
+        below = [end for end in _zeros(x[: index + 1], apart[: index + 1]) if end <= zero]
+        above = [end for end in _zeros(x[max(index - 1, 0) :], apart[max(index - 1, 0) :]) if end >= zero]
+        low, high = (max(below, default=None), min(above, default=None))
+        yield Place(
+            at=float(np.exp(zero)),
+            low=None if low is None else float(np.exp(low)),
+            high=None if high is None else float(np.exp(high)),
+        )
+
+
+def _zeros(x: Values, y: Values) -> list[float]:
+    """Where y changes its sign, by straight lines between neighbours."""
+    found = []
+    for index in np.flatnonzero(np.sign(y[:-1]) * np.sign(y[1:]) < 0).tolist():
+        share = y[index] / (y[index] - y[index + 1])
+        found.append(float(x[index] + share * (x[index + 1] - x[index])))
+    found += x[np.flatnonzero(y == 0)].tolist()
+    return sorted(found)

@@ -1,0 +1,156 @@
+"""Commits of a git history, and their builds: each in a checkout of its own, kept by commit and command.
+
+The user's repository is read only: a checkout is a clone that shares its objects (git-clone(1), --shared).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairtrial.caching import cache_directory
+from fairtrial.errors import InputError, PlaceError, Problem
+from fairtrial.record.files import write_synced
+
+LONGEST_BUILD_S: Final = 4 * 3600.0
+_LAST_LINES, _MOST_CHARACTERS = 3, 300
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit: its whole hash, a name as short as the repository allows, and the first line of its message."""
+
+    hash: str
+    name: str
+    subject: str
+
+
+class UnbuildableError(Exception):
+    """The build command failed on a commit; the message says how."""
+
+
+def history(repository: Path, span: str) -> list[Commit]:
+    """Commits from `good` to `bad`, `good` first, along first parents.
+
+    Args:
+        repository: a directory in it.
+        span: `good..bad`.
+
+    Raises:
+        InputError: not a span, or not one of this repository.
+    """
+    good, dots, bad = span.partition("..")
+    if not (good and dots and bad) or bad.startswith("."):
+        raise _wrong(f"expected GOOD..BAD, found `{span}`", "for example --commits v1.0..HEAD")
+    first = _git(repository, "rev-parse", "--verify", "--quiet", f"{good}^{{commit}}").strip()
+    last = _git(repository, "rev-parse", "--verify", "--quiet", f"{bad}^{{commit}}").strip()
+    if _git(repository, "merge-base", first, last).strip() != first:
+        raise _wrong(f"{good} is not an ancestor of {bad}", f"begin at their merge base: `git merge-base {good} {bad}`")
+    form = "--format=%H%x00%h%x00%s"
+    lines = _git(repository, "log", "--no-walk", form, first).splitlines()
+    lines += _git(repository, "log", "--first-parent", "--reverse", form, f"{first}..{last}").splitlines()
+    commits = [Commit(*line.split("\0", 2)) for line in lines]
+    if len(commits) < 2:  # noqa: PLR2004 - two ends
+        raise _wrong(f"no commit between {good} and {bad}", "give a good commit and a later bad one")
+    return commits
+
+
+@dataclass(frozen=True)
+class Builds:
+    """Builds of a repository's commits by one command.
+
+    Attributes:
+        repository: a directory in it.
+        command: run by a shell in each checkout.
+        logs: where what it prints is kept.
+    """
+
+    repository: Path
+    command: str
+    logs: Path
+
+    def directory(self, commit: str) -> Path:
+        """Where a commit is built, and stays."""
+        key = hashlib.sha256(f"{commit}\0{self.command}".encode()).hexdigest()
+        return cache_directory() / "builds" / f"{commit[:12]}-{key[:12]}"
+
+    def build(self, commit: str) -> float:
+        """Builds a commit unless it is built; the seconds that took, 0 if it was.
+
+        Raises:
+            UnbuildableError: the command failed, or took too long.
+            PlaceError: the commit cannot be checked out.
+        """
+        directory = self.directory(commit)
+        done = directory.with_suffix(".json")
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(directory.with_suffix(".lock")):
+            if done.exists() and directory.is_dir():
+                return 0.0
+            began = time.monotonic()
+            shutil.rmtree(directory, ignore_errors=True)
+            _git(self.repository, "clone", "--quiet", "--shared", "--no-checkout", ".", str(directory))
+            _git(directory, "checkout", "--quiet", "--detach", commit)
+            self._run(directory, self.logs / f"{commit}.log")
+            seconds = time.monotonic() - began
+            told = {"commit": commit, "command": self.command, "seconds": seconds}
+            write_synced(done, json.dumps(told).encode() + b"\n")
+            return seconds
+
+    def _run(self, directory: Path, log: Path) -> None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                ["sh", "-c", self.command],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                code = process.wait(LONGEST_BUILD_S)
+            except subprocess.TimeoutExpired as error:
+                raise UnbuildableError(f"`{self.command}` ran longer than {LONGEST_BUILD_S:g} s") from error
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # what it left running would load the trials
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if code != 0:
+            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LAST_LINES:]
+            words = " / ".join(said)[-_MOST_CHARACTERS:]
+            raise UnbuildableError(f"`{self.command}` ended with code {code}" + (f": {words}" if words else ""))
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """One process at a time: another bisection may want the same commit."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _git(repository: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(["git", "-C", repository, *words], check=False, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise PlaceError("git is not on PATH", hint="install git") from error
+    if done.returncode != 0:
+        said = done.stderr.strip() or f"code {done.returncode}"
+        raise _wrong(f"`git {' '.join(words[:1])}` in {repository} failed: {said}", f"`{words[-1]}` must exist there")
+    return done.stdout
+
+
+def _wrong(message: str, suggestion: str) -> InputError:
+    return InputError([Problem(message, "--commits", suggestion=suggestion)], hint="see `fairtrial bisect --help`")

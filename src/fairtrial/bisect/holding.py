@@ -1,0 +1,54 @@
+"""When a search has its answer: one change, two steps or none hold what they must. Pure.
+
+Arrays may have leading axes: so many independent searches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from fairtrial.bisect.posterior import Floats, Integers, Posterior
+
+HOLDS: Final = 0.95  # what ends the search, of a change or of there being none
+TWO_STEPS_HOLD: Final = 0.8  # of there being two; one change is an answer only where they have less than the rest
+SEARCHING, ONE_CHANGE, TWO_STEPS, NO_CHANGE = range(4)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What holds, if anything.
+
+    Attributes:
+        outcome: of each search.
+        interval, probability: of one change, or of the first of two.
+        second, second_probability: of the second of two.
+    """
+
+    outcome: Integers
+    interval: Integers
+    probability: Floats
+    second: Integers
+    second_probability: Floats
+
+
+def held(now: Posterior) -> Held:
+    """What a posterior holds."""
+    two = now.two_steps
+    culprits = now.culprits
+    pairs = now.two * now.material
+    given = np.maximum(two, np.finfo(float).tiny)[..., None]
+    first = now.at_intervals(pairs.sum(axis=-1)) / given
+    last = now.at_intervals(pairs.sum(axis=-2)) / given
+    rules = two >= TWO_STEPS_HOLD
+    both = np.minimum(first.max(axis=-1), last.max(axis=-1))
+    alone = (two <= 1 - TWO_STEPS_HOLD) & (culprits.max(axis=-1) >= HOLDS)
+    outcome = np.select([now.none >= HOLDS, rules & (both >= HOLDS), alone], [NO_CHANGE, TWO_STEPS, ONE_CHANGE], 0)
+    chosen = np.where(rules[..., None], first, culprits)
+    return Held(outcome, *_best(chosen), *_best(last))
+
+
+def _best(shares: Floats) -> tuple[Integers, Floats]:
+    return np.asarray(np.argmax(shares, axis=-1)), np.minimum(shares.max(axis=-1), 1.0)

@@ -1,0 +1,203 @@
+"""What the records of a bisection say, and what its journal makes of them. Pure but for the files it reads."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from scipy import stats
+
+from fairtrial import record
+from fairtrial.bisect.deciding import History, believed, probabilities
+from fairtrial.bisect.models import (
+    Answered,
+    Believed,
+    Bisection,
+    BisectResult,
+    Confirmed,
+    Event,
+    FoundChange,
+    Gap,
+    Measured,
+    Ready,
+    VersionResult,
+)
+from fairtrial.errors import FairtrialError, PlaceError, RecordError, SystemStartError
+from fairtrial.record import Record
+from fairtrial.record.models import TrialStarted
+from fairtrial.report.analysing import analysed
+
+QUESTION: Final = "bisection.json"
+STUDY: Final = "study.merged.yaml"
+BLOCKS: Final = "blocks"
+CONFIRMATION: Final = "confirmation-{number}"
+CONFIRMED_OUTCOMES: Final = ("one_change", "two_steps")
+POWER: Final = 0.9  # of a confirmation, for the size that was found
+FEWEST_TO_CONFIRM, MOST_TO_CONFIRM = 6, 200  # fewer blocks claim nothing
+_LEVEL: Final = 0.05
+_CONFIDENCE: Final = 0.95
+
+
+def question(directory: Path) -> Bisection:
+    """The question of a bisection.
+
+    Raises:
+        RecordError: the directory is not one of a bisection.
+    """
+    path = directory / QUESTION
+    if not path.exists():
+        hint = "give the directory that `fairtrial bisect` printed"
+        raise RecordError(f"{directory} is not a bisection: it has no {QUESTION}", hint=hint)
+    try:
+        return Bisection.model_validate_json(path.read_bytes())
+    except ValueError as error:
+        raise RecordError(f"{path}: {error}", hint="restore it from a copy") from error
+
+
+def take(history: History, event: Event) -> None:
+    """Takes one entry of the journal in."""
+    match event:
+        case Ready():
+            history.ready.add(event.version)
+            history.ready_s += [event.seconds] if event.seconds else []
+        case Gap():
+            history.gaps.add(event.version)
+            history.log_ratios.pop(event.version, None)
+        case Measured():
+            history.log_ratios.setdefault(event.version, []).extend(event.log_ratios)
+            history.block_s += [event.seconds] * len(event.log_ratios)
+        case _:
+            pass
+
+
+def log_ratios(of: Record, bisection: Bisection, *, version: str) -> list[float]:
+    """Log ratios of a version to the reference, by block; void blocks are left out.
+
+    Raises:
+        PlaceError: a value is not positive.
+    """
+    void = {(event.cell, event.block) for event in of.voided}
+    blocks: dict[int, dict[str, float]] = {}
+    for trial in of.trials:
+        if trial.valid and (trial.trial.cell, trial.trial.block) not in void:
+            blocks.setdefault(trial.trial.block, {})[trial.trial.arm] = trial.scalars[bisection.metric]
+    reference = bisection.versions[0].name
+    pairs = [arms for _, arms in sorted(blocks.items()) if arms.keys() == {reference, version}]
+    if any(value <= 0 for arms in pairs for value in arms.values()):
+        hint = f"choose a metric that is positive in every trial: --set metrics.primary=…, not {bisection.metric}"
+        raise PlaceError(f"{of.directory}: a value of {bisection.metric} is not positive", hint=hint)
+    return [math.log(arms[version] / arms[reference]) for arms in pairs]
+
+
+def block_seconds(of: Record) -> float:
+    """What a block took: from the start of the first trial to the end of the last, over the blocks that count."""
+    spans = [(datetime.fromisoformat(each.started), datetime.fromisoformat(each.finished)) for each in of.trials]
+    busy = sum((finished - started).total_seconds() for started, finished in spans)
+    return busy / max(of.plan.design.blocks, 1)
+
+
+def record_fails(directory: Path, error: FairtrialError, *, arm: str) -> bool:
+    """Whether a run ended because one version does not run: it does not start, or all its trials are invalid."""
+    if not (directory / "plan.json").exists():
+        return False
+    of = record.read(directory)
+    if isinstance(error, SystemStartError):
+        started = [event.trial.arm for event in of.events if isinstance(event, TrialStarted)]
+        return bool(started) and started[-1] == arm
+    invalid = {trial.trial.arm for trial in of.trials if not trial.valid}
+    return isinstance(error, PlaceError) and invalid == {arm} and len(of.voided) > of.plan.design.voided_limit
+
+
+def summary(history: History) -> Believed | None:
+    """The posterior for the journal; None while the ends are settled."""
+    if not any(version != history.end for version in history.log_ratios):
+        return None
+    now = believed(history)
+    shares = probabilities(history, now)
+    best = max(shares, key=lambda version: shares[version])
+    return Believed(
+        none=float(now.none),
+        two_steps=float(now.two_steps),
+        best=best,
+        probability=shares[best],
+        size=float(now.tail),
+    )
+
+
+def confirming_blocks(size: float, noise: float) -> int:
+    """Blocks with which a paired study finds a log ratio of this size under this noise (Cohen 1988, section 2.3)."""
+    quantiles = stats.norm.ppf(1 - _LEVEL / 2) + stats.norm.ppf(POWER)
+    needed = (quantiles * noise / max(abs(size), np.finfo(float).tiny)) ** 2 + quantiles / 2
+    return int(min(max(FEWEST_TO_CONFIRM, math.ceil(min(needed, MOST_TO_CONFIRM))), MOST_TO_CONFIRM))
+
+
+def confirmation(of: Record, bisection: Bisection, *, number: int, change: FoundChange) -> Confirmed:
+    """What a confirmation says of the change that was found."""
+    found = analysed(of).cells[0].comparisons[bisection.metric][0]
+    claimed = {"lower": ("slower", "faster"), "higher": ("faster", "slower")}[bisection.better][change.ratio < 1]
+    return Confirmed(
+        number=number,
+        after=change.after,
+        at=change.at,
+        n=found.n,
+        verdict=found.verdict,
+        ratio=found.ratio.estimate,
+        low=found.ratio.low,
+        high=found.ratio.high,
+        agrees=found.verdict == claimed,
+    )
+
+
+def result(bisection: Bisection, events: list[Event]) -> BisectResult:
+    """bisect.json, from the question and the journal."""
+    history = History(len(bisection.versions))
+    reasons: dict[int, str] = {}
+    for event in events:
+        take(history, event)
+        if isinstance(event, Gap):
+            reasons[event.version] = event.reason
+    answer = next((event for event in events if isinstance(event, Answered)), Answered(outcome="undecided"))
+    measured = [event for event in events if isinstance(event, Measured)]
+    shares = probabilities(history, believed(history)) if (now := summary(history)) else {}
+    return BisectResult(
+        bisection=bisection,
+        outcome=answer.outcome,
+        changes=answer.changes,
+        confirmations=[event for event in events if isinstance(event, Confirmed)],
+        versions=[
+            _version(bisection, history, number, probability=shares.get(number), gap=reasons.get(number, ""))
+            for number in range(history.versions)
+        ],
+        two_steps=now.two_steps if now else None,
+        none=now.none if now else None,
+        blocks=history.blocks,
+        ends_blocks=len(history.log_ratios.get(history.end, [])),
+        seconds=math.fsum(event.seconds * len(event.log_ratios) for event in measured),
+    )
+
+
+def _version(
+    bisection: Bisection, history: History, number: int, *, probability: float | None, gap: str
+) -> VersionResult:
+    version = bisection.versions[number]
+    seen = np.array(history.log_ratios.get(number, []))
+    ratio = low = high = None
+    if len(seen):
+        ratio = math.exp(seen.mean())
+    if len(seen) > 1 and seen.std() > 0:
+        reach = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(seen) - 1) * seen.std(ddof=1) / math.sqrt(len(seen)))
+        low, high = math.exp(seen.mean() - reach), math.exp(seen.mean() + reach)
+    return VersionResult(
+        name=version.name,
+        commit=version.commit,
+        subject=version.subject,
+        blocks=len(seen),
+        ratio=ratio,
+        low=low,
+        high=high,
+        probability=probability,
+        gap=gap,
+    )

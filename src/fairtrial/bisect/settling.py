@@ -1,0 +1,85 @@
+"""Settling the ends first: how large the change between them is, or that there is none to look for. Pure.
+
+A search by a size that is not known yet is often wrong and long: blocks go to the two ends until the size's estimate
+is four standard errors. Arrays may have any shape: so many independent searches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy import stats
+
+from fairtrial.bisect.posterior import LEAST_NOISE, Floats, Integers, Posterior, Truths
+
+STANDARD_ERRORS: Final = 4.0
+FEWEST: Final = 4  # blocks: of fewer, a standard error is too uncertain to count in
+FEWEST_WITHOUT: Final = 6  # blocks before "no change", as for every claim of equivalence
+LEVEL: Final = 0.01  # one-sided, of each of two tests against the margin: several looks have this level each
+OPEN, CHANGED, NO_CHANGE, UNDECIDED = range(4)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What blocks of the two ends say.
+
+    Attributes:
+        n: blocks.
+        mean: of the log ratios, the end's to the reference's.
+        sd: of the log ratios.
+    """
+
+    n: Floats
+    mean: Floats
+    sd: Floats
+
+    @property
+    def error(self) -> Floats:
+        """Standard error of the mean."""
+        return np.asarray(self.sd / np.sqrt(np.maximum(self.n, 1)))
+
+
+def ends_of(log_ratios: Sequence[float]) -> Ends:
+    """Mean and spread of one search."""
+    values = np.array(log_ratios, dtype=float)
+    sums = np.asarray(math.fsum(values)), np.asarray(math.fsum(values**2))
+    return ends_from(np.asarray(float(len(values))), *sums)
+
+
+def ends_from(n: Floats, total: Floats, squares: Floats) -> Ends:
+    """The same, from sums."""
+    mean = total / np.maximum(n, 1)
+    spread = np.maximum(squares - n * mean**2, 0) / np.maximum(n - 1, 1)
+    return Ends(n, mean, np.maximum(np.sqrt(spread), LEAST_NOISE))
+
+
+def settle(ends: Ends, *, margin: float, limit: int) -> tuple[Integers, Integers]:
+    """Whether the ends are settled (by a size, by there being none, or not within the limit), and how many blocks more.
+
+    Args:
+        ends: so far.
+        margin: largest change that does not matter, as a share.
+        limit: the largest number of blocks.
+    """
+    n, size, bound = ends.n, np.abs(ends.mean), math.log1p(margin)
+    quantile = stats.t.ppf(1 - LEVEL, np.maximum(n - 1, 1))
+    enough = n >= FEWEST
+    changed = enough & (size >= STANDARD_ERRORS * ends.error)
+    without = (n >= FEWEST_WITHOUT) & (size + quantile * ends.error <= bound)
+    outcome = np.select([changed, without, n >= limit], [CHANGED, NO_CHANGE, UNDECIDED], OPEN)
+    with np.errstate(divide="ignore"):
+        for_size = (STANDARD_ERRORS * ends.sd / size) ** 2
+        for_none = np.where(size < bound, (quantile * ends.sd / (bound - size)) ** 2, np.inf)
+    needed = np.minimum(np.minimum(for_size, for_none), 2 * n)
+    half_way = np.clip(np.ceil((needed - n) / 2), 1, np.maximum(limit - n, 1))
+    return outcome, np.where(enough, half_way, FEWEST - n).astype(np.int64)
+
+
+def unsettled(now: Posterior) -> Truths:
+    """Whether, by the noise that all blocks show, the size is no longer four standard errors."""
+    blocks = (now.evidence.n * np.cumsum(now.last, axis=-1)).sum(axis=-1)
+    return np.asarray(np.abs(now.tail) * np.sqrt(blocks) < STANDARD_ERRORS * np.sqrt(now.noise))

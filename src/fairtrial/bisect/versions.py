@@ -1,0 +1,173 @@
+"""From a study and what is asked of it to the versions of a history: a factor's levels, builds of a server, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any, Final
+
+from fairtrial import servers
+from fairtrial import study as language
+from fairtrial.bisect import commits, compiling
+from fairtrial.bisect.deciding import MOST_BLOCKS
+from fairtrial.bisect.models import Bisection, Version
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError, Problem
+from fairtrial.study import Study
+from fairtrial.study.tree.problems import did_you_mean, listed
+
+SERVER: Final = "server"
+COMMIT: Final = "commit"
+_HINT: Final = "see `fairtrial bisect --help`"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes:
+        study: its file.
+        over: the factor; `commit` with commits.
+        first, last: names of the ends (`--from`, `--to`); empty with commits.
+        commits: `good..bad`; empty without.
+        build: command line that builds a commit.
+        repository: where the commits are.
+        at: `FACTOR=LEVEL` of other factors; their first level where it is not named.
+    """
+
+    study: Path
+    over: str = ""
+    first: str = ""
+    last: str = ""
+    commits: str = ""
+    build: str = ""
+    repository: Path = Path()
+    at: Sequence[str] = ()
+    size: str | None = None
+    overrides: Sequence[str] = ()
+    blocks: int = MOST_BLOCKS
+
+
+def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
+    """The question, and the study complete, as plain values.
+
+    Raises:
+        InputError: the study is wrong, or it and the options do not fit together.
+    """
+    _check(request)
+    over = COMMIT if request.commits else request.over
+    study = _loaded(request, over)
+    merged = compiling.read(language.dump(study))
+    versions = _commits(request, merged) if request.commits else _levels(request, study, merged)
+    metric = study.file.metrics.primary[0]
+    definition = study.definitions[metric]
+    question = Bisection(
+        fairtrial_version=version_of("fairtrial"),
+        study=study.name,
+        over=over,
+        versions=versions,
+        pinned=_pinned(request, study, over),
+        metric=metric,
+        unit=definition.unit,
+        better=definition.better,
+        seed=study.trials.seed,
+        margin=study.trials.margin,
+        blocks=request.blocks,
+        build=request.build,
+        repository=str(request.repository.resolve()) if request.commits else "",
+    )
+    return question, merged
+
+
+def _check(request: Request) -> None:
+    if request.commits:
+        if not request.build:
+            raise _wrong("--commits needs a command that builds a commit", "--build", "for example --build 'make -j2'")
+        if request.over or request.first or request.last:
+            raise _wrong("--commits names the versions itself", "--over, --from, --to", "leave these out")
+    elif not (request.over and request.first and request.last):
+        raise _wrong("expected --over, --from and --to, or --commits", "bisect", "for example --over server")
+
+
+def _loaded(request: Request, over: str) -> Study:
+    """The study; where it has no such factor, with one that stands for it while the study is checked."""
+    placeholder = [
+        f"factors.{over}.{name}={{settings: {{environment: {{FAIRTRIAL_LEVEL: {name}}}}}}}"
+        for name in ("before", "after")
+    ]
+    as_written = [*request.overrides, f"arm={over}", "also_compare=[]"]
+    if not request.commits:
+        try:
+            return _load(request, as_written)
+        except InputError:
+            if over != SERVER:
+                raise _unknown(request, over) from None
+    return _load(request, [*as_written, *placeholder])
+
+
+def _unknown(request: Request, over: str) -> InputError:
+    """Why a study cannot be bisected over a factor: the study's own mistakes, or that it has no such factor."""
+    study = _load(request, request.overrides)
+    names = [factor.name for factor in study.factors]
+    if over not in names:
+        return _wrong(
+            f"unknown factor `{over}`; expected one of {listed([*names, SERVER])}", "--over", did_you_mean(over, names)
+        )
+    return _wrong(f"factor `{over}` has only one level", "--over", "a history needs two at least")
+
+
+def _load(request: Request, overrides: Sequence[str]) -> Study:
+    return language.load(request.study, catalogue=catalogue(), size=request.size, overrides=overrides)
+
+
+def _levels(request: Request, study: Study, merged: Mapping[str, Any]) -> list[Version]:
+    """The levels between the two ends, in the order written, or, of a server, by version."""
+    own = merged["factors"][request.over]
+    if "before" in own and "FAIRTRIAL_LEVEL" in str(own):
+        system = next(iter(study.base.tree("system").entries))
+        own = {
+            build.version: {"system": {system: {"version": build.version}}}
+            for build in servers.builds()
+            if build.system == system
+        }
+    names = list(own)
+    for option, name in (("--from", request.first), ("--to", request.last)):
+        if name not in names:
+            message = f"`{name}` is not a level of {request.over}; expected one of {listed(names)}"
+            raise _wrong(message, option, did_you_mean(name, names))
+    first, last = names.index(request.first), names.index(request.last)
+    if first == last:
+        raise _wrong("both ends are the same level", "--from, --to", "give two")
+    chosen = names[first : last + 1] if first < last else names[last : first + 1][::-1]
+    return [Version(name=name, overlay=own[name]) for name in chosen]
+
+
+def _commits(request: Request, merged: Mapping[str, Any]) -> list[Version]:
+    """The commits; each level's overlay follows from where it is built."""
+    if not compiling.built(merged, "/"):
+        message = f"nothing in the study names `{compiling.BUILD}`, the directory in which a commit is built"
+        raise _wrong(
+            message, str(request.study), f"for example workload: {{command: {{run: '{compiling.BUILD}/prog'}}}}"
+        )
+    if (place := next(iter(merged["place"]))) != "local":
+        message = f"commits are built on this machine, and trials run at a place of kind `{place}`"
+        raise _wrong(message, str(request.study), "run the bisection there")
+    found = commits.history(request.repository, request.commits)
+    return [Version(name=each.name, commit=each.hash, subject=each.subject) for each in found]
+
+
+def _pinned(request: Request, study: Study, over: str) -> dict[str, str]:
+    chosen = dict(each.partition("=")[::2] for each in request.at)
+    factors = {factor.name: factor.level_names for factor in study.factors if factor.name != over}
+    for factor, level in chosen.items():
+        if level not in factors.get(factor, ()):
+            known = [f"{name}={each}" for name, levels in factors.items() for each in levels]
+            message = f"`{factor}={level}` is not a level of another factor; expected one of {listed(known)}"
+            raise _wrong(message, "--at", did_you_mean(f"{factor}={level}", known))
+    return {factor: chosen.get(factor, levels[0]) for factor, levels in factors.items()}
+
+
+def _wrong(message: str, where: str, suggestion: str) -> InputError:
+    return InputError([Problem(message, where, suggestion=suggestion)], hint=_HINT)

@@ -1,0 +1,140 @@
+"""A bisection's result in words: the table of versions, the answer, its confirmation, and what it cost. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from fairtrial.bisect.models import BisectResult, Confirmed, FoundChange, Version, VersionResult
+from fairtrial.bisect.reading import CONFIRMED_OUTCOMES
+from fairtrial.report.numbers import ABSENT, change, percent, ratio, ratio_interval
+from fairtrial.report.text import columns
+from fairtrial.words import counted, duration
+
+_LEAST_SHOWN: Final = 0.005  # probability of a version that was not measured, to be in the table
+_UNCLAIMED: Final = "only a confirmed change is a claim"
+
+
+def render(result: BisectResult) -> str:
+    """The text that a reader would post."""
+    parts = [_heading(result), _table(result), answer(result)]
+    parts += [_confirmed(result, each) for each in result.confirmations]
+    parts += [_gaps(result), _cost(result)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def settled(result: BisectResult) -> bool:
+    """Whether the question has an answer that stands: no change, or changes that were all confirmed."""
+    if result.outcome == "no_change":
+        return True
+    return (
+        result.outcome in CONFIRMED_OUTCOMES
+        and len(result.confirmations) == len(result.changes)
+        and all(e.agrees for e in result.confirmations)
+    )
+
+
+def answer(result: BisectResult) -> str:
+    """What the search found, in a sentence or two."""
+    question = result.bisection
+    first, last = question.versions[0].name, question.versions[-1].name
+    margin = percent(question.margin)
+    match result.outcome:
+        case "no_change":
+            return f"no change: {question.metric} of {last} is within {margin} of {first}'s"
+        case "one_change":
+            return f"one change: {_change(result, result.changes[0])}"
+        case "two_steps":
+            steps = "\n".join(f"  {_change(result, each)}" for each in result.changes)
+            return f"two steps ({percent(round(result.two_steps or 0, 3))}):\n{steps}"
+    if not result.changes:
+        return (
+            f"undecided after {counted(result.blocks, 'block')}: the ends are neither shown to differ nor to be within "
+            f"{margin}; raise --blocks, or reduce the noise"
+            if result.two_steps is None
+            else f"undecided after {counted(result.blocks, 'block')}: one change does not explain what was measured"
+        )
+    where = _between(question.versions, result.changes[0])
+    return f"undecided after {counted(result.blocks, 'block')}: 95 % of one change is {where}; raise --blocks"
+
+
+def _change(result: BisectResult, found: FoundChange) -> str:
+    moved = f"{result.bisection.metric} {change(found.ratio)} (probability {percent(round(found.probability, 3))})"
+    return f"{_between(result.bisection.versions, found)}, {moved}"
+
+
+def _between(versions: Sequence[Version], found: FoundChange) -> str:
+    """One version, or the range that gaps leave."""
+    at = versions[found.at]
+    if found.at == found.after + 1:
+        return _named(at)
+    low = versions[found.after + 1]
+    return f"one of {counted(found.at - found.after, 'version')}, from {_named(low)} to {_named(at)}"
+
+
+def _named(version: Version) -> str:
+    return f"{version.name} ({version.subject})" if version.subject else version.name
+
+
+def _heading(result: BisectResult) -> str:
+    question = result.bisection
+    pinned = "".join(f" · {factor} {level}" for factor, level in question.pinned.items())
+    unit = f", {question.unit}" if question.unit else ""
+    return (
+        f"{question.study} · {question.over} from {question.versions[0].name} to {question.versions[-1].name}{pinned}\n"
+        f"{question.metric}{unit}, {question.better} is better · paired with {question.versions[0].name} in blocks"
+    )
+
+
+def _table(result: BisectResult) -> str:
+    """Every version that was measured or is still suspected; runs of others are one line."""
+    rows: list[list[str]] = []
+    skipped = 0
+    for number, version in enumerate(result.versions):
+        shown = number == 0 or version.blocks or version.gap or (version.probability or 0) >= _LEAST_SHOWN
+        if not shown:
+            skipped += 1
+            continue
+        rows += [_skipped(skipped)] * bool(skipped)
+        skipped = 0
+        rows.append(_row(version, reference=number == 0))
+    head = [result.bisection.over, "blocks", "ratio", "95 % interval", "changed here"]
+    if all(version.probability is None for version in result.versions):
+        head, rows = head[:-1], [row[:-1] for row in rows]
+    return "\n".join(columns.table(head, rows, left=1))
+
+
+def _row(version: VersionResult, *, reference: bool) -> list[str]:
+    if reference:
+        return [version.name, ABSENT, "1", ABSENT, ABSENT]
+    if version.gap:
+        return [version.name, "left out", ABSENT, ABSENT, ABSENT]
+    shown = ABSENT if version.probability is None else f"{version.probability * 100:.1f} %"
+    return [version.name, str(version.blocks), ratio(version.ratio), ratio_interval(version.low, version.high), shown]
+
+
+def _skipped(count: int) -> list[str]:
+    return [f"({counted(count, 'version')} not measured)", "", "", "", ""]
+
+
+def _confirmed(result: BisectResult, found: Confirmed) -> str:
+    versions = result.bisection.versions
+    said = "confirmed" if found.agrees else "not confirmed"
+    interval = f"{ratio(found.ratio)} ({ratio_interval(found.low, found.high)})"
+    return (
+        f"{said}: {versions[found.at].name} against {versions[found.after].name}, "
+        f"{counted(found.n, 'block')} of its own: ratio {interval}, {found.verdict}"
+        + ("" if found.agrees else f"\n  {_UNCLAIMED}")
+    )
+
+
+def _gaps(result: BisectResult) -> str:
+    return "\n".join(f"left out: {each.name}: {each.gap}" for each in result.versions if each.gap)
+
+
+def _cost(result: BisectResult) -> str:
+    confirming = sum(each.n for each in result.confirmations)
+    return (
+        f"{counted(result.blocks, 'block')} of two trials, {result.ends_blocks} of them of the two ends, in "
+        f"{duration(result.seconds)}" + (f"; {counted(confirming, 'block')} to confirm" if confirming else "")
+    )

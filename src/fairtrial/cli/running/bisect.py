@@ -1,0 +1,117 @@
+"""`fairtrial bisect`: which change of an ordered history made a metric move."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from fairtrial import plan as planning
+from fairtrial import study as language
+from fairtrial.bisect import compiling, foreseeing, journal, reading, wording
+from fairtrial.bisect.loop import Bisecting, begin
+from fairtrial.bisect.models import Answered, Bisection, BisectResult, Confirmed
+from fairtrial.bisect.verifying import RESULT, TEXT
+from fairtrial.bisect.versions import Request, asked
+from fairtrial.catalogue import catalogue
+from fairtrial.cli.reading.report import conclude
+from fairtrial.cli.running.progress import progress_for
+from fairtrial.cli.running.resuming import directory_name
+from fairtrial.errors import RecordError
+from fairtrial.record import Writer
+from fairtrial.record.files import write_synced
+from fairtrial.run import Run, watched
+from fairtrial.run.interrupting import as_interrupt
+
+FINDING = 1
+BISECT = "-bisect"  # between a study's name and the time, in the directory's name
+
+
+def bisect(request: Request, *, output: Path, resume: bool, dry_run: bool) -> None:
+    """Bisects, or goes on with an unfinished bisection; prints the answer, and exits with 1 if none stands.
+
+    Raises:
+        FairtrialError: the study or an option is wrong, or a run cannot go on.
+        KeyboardInterrupt: the user stopped it.
+    """
+    signal.signal(signal.SIGTERM, as_interrupt)
+    console = Console(highlight=False)
+    if resume:
+        directory = _unfinished(request.study, output)
+    else:
+        question, merged = asked(request)
+        if dry_run:
+            print(foreseeing.render(question, block_s=_block_s(question, merged)), end="")
+            return
+        directory = output / directory_name(question.study + BISECT)
+        begin(directory, question, merged)
+    console.print(f"bisection: {directory}", markup=False, soft_wrap=True)
+    try:
+        Bisecting(
+            directory=directory,
+            question=reading.question(directory),
+            conduct=partial(_conduct, console),
+            conclude=partial(conclude, console=console),
+            note=partial(console.print, markup=False, soft_wrap=True),
+        ).execute()
+    except KeyboardInterrupt:
+        print(
+            f"stopped; every finished block is kept: `fairtrial bisect {directory} --resume` continues", file=sys.stderr
+        )
+        raise
+    found = _written(directory)
+    console.print()
+    print(wording.render(found), end="")
+    console.print(f"result: {directory / RESULT}", markup=False, soft_wrap=True)
+    if not wording.settled(found):
+        sys.exit(FINDING)
+
+
+def _conduct(console: Console, writer: Writer) -> None:
+    with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
+        Run(writer=writer, progress=progress).execute()
+
+
+def _written(directory: Path) -> BisectResult:
+    found = reading.result(reading.question(directory), journal.events(directory))
+    write_synced(directory / RESULT, found.model_dump_json(indent=1).encode() + b"\n")
+    write_synced(directory / TEXT, wording.render(found).encode())
+    return found
+
+
+def _unfinished(named: Path, output: Path) -> Path:
+    """The bisection that is named, or the newest unfinished one of a study."""
+    if (named / reading.QUESTION).exists():
+        return named
+    study = language.load(named, catalogue=catalogue()).name
+    for directory in sorted(output.glob(f"{study}{BISECT}-*"), reverse=True):
+        if (directory / reading.QUESTION).exists() and not _finished(directory):
+            return directory
+    raise RecordError(
+        f"no unfinished bisection of {study} in {output}",
+        hint="start one without --resume, or name the bisection's directory instead of the study",
+    )
+
+
+def _finished(directory: Path) -> bool:
+    events = journal.events(directory)
+    answer = next((event for event in events if isinstance(event, Answered)), None)
+    if answer is None:
+        return False
+    owed = len(answer.changes) if answer.outcome in reading.CONFIRMED_OUTCOMES else 0
+    return sum(isinstance(event, Confirmed) for event in events) >= owed
+
+
+def _block_s(question: Bisection, merged: dict[str, object]) -> float:
+    """What a block is expected to take, as the plan of one says."""
+    ends = (question.versions[0], question.versions[-1])
+    overlays = {each.name: compiling.built(merged, f"/{each.name}") if each.commit else each.overlay for each in ends}
+    pair = compiling.Pair(question.over, overlays, blocks=1, seed=1, question="")
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "study.yaml"
+        path.write_text(compiling.study_text(merged, pair, pinned=question.pinned), encoding="utf-8")
+        return planning.make(language.load(path, catalogue=catalogue()), catalogue=catalogue()).duration_s

@@ -1,0 +1,80 @@
+"""How long the blocks of a plan take on several hosts, by what a farm was measured to cost. Pure.
+
+Hosts take the next block as they come free; the controller takes one trial in at a time. `benches/farm_model.py`
+prints what follows for large farms, `benches/farm_scale.py` measures the controller.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fairtrial.plan import costs
+from fairtrial.record.models import Plan, PlannedTrial
+from fairtrial.study.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class FarmCosts:
+    """Measured, seconds.
+
+    Attributes:
+        prepare_s: data of a host, once.
+        trial_s: of the controller, to take a trial in.
+        megabyte_s: of the way to the controller, at 1 Gbit/s.
+        megabytes: of a trial.
+        look_s: of a look of the stopping rule, for each trial so far.
+    """
+
+    prepare_s: float = 0.0
+    trial_s: float = 0.02
+    megabyte_s: float = 0.009
+    megabytes: float = 3.0
+    look_s: float = 0.001
+
+    @property
+    def taking_s(self) -> float:
+        """Of a trial on its way into the record."""
+        return self.trial_s + self.megabytes * self.megabyte_s
+
+
+def makespan(block_s: Sequence[float], farm: FarmCosts, *, hosts: int, trials: int) -> tuple[float, float]:
+    """Time until the last block is taken in, and for how much of it the controller was busy; seconds.
+
+    Args:
+        block_s: what each block takes, in their order.
+        farm: what it costs.
+        hosts: that take blocks.
+        trials: of a block.
+    """
+    free = [farm.prepare_s] * hosts
+    heapq.heapify(free)
+    arrivals = []
+    for took in block_s:
+        end = heapq.heappop(free) + took
+        heapq.heappush(free, end)
+        arrivals.append(end)
+    at = busy = 0.0
+    for number, arrived in enumerate(sorted(arrivals)):
+        service = trials * farm.taking_s + farm.look_s * trials * number
+        at = max(at, arrived) + service
+        busy += service
+    return at, busy
+
+
+def duration_s(plan: Plan, catalogue: Catalogue, *, hosts: int) -> float:
+    """Expected wall time of all planned trials and diagnostic ones on so many hosts, but for preparing their data."""
+    blocks = [*_blocks(plan.trials, plan, catalogue), *_blocks(plan.diagnostics, plan, catalogue)]
+    looks = 0.0 if plan.design.stop == "fixed" else FarmCosts.look_s
+    return makespan(blocks, FarmCosts(look_s=looks), hosts=hosts, trials=len(plan.factors[plan.arm]))[0]
+
+
+def _blocks(trials: Iterable[PlannedTrial], plan: Plan, catalogue: Catalogue) -> list[float]:
+    """What each block takes, in the order of their first trials; a diagnostic trial is one."""
+    took: dict[tuple[str, int, str], float] = {}
+    for trial in trials:
+        key = trial.cell, trial.block, trial.arm if trial.diagnostic else ""
+        each_s = costs.trial_duration_s(plan.resolved[trial.cell][trial.arm], catalogue)
+        took[key] = took.get(key, 0.0) + each_s
+    return [*took.values()]

@@ -1,0 +1,1 @@
+"""What text, page, figures and R say of designed experiments."""

@@ -1,0 +1,51 @@
+"""raw_data.r of a screening: the matrix and every trial, with base R that fits the effects from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import resources
+from typing import Final
+
+from fairtrial.analyse.designs.screening_models import ScreenedMetric, ScreeningResult
+from fairtrial.record.screening import Screening
+from fairtrial.report.scene import ContrastTrial, Scene
+
+TEMPLATE: Final = "screening.r"
+
+
+def render(scene: Scene, of: Screening, result: ScreeningResult) -> str:
+    """The script. `Rscript raw_data.r` prints one tab-separated row per metric and option."""
+    analysis = scene.analysis
+    used = [each for each in scene.trials if each.used]
+    sources = ", ".join(f"{json.dumps(each.metric)} = {json.dumps(each.error)}" for each in result.metrics)
+    lines = [
+        f"# {_comment(analysis.study)}: {_comment(analysis.question)}",
+        "# a screening: effects, high over low level, averaged over all other options; it claims nothing",
+        f"confidence <- {analysis.confidence!r}",
+        "codes <- rbind(",
+        ",\n".join(f"  {row} = c({', '.join(map(str, codes))})" for row, codes in of.rows.items()),
+        ")",
+        f"colnames(codes) <- c({', '.join(json.dumps(option, ensure_ascii=False) for option in of.options)})",
+        "trials <- rbind(",
+        ",\n".join(line for each in result.metrics for line in _trials(each, used)),
+        ")",
+        f"judged_by <- c({sources})",
+    ]
+    template = resources.files("fairtrial.report.page") / "templates" / TEMPLATE
+    return "\n".join(lines) + "\n" + template.read_text(encoding="utf-8")
+
+
+def _trials(of: ScreenedMetric, used: list[ContrastTrial]) -> Iterator[str]:
+    for each in used:
+        if of.metric in each.trial.scalars:
+            trial, value = each.trial.trial, each.trial.scalars[of.metric]
+            yield (
+                f"  data.frame(metric = {json.dumps(of.metric)}, row = {json.dumps(each.arm)}, "
+                f"replicate = {trial.round}, value = {value!r})"
+            )
+
+
+def _comment(text: str) -> str:
+    """Text that stays on its comment's line."""
+    return " ".join(text.split())

@@ -1,0 +1,68 @@
+"""Recomputes what a tuning's journal and result say from the raw files of its records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from fairtrial import record
+from fairtrial import verify as recomputation
+from fairtrial.record import Record
+from fairtrial.tune import measuring, planning
+from fairtrial.tune.events import ConfirmationPlanned, Told
+from fairtrial.tune.result import TuneRecord, result
+from fairtrial.tune.searching import arm, confirmation_of, tuning_of
+
+RESULT: Final = "report/tune.json"
+
+
+def recompute(tuning: TuneRecord) -> list[str]:
+    """Every mismatch between what is stored and what the raw files give; empty if there is none."""
+    mismatches = [text for each in tuning.records for text in _of_record(each, tuning.directory)]
+    if mismatches:
+        return mismatches  # what is decided from a changed record differs, too: one cause, one message
+    return [*_told(tuning), *_decided(tuning), *_result(tuning)]
+
+
+def _of_record(each: Record, directory: Path) -> Iterator[str]:
+    name = each.directory.relative_to(directory)
+    found = record.verify_hashes(each) or recomputation.recompute(each)
+    yield from (f"{name}/{text}" for text in found)
+
+
+def _told(tuning: TuneRecord) -> Iterator[str]:
+    for number, stored in tuning.course.told.items():
+        found = tuning.search.get(number)
+        if found is None:
+            yield f"proposal {number}: its record is missing"
+            continue
+        again = measuring.told(number, measuring.pairs(found)[arm(number)], reason=stored.reason)
+        if stored.state == "failed" and again.state != "failed" and not found.finished:
+            continue  # it was given up, and says so
+        yield from _differing(f"proposal {number}", stored, again)
+
+
+def _differing(what: str, stored: Told | ConfirmationPlanned, again: Told | ConfirmationPlanned) -> Iterator[str]:
+    found = recomputation.differences(stored.model_dump(mode="json"), again.model_dump(mode="json"))
+    yield from (f"tune.jsonl: {what}: {text}" for text in found)
+
+
+def _decided(tuning: TuneRecord) -> Iterator[str]:
+    course = tuning.course
+    if course.shortlisted is not None:
+        again = planning.shortlist(course.proposed, course.told.values(), course.started.stages)
+        if again != course.shortlisted:
+            yield f"tune.jsonl: {course.shortlisted.numbers} were measured again, recomputed {again.numbers}"
+    if course.planned is not None and tuning.again is not None:
+        study = tuning.study
+        planned = confirmation_of(measuring.pairs(tuning.again), study, tuning_of(study))
+        yield from _differing("confirmation", course.planned, planned)
+
+
+def _result(tuning: TuneRecord) -> Iterator[str]:
+    path = tuning.directory / RESULT
+    if path.exists():
+        stored, again = json.loads(path.read_bytes()), result(tuning).model_dump(mode="json")
+        yield from (f"{RESULT}: {text}" for text in recomputation.differences(stored, again))

@@ -1,0 +1,106 @@
+"""`fairtrial tune` as installed, on a program whose best options are known: search, kills, confirmation, `verify`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command_line import Desk, desk, eventually
+
+# The score has one peak of 1.3 times the default's at x = 32, and noise of about 1 % that seed and values decide.
+SURFACE = """
+BEGIN {
+    srand(ENVIRON["FAIRTRIAL_SEED"] % 1000003 + 7919 * x)
+    for (i = 0; i < 12; i++) noise += rand()
+    near = exp(-(log(x / 32) ^ 2) / 2)
+    printf "score = %.3f\\n", 1000 * exp(0.3 * near + 0.01 * (noise - 6)); print "lag = " (x > 200 ? 9 : 1)
+}
+"""
+STUDY = """
+study: known-surface
+question: Which x gives the highest score?
+workload:
+  command:
+    run: awk -v x={{x}} -f {program}
+    metrics:
+      score: {{regex: 'score = ([\\d.]+)', better: higher}}
+      lag: {{regex: 'lag = (\\d+)', better: lower}}
+tune:
+  options: {{x: {{from: 1, to: 256, scale: log, default: 1}}}}
+  budget: 12
+  again: {{best: 2, blocks: 2}}
+  confirm: {{blocks: 6}}
+metrics: {{primary: score, guardrails: [lag]}}
+"""
+
+
+@pytest.fixture
+def here() -> Iterator[Desk]:
+    with desk() as found:
+        program = found.directory / "surface.awk"
+        program.write_text(SURFACE, encoding="utf-8")
+        found.study(STUDY.format(program=program))
+        yield found
+
+
+def committed(tuning: Path) -> dict[str, int]:
+    """Committed trials, and when each was written."""
+    return {
+        str(path.relative_to(tuning)): path.stat().st_mtime_ns
+        for path in tuning.glob("**/trials/[!.]*/trial.json")
+        if ".partial" not in str(path)
+    }
+
+
+def events(tuning: Path) -> list[dict[str, object]]:
+    return [json.loads(line)["entry"] for line in (tuning / "tune.jsonl").read_text().splitlines()]
+
+
+def test_a_tuning_survives_a_kill_finds_the_peak_and_is_recomputed(here: Desk) -> None:
+    running = here.start("tune", "study.yaml", "--plain")
+    eventually(
+        lambda: (
+            here.runs
+            and committed(here.run).keys()
+            & {f"search/002/trials/all.b01.{arm}/trial.json" for arm in ("default", "p002")}
+        ),
+        "the second proposal has no trial",
+    )
+    os.kill(running.pid, signal.SIGKILL)
+    running.communicate()
+    kept = committed(here.run)
+    told = [event for event in events(here.run) if event["event"] != "tuning_started"]
+
+    done = here.fairtrial("tune", "study.yaml", "--resume", "--plain")
+
+    after = committed(here.run)
+    assert {name: after.get(name) for name in kept} == kept
+    assert [event for event in events(here.run) if event["event"] != "tuning_started"][: len(told)] == told
+    assert len(after) == 12 + 12
+    assert "claim: p00" in done.stdout
+    assert "flattered by a factor of" in " ".join(done.stdout.split())
+    result = json.loads((here.run / "report" / "tune.json").read_text())
+    assert (result["finished"], result["trials"], result["confirmed"]["verdict"]) == (True, 24, "faster")
+    assert 1.1 < result["confirmed"]["ratio"] < 1.35
+    assert result["options"] == [{"name": "x", "of": None, "default": 1, "best": result["options"][0]["best"]}]
+
+    here.fairtrial("verify", here.run)
+    journal = here.run / "tune.jsonl"
+    lines = journal.read_text().splitlines()
+    changed = json.loads(lines[2])
+    changed["entry"]["gain"] += 0.1
+    journal.write_text("\n".join([*lines[:2], json.dumps(changed), *lines[3:]]) + "\n")
+    assert "proposal 1: gain is" in here.fairtrial("verify", here.run, code=1).stdout
+
+
+def test_what_would_run_is_shown_and_run_refuses_the_study(here: Desk) -> None:
+    shown = here.fairtrial("tune", "study.yaml", "--dry-run").stdout
+    for expected in ("1 to 256, log", "3 proposals", "the best 2 and the default, 2", "6 blocks"):
+        assert expected in shown
+    assert here.fairtrial("plan", "study.yaml").stdout == shown
+    assert not here.runs
+    assert "use `fairtrial tune study.yaml`" in here.fairtrial("run", "study.yaml", code=2).stderr

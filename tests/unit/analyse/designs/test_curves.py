@@ -1,0 +1,226 @@
+"""Curves over a numeric factor: what two arms' growth shows, and what it does not."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.nonparametric.smoothers_lowess import lowess
+
+from fairtrial.analyse import analyse_table
+from fairtrial.analyse.designs import fits, usl
+from fairtrial.analyse.designs.crossings import crossings
+from fairtrial.analyse.designs.curve_errors import BlockErrors, GroupErrors, reach
+from fairtrial.analyse.designs.curve_models import Curves
+from fairtrial.analyse.designs.curves import curves
+from fairtrial.analyse.measured import ArmValues
+from fairtrial.analyse.models import Counts
+from fairtrial.analyse.tidy import Course, CurveRequest, Request, Table
+from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.numeric_factors import CurveModel
+
+USERS = (1, 2, 4, 8, 16, 32, 64)
+PLAIN, SPLIT = (100.0, 0.03, 0.0006), (85.0, 0.01, 0.0001)  # cross at 8.97; the first peaks at 40.2
+Law = tuple[float, float, float]
+
+
+def law(of: Law, users: float) -> float:
+    rate, sigma, kappa = of
+    return rate * users / (1 + sigma * (users - 1) + kappa * users * (users - 1))
+
+
+def request(model: CurveModel = "usl", users: tuple[int, ...] = USERS) -> Request:
+    metric = MetricDefinition(name="tpm", label="tpm", unit="/s", better="higher", kind="wall_clock")
+    return Request(
+        study="growth",
+        question="",
+        contrast="lock",
+        levels=("plain", "split"),
+        cells={str(n): {"users": str(n)} for n in users},
+        metrics={"tpm": metric},
+        roles={"tpm": "primary"},
+        paired=True,
+        confidence=0.95,
+        margin=0.02,
+        curve=CurveRequest("users", model, {str(n): n for n in users}),
+    )
+
+
+def table(laws: Mapping[str, Law], *, blocks: int = 8, noise: float = 0.02, bend: float = 0.0) -> Table:
+    """Trials of blocks that share a noise of their own; `bend` lifts one value off the law."""
+    random = np.random.default_rng(1)
+    made = {}
+    for n in USERS:
+        shared = random.normal(0, 0.03, blocks)
+        made[str(n), "tpm"] = {
+            arm: ArmValues(
+                arm=arm,
+                values=law(of, n) * np.exp(shared + random.normal(0, noise, blocks) + bend * (n == 8)),
+                blocks=tuple(range(1, blocks + 1)),
+                positions=tuple(range(blocks)),
+                absent=0,
+            )
+            for arm, of in laws.items()
+        }
+    return made
+
+
+TWO = {"plain": PLAIN, "split": SPLIT}
+
+
+def fitted(made: Table, asked: Request) -> Curves:
+    (found,) = curves(made, asked)
+    return found
+
+
+def test_parameters_peak_and_crossing_of_two_arms_are_found_with_their_intervals() -> None:
+    found = fitted(table(TWO), request())
+    plain, split = found.arms
+    assert (found.spread, found.n, found.values) == ("blocks", 8, USERS)
+    for arm, of in ((plain, PLAIN), (split, SPLIT)):
+        for each, true in zip(arm.parameters.values(), of, strict=True):
+            assert each.low is not None
+            assert each.high is not None
+            assert each.low < true < each.high
+    assert plain.peak is not None
+    assert plain.peak.position == "within"
+    assert plain.peak.at.low is not None
+    assert plain.peak.at.low < 40.2 < (plain.peak.at.high or 0)
+    assert plain.peak.throughput is not None
+    assert plain.peak.throughput.estimate == pytest.approx(law(PLAIN, 40.2), rel=0.03)
+    assert split.peak is not None
+    assert split.peak.position == "beyond"
+    assert split.peak.throughput is None
+    (pair,) = found.pairs
+    assert pair.shown
+    (crossing,) = pair.crossings
+    assert (crossing.low or 0) < 8.97 < (crossing.high or 0)
+    assert [each.verdict for each in pair.parameters] == ["differs"] * 3
+    assert {each.family_size for each in pair.parameters} == {3}
+    assert pair.parameters[0].change.estimate == pytest.approx(0.85, rel=0.02)
+
+
+def test_equal_arms_do_not_differ_and_a_crossing_of_theirs_is_not_shown() -> None:
+    (pair,) = fitted(table({"plain": PLAIN, "split": PLAIN}), request()).pairs
+    assert [each.verdict for each in pair.parameters] == ["undecided"] * 3
+    assert not pair.shown
+    assert all(each.low is None or each.high is None for each in pair.crossings)
+
+
+@pytest.mark.parametrize(("blocks", "claims"), [(5, False), (6, True)])
+def test_fewer_than_six_blocks_claim_nothing(blocks: int, *, claims: bool) -> None:
+    (pair,) = fitted(table(TWO, blocks=blocks, noise=0.001), request()).pairs
+    assert pair.shown is claims
+    assert {each.verdict for each in pair.parameters} == ({"differs"} if claims else {"none"})
+
+
+def test_no_verdict_rests_on_an_unfinished_run_or_a_failed_expectation() -> None:
+    for more in ({"finished": False}, {"unmet": frozenset({"64"})}):
+        (found,) = curves(table(TWO), request(), **more)  # type: ignore[arg-type]
+        assert not found.pairs[0].shown
+        assert {each.verdict for each in found.pairs[0].parameters} == {"none"}
+
+
+def test_a_law_that_does_not_fit_is_doubted_and_one_that_does_is_not() -> None:
+    counts = Counts(planned=1, finished=1, valid=1, invalid=0, used=1, blocks_voided=0, blocks_replaced=0)
+
+    def codes(made: Table, asked: Request) -> list[tuple[str, str]]:
+        found = analyse_table(made, asked, Course(counts=counts)).doubts
+        return [(each.code, each.arm) for each in found if each.code.startswith("curve_")]
+
+    assert codes(table(TWO, noise=0.005), request()) == []
+    bent = [("curve_misfit", "plain"), ("curve_misfit", "split")]
+    assert codes(table(TWO, noise=0.005, bend=0.3), request()) == bent
+    assert codes(table(TWO), request("linear")) == bent
+    superlinear = {"plain": (100.0, -0.01, 0.001), "split": SPLIT}
+    assert codes(table(superlinear, noise=0.001), request()) == [("curve_superlinear", "plain")]
+
+
+def test_a_curve_over_the_contrast_itself_is_none() -> None:
+    assert curves(table(TWO), replace(request(), contrast="users")) == ()
+
+
+def test_values_without_logarithms_and_missing_cells_are_told() -> None:
+    made = dict(table(TWO))
+    zero = {arm: replace(each, values=each.values * 0) for arm, each in made["4", "tpm"].items()}
+    assert "logarithm" in fitted({**made, ("4", "tpm"): zero}, request()).reason
+    none = {arm: replace(each, values=each.values[:0], blocks=()) for arm, each in zero.items()}
+    assert "not every arm" in fitted({**made, ("4", "tpm"): none}, request()).reason
+
+
+def test_a_block_that_replaced_another_stands_in_for_it() -> None:
+    made = dict(table(TWO))
+    late = {arm: replace(each, blocks=(9, *each.blocks[1:])) for arm, each in made["4", "tpm"].items()}
+    assert fitted({**made, ("4", "tpm"): late}, request()).n == 8
+
+
+def test_single_trials_have_the_intervals_of_r_and_claim_nothing() -> None:
+    """R's nls gives sigma 0.0564 with a standard error of 0.00769 over 8 degrees of freedom."""
+    n = (1, 4, 8, 12, 16, 20, 24, 28, 32, 48, 64)
+    x = (20, 78, 130, 170, 190, 200, 210, 230, 260, 280, 310)
+    made: Table = {
+        (str(at), "tpm"): {arm: ArmValues(arm, np.array([float(each)]), (1,), (0,), 0) for arm in ("plain", "split")}
+        for at, each in zip(n, x, strict=True)
+    }
+    found = fitted(made, replace(request(users=n), paired=False))
+    sigma = found.arms[0].parameters["sigma"]
+    away = stats.t.ppf(0.975, 8) * 0.007685847977767
+    assert found.spread == "scatter"
+    assert (sigma.low, sigma.high) == pytest.approx((0.0564054410682 - away, 0.0564054410682 + away), rel=1e-6)
+    assert found.arms[0].misfit is None
+    assert found.pairs[0].parameters[0].verdict == "none"
+
+
+def test_errors_of_blocks_are_those_of_a_paired_t_test_and_of_repeats_those_of_welch() -> None:
+    random = np.random.default_rng(4)
+    first, second = random.normal(0, 1, (2, 6))
+    difference = np.array([[-1.0, 1.0]])
+    rows = np.stack([first, second], axis=1)
+    error, away = reach(BlockErrors(rows - rows.mean(axis=0)), difference, confidence=0.95)
+    low, high = stats.ttest_rel(second, first).confidence_interval()
+    assert (error * away)[0] == pytest.approx((high - low) / 2)
+    variances = np.array([first.var(ddof=1) / 6, second.var(ddof=1) / 6])
+    groups = GroupErrors(variances, np.arange(2), np.array([5.0, 5.0]))
+    error, away = reach(groups, difference, confidence=0.95)
+    low, high = stats.ttest_ind(second, first, equal_var=False).confidence_interval()
+    assert (error * away)[0] == pytest.approx((high - low) / 2)
+
+
+def test_a_straight_line_is_that_of_least_squares() -> None:
+    n, means = np.array(USERS, dtype=float), np.array([1.0, 1.4, 2.2, 2.9, 3.1, 4.2, 4.4])
+    slope, at_zero = np.polyfit(np.log2(n), means, 1)
+    np.testing.assert_allclose(fits.line_fit(n, means).theta, [at_zero, slope])
+
+
+def test_a_local_regression_is_that_of_statsmodels() -> None:
+    n = np.array([1.0, 2, 3, 5, 9, 12, 20, 33])
+    means = np.log(n) ** 1.5
+    frac = 6 / 8  # six of eight values in each window
+    expected = lowess(means, np.log(n), frac=frac, it=0, delta=0.0, return_sorted=False)
+    np.testing.assert_allclose(fits.loess_fit(n, means).at(n), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["usl", "linear", "loess"])
+def test_a_fit_moves_with_its_means_as_it_says(model: CurveModel) -> None:
+    """The derivatives that all errors rest on, against differences."""
+    n = np.array(USERS, dtype=float)
+    means = usl.logs(np.array([4.6, 0.03, 0.0006]), n) + 0.01 * np.cos(n)
+    at, step = np.array([1.5, 10.0, 60.0]), 1e-6
+    fit = fits.FITS[model](n, means)
+    for index in range(len(n)):
+        moved = fits.FITS[model](n, means + step * np.eye(len(n))[index])
+        np.testing.assert_allclose((moved.at(at) - fit.at(at)) / step, fit.moves_at(at)[:, index], atol=0.05)
+
+
+def test_crossings_are_one_several_or_none_and_open_where_the_range_ends() -> None:
+    n = np.geomspace(1, 100, 2001)
+    x = np.log(n)
+    (one,) = crossings(n, x - np.log(10), np.full(len(n), 0.1))
+    assert (one.at, one.low, one.high) == pytest.approx((10, 10 * np.exp(-0.1), 10 * np.exp(0.1)), rel=1e-3)
+    two = [each.at for each in crossings(n, (x - 1) * (x - 3), np.full(len(n), 0.1))]
+    assert two == pytest.approx([np.exp(1), np.exp(3)], rel=1e-3)
+    assert not list(crossings(n, x + 1, np.full(len(n), 0.1)))
+    (open_,) = crossings(n, x - np.log(90), np.full(len(n), 0.5))
+    assert open_.high is None
+    assert open_.low == pytest.approx(90 * np.exp(-0.5), rel=1e-3)

@@ -1,0 +1,94 @@
+"""Where arms boot once in a round, the boot is the unit: what it does to n, to a claim, and to what is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from support.inference.analysis_cases import Case, invalid
+
+from fairtrial.analyse import analyse
+from fairtrial.analyse.boots import UNIT, averaged
+from fairtrial.analyse.models import Comparison
+from fairtrial.record.models import Plan, TrialRecord
+
+PER_BOOT = 5
+BOOTS = 6
+CASE = Case({"kernel": ["old", "new"]}, blocks=BOOTS)
+
+
+def booted(values: dict[tuple[str, int], Sequence[float]]) -> tuple[Plan, list[TrialRecord]]:
+    """A run whose boots gave these values, by arm and block."""
+    plan, trials = CASE.plan(), []
+    for each in CASE.trials(tpm=lambda _levels, _block: 1.0):
+        planned = each.trial
+        for repeat, value in enumerate(values[planned.arm, planned.block], start=1):
+            again = planned.model_copy(
+                update={"id": f"{planned.id}.{repeat}", "repeat": repeat, "boot": f"b{planned.block}.{planned.arm}"}
+            )
+            trials.append(each.model_copy(update={"trial": again, "scalars": {"tpm": value}}))
+    design = plan.design.model_copy(update={"reboot": "between_blocks", "per_boot": PER_BOOT})
+    return plan.model_copy(update={"design": design, "trials": [trial.trial for trial in trials]}), trials
+
+
+def noise(random: np.random.Generator, *, between: float, within: float) -> dict[tuple[str, int], list[float]]:
+    """Boots of arms that do not differ, whose logarithms scatter so much between and within."""
+    return {
+        (arm, block): np.exp(
+            7 + between * random.standard_normal() + within * random.standard_normal(PER_BOOT)
+        ).tolist()
+        for arm in ("old", "new")
+        for block in range(1, BOOTS + 1)
+    }
+
+
+def compared(plan: Plan, trials: Sequence[TrialRecord]) -> Comparison:
+    ((comparison,),) = analyse(plan, trials).cells[0].comparisons.values()
+    return comparison
+
+
+def test_each_boot_is_one_value_its_mean() -> None:
+    values = noise(np.random.default_rng(1), between=0.02, within=0.01)
+    plan, trials = booted(values)
+    found = analyse(plan, trials)
+    comparison = compared(plan, trials)
+    assert comparison.n == BOOTS
+    logs = [math.log(np.mean(values["new", block]) / np.mean(values["old", block])) for block in range(1, BOOTS + 1)]
+    assert comparison.ratio.estimate == pytest.approx(math.exp(np.mean(logs)))
+    assert comparison.assumptions[-1] == UNIT
+    assert found.counts.used == 2 * BOOTS * PER_BOOT, "every trial is counted"
+
+
+def test_a_boot_that_lost_a_trial_is_void_whole() -> None:
+    plan, trials = booted(noise(np.random.default_rng(2), between=0.02, within=0.01))
+    trials[7] = invalid(trials[7])
+    assert compared(plan, trials).n == BOOTS - 1
+
+
+def test_a_scalar_that_a_trial_lacks_is_the_mean_of_the_others() -> None:
+    _plan, trials = booted({(arm, block): [1.0, 3.0] for arm in ("old", "new") for block in range(1, BOOTS + 1)})
+    trials[0] = trials[0].model_copy(update={"scalars": {"tpm": math.nan}})
+    assert [trial.scalars["tpm"] for trial in averaged(trials)][:2] == [3.0, 2.0]
+
+
+def test_boots_keep_the_level_where_trials_counted_one_by_one_do_not() -> None:
+    random = np.random.default_rng(5)
+    runs, claims, naive = 60, 0, 0
+    for _ in range(runs):
+        plan, trials = booted(noise(random, between=0.03, within=0.01))
+        claims += compared(plan, trials).p < 0.05
+        each = [
+            trial.model_copy(
+                update={
+                    "trial": trial.trial.model_copy(
+                        update={"block": trial.trial.block * PER_BOOT + trial.trial.repeat, "repeat": 1}
+                    )
+                }
+            )
+            for trial in trials
+        ]
+        naive += compared(plan, each).p < 0.05
+    assert claims <= 8, "of 60, 3 expected; 9 and more in 1 of 300"
+    assert naive >= 15

@@ -1,0 +1,40 @@
+"""A host's side of a farm: what it knows of its place from block to block, and what it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.records import RESOLVED, planned, tiny_plan
+
+from fairtrial.farm.orders import Order
+from fairtrial.farm.station import Station
+from fairtrial.record.models import Cell
+from fairtrial.study.resolved import Section
+
+MORE_THAN_ANY_DISK = 1 << 62
+
+
+def order(state: Path, block: int, *, cell: str, disk_bytes: int = 0) -> Order:
+    """A block of one trial."""
+    at = RESOLVED.model_copy(update={"place": Section({"local": {"state_directory": str(state)}})})
+    update = {
+        "cells": [Cell(name=cell, levels={})],
+        "resolved": {cell: {"a": at}},
+        "trials": [planned(block, "a", cell=cell)],
+        "disk_bytes": disk_bytes,
+    }
+    return Order(run="run", plan=tiny_plan().model_copy(update=update), started=[])
+
+
+def test_a_place_is_looked_at_once_for_the_blocks_of_a_cell_and_again_for_those_of_another(tmp_path: Path) -> None:
+    station = Station("x")
+
+    def failure(number: int, given: Order) -> str:
+        outcome = station.serve(given, tmp_path / str(number))
+        assert (outcome.failure is None) == (len(outcome.trials) == 1)
+        return "" if outcome.failure is None else outcome.failure.message
+
+    state = tmp_path / "state"
+    assert failure(1, order(state, 1, cell="p")) == ""
+    assert failure(2, order(state, 2, cell="p", disk_bytes=MORE_THAN_ANY_DISK)) == ""
+    assert "disk" in failure(3, order(state, 1, cell="q", disk_bytes=MORE_THAN_ANY_DISK))

@@ -1,0 +1,135 @@
+"""Covariates in every form of a report: text, summary, page, R, and checked by `verify`."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import shutil
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.records import RESOLVED, planned, tiny_plan, trial_record
+from support.skips import require
+
+from fairtrial import verify
+from fairtrial.analyse.models import Comparison
+from fairtrial.metrics.covariates import FILE
+from fairtrial.protocol.generated import Covariates
+from fairtrial.record import Record, create, read
+from fairtrial.record.events import RunFinished
+from fairtrial.report import document, page, r_script, text
+from fairtrial.report.analysing import analysed
+from fairtrial.report.designs import covariates
+from fairtrial.report.scene import Scene
+from fairtrial.report.text import summary
+from fairtrial.workloads import workload_of
+from fairtrial.workloads.command import USAGE
+from fairtrial.workloads.command.runs import OUTPUT
+
+BLOCKS = 12
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["beside", "deciding"])
+def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """A command's run: arm `b` takes 3 % longer, and the calibration loop sees most of the noise."""
+    base = tiny_plan()
+    definitions = dict(workload_of(RESOLVED.workload).metrics())
+    chosen = ["calibration_loop_ns", "time_since_boot_s", "processor_frequency_hz"]
+    named = {"covariates": chosen, "adjust": request.param}
+    metrics = base.metrics.model_copy(update={"definitions": definitions, "secondary": ["user_s"], **named})
+    trials = [planned(block, arm) for block in range(1, BLOCKS + 1) for arm in "ab"]
+    design = base.design.model_copy(update={"blocks": BLOCKS})
+    plan = base.model_copy(update={"metrics": metrics, "trials": trials, "design": design})
+    random = np.random.default_rng(5)
+    with closing(create(tmp_path_factory.mktemp("with") / "run", plan=plan, sources={"study.yaml": ""})) as writer:
+        for trial in trials:
+            slow, rest = random.normal(0, [0.03, 0.004])
+            scalars = dict.fromkeys(definitions, float(np.exp(slow + rest) * (1.03 if trial.arm == "b" else 1.0)))
+            measured = Covariates(
+                calibration_loop_ns=round(3e7 * np.exp(slow)),
+                time_since_boot_s=100.0 + trial.position,
+                memory_fragmentation=0.25,
+                processor_frequency_hz=None,
+            )
+            raw_files = writer.begin(trial.id)
+            (raw_files / USAGE).write_text(json.dumps(scalars), encoding="utf-8")
+            (raw_files / FILE).write_text(measured.model_dump_json(), encoding="utf-8")
+            (raw_files / OUTPUT).parent.mkdir(exist_ok=True)
+            (raw_files / OUTPUT).touch()
+            known = {name: float(each) for name, each in measured.model_dump(exclude_none=True).items()}
+            writer.commit(trial_record(trial).model_copy(update={"scalars": {**scalars, **known}}))
+        writer.append(RunFinished())
+        record: Record = writer.record()
+    return Scene(record=record, analysis=analysed(record))
+
+
+def compared(scene: Scene) -> Comparison:
+    (comparison,) = scene.analysis.cells[0].comparisons["elapsed_s"]
+    return comparison
+
+
+def test_text_and_page_say_both_estimates_and_what_each_covariate_did(scene: Scene) -> None:
+    said, shown = text.render(scene), page.render(scene, ratios=[], cells=[])
+    assert "Table 1h. Adjusted for covariates." in said
+    assert "Table 2h" not in said
+    assert "<summary>Adjusted for covariates</summary>" in shown
+    adjusted = compared(scene).covariates
+    assert adjusted is not None
+    columns = covariates.columns(scene.tables[0].rows[0], confidence=0.95)
+    assert columns["width"] == f"{adjusted.width:.2f}"
+    assert columns["adjusted"] == f"{adjusted.ratio:.3f}"
+    for part in (*columns.values(), "processor frequency (left out: missing in some trials)"):
+        assert part in said
+        assert html.escape(part) in shown
+
+
+def test_the_summary_says_how_much_it_narrows_and_who_decides(scene: Scene) -> None:
+    adjusted = compared(scene).covariates
+    assert adjusted is not None
+    (sentence,) = (each for each in summary.sentences(scene.analysis) if each.startswith("Adjusted for"))
+    assert f"intervals are {adjusted.width:.2f} times as wide: as " in sentence
+    decides = "adjusted" if adjusted.decides else "plain"
+    assert sentence.endswith(f"Verdicts are of the {decides} estimates, as the study chose before the run.")
+
+
+def test_verify_recomputes_covariates_and_estimates(scene: Scene, tmp_path: Path) -> None:
+    directory = shutil.copytree(scene.record.directory, tmp_path / "run")
+    path = directory / "report" / verify.REPORT
+    path.parent.mkdir()
+    path.write_text(document.render(scene), encoding="utf-8")
+    assert verify.recompute(read(directory)) == []
+    trial = scene.record.trials[0].trial.id
+    raw = directory / "trials" / trial / FILE
+    changed = Covariates.model_validate_json(raw.read_bytes()).model_copy(update={"calibration_loop_ns": 1})
+    raw.write_text(changed.model_dump_json(), encoding="utf-8")
+    found = verify.recompute(read(directory))
+    assert any(each.startswith(f"trials/{trial}/trial.json: calibration_loop_ns is") for each in found)
+    assert any("covariates.width is" in each for each in found)
+
+
+@pytest.mark.servers
+def test_r_adjusts_in_the_same_way(scene: Scene, tmp_path: Path) -> None:
+    require("Rscript")
+    path = tmp_path / "raw_data.r"
+    path.write_text(r_script.render(scene.analysis), encoding="utf-8")
+    ran = subprocess.run(["Rscript", "--vanilla", str(path)], capture_output=True, text=True, check=True, timeout=120)
+    (row,) = csv.DictReader(io.StringIO(ran.stdout.partition("\n\n")[2]), delimiter="\t")
+    comparison = compared(scene)
+    adjusted = comparison.covariates
+    assert adjusted is not None
+    expected = {
+        "adjusted_ratio": adjusted.ratio,
+        "adjusted_low": adjusted.low,
+        "adjusted_high": adjusted.high,
+        "adjusted_df": adjusted.df,
+        "adjusted_p": comparison.p if adjusted.decides else adjusted.p,
+        "width": adjusted.width,
+        **({"p_in_family": comparison.p_adjusted} if adjusted.decides else {}),
+    }
+    for name, value in expected.items():
+        assert float(row[name]) == pytest.approx(value, rel=1e-6), name

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from rich.console import Console
+
+from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.tune import picture
+from fairtrial.tune.result import Confirmed, Flattery, MeasuredAgain, OptionFound, ProposalTried, TuneResult
+from fairtrial.tune.showing import render
+
+CLAIM = Confirmed(
+    number=2, blocks=9, ratio=1.1, low=1.05, high=1.15, confidence=0.95, verdict="faster", guardrails={"lag": "kept"}
+)
+RESULT = TuneResult(
+    study="known",
+    question="Which?",
+    objective="score",
+    metric=MetricDefinition(name="score", unit="1", better="higher", kind="wall_clock", label="score"),
+    seed=7,
+    budget=20,
+    finished=True,
+    trials=38,
+    options=(OptionFound(name="x", of="system.s.x", default=None, best="64M"),),
+    proposals=(
+        ProposalTried(number=1, values={"x": "8M"}, state="measured", ratio=0.9, reason=""),
+        ProposalTried(number=2, values={"x": "64M"}, state="measured", ratio=1.21, reason=""),
+        ProposalTried(number=3, values={"x": "9M"}, state="infeasible", ratio=1.3, reason="lag"),
+        ProposalTried(number=4, values={"x": "1M"}, state="failed", ratio=None, reason="did not start"),
+    ),
+    again=(MeasuredAgain(number=2, blocks=2, ratio=1.12, low=1.0, high=1.3),),
+    confirmed=CLAIM,
+    note="",
+    flattery=Flattery(number=2, promised=1.21, again=1.12, factor=1.1, low=1.05, high=1.15),
+)
+
+
+def text(result: TuneResult) -> str:
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    with console.capture() as captured:
+        console.print(render(result))
+    return captured.get()
+
+
+def test_the_claim_is_the_confirmations_and_the_flattery_is_beside_it() -> None:
+    shown = text(RESULT)
+    assert "4 proposals · 1 infeasible · 1 failed · 38 trials · seed 7" in shown
+    assert "claim: p002 against the default is faster: 1.100 times (1.050 – 1.150, 95 %)" in shown
+    assert "promised +21.0 % (p002; measured again +12.0 %), the confirmation found +10.0 %" in shown
+    assert "flattered by a factor of 1.100 (1.050 – 1.150)" in shown
+    assert shown.count("no claim") == 2
+    assert "the system's own" in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"confirmed": CLAIM.model_copy(update={"verdict": "undecided"})}, "no claim: p002 against the default is und"),
+        ({"confirmed": CLAIM.model_copy(update={"guardrails": {"lag": "breached"}})}, "but breaches a guardrail"),
+        ({"confirmed": None, "note": "no proposal is better"}, "no claim: no proposal is better"),
+        ({"confirmed": None, "finished": False}, "unfinished: nothing here is a claim"),
+    ],
+)
+def test_anything_else_is_no_claim(change: dict[str, object], expected: str) -> None:
+    shown = text(RESULT.model_copy(update=change))
+    assert expected in shown
+    assert "\nclaim: " not in shown
+
+
+def test_the_figure_has_every_block_and_the_confirmation(tmp_path: Path) -> None:
+    picture.write(RESULT, tmp_path)
+    picture.write(RESULT, tmp_path)
+    drawn = ET.fromstring((tmp_path / "figures" / "tune.svg").read_text(encoding="utf-8"))
+    words = "".join(drawn.itertext())
+    assert "known: best block +21.0 %, confirmed +10.0 %, faster" in words
+    assert words.count("p002") == 2

@@ -2,7 +2,7 @@
 
     .venv/bin/python benches/many_trials.py [--trials 1000 10000] [--stop fixed] [--keep DIR] [--only verify report …]
 
-One real run of two commands that only print gives a trial of every cell and arm. The record is then made by the writer
+One real run of two commands that only print gives trials of every cell and arm. The record is then made by the writer
 that a run uses: real plans, files, hashes and journals, but nothing is synced, which would take most of an hour. Of a
 rule that may stop, the looks are the rule's own, after each round. `record` is what making it cost the controller, of
 which `first` and `last` fifth are told apart: what grows with the number committed shows there. `page` is all that a
@@ -38,6 +38,7 @@ from support.progress import Told
 
 CELLS: Final = 10
 ARMS: Final = 2
+BLOCKS: Final = 3  # of the real run: another trial each for the copies
 FAIRTRIAL: Final = Path(sys.executable).with_name("fairtrial")
 STUDY: Final = """\
 study: many
@@ -91,10 +92,10 @@ class Copying(Conductor):
         self.used_s = []
         for opened in (event for event in self.model.events if isinstance(event, PlaceOpened)):
             self.writer.note_place(opened)
-        likes = {(trial.trial.cell, trial.trial.arm): trial for trial in self.model.trials}
+        likes = {(trial.trial.cell, trial.trial.arm, trial.trial.block): trial for trial in self.model.trials}
         while (planned := self._next()) is not None:
             self._append(TrialStarted(trial=planned))
-            self._copy(planned, likes[planned.cell, planned.arm])
+            self._copy(planned, likes[planned.cell, planned.arm, 1 + planned.block % BLOCKS])
             usage = resource.getrusage(resource.RUSAGE_SELF)
             self.used_s.append(usage.ru_utime + usage.ru_stime)
 
@@ -107,8 +108,7 @@ class Copying(Conductor):
             copy_function=os.link,  # a hundred thousand would fill the disk
             ignore=shutil.ignore_patterns("trial.json"),
         )
-        scalars = like.scalars | {"elapsed_s": 0.001 * (1 + planned.seed % 997 / 9970)}
-        self.writer.commit(like.model_copy(update={"trial": planned, "scalars": scalars}))
+        self.writer.commit(like.model_copy(update={"trial": planned}))
         self.schedule.finish(planned.id, valid=True)
         self._repair()
 
@@ -172,7 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.fsync = lambda _descriptor: None
     with tempfile.TemporaryDirectory(prefix="many-") as name:
         scratch = Path(name)
-        command = [FAIRTRIAL, "run", study(scratch, blocks=1, stop="fixed"), "--plain", "--output", scratch / "model"]
+        small = study(scratch, blocks=BLOCKS, stop="fixed")
+        command = [FAIRTRIAL, "run", small, "--plain", "--output", scratch / "model"]
         alone = {**os.environ, "FAIRTRIAL_STATE_DIRECTORY": str(scratch / "state")}
         subprocess.run(command, check=True, env=alone, stdout=subprocess.DEVNULL)
         model = record.read(next((scratch / "model").iterdir()))

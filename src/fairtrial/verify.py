@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,16 +25,19 @@ from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.metrics import per_transaction, telemetry
 from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
-from fairtrial.record.models import LookTaken, TrialRecord
+from fairtrial.record.models import LookTaken, PlannedMetrics, TrialRecord, Window
 from fairtrial.report import plain
 from fairtrial.report.analysing import analysed, voided
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
 from fairtrial.report.scene import Scene
+from fairtrial.study.resolved import Section
 from fairtrial.workloads import agreement, workload_of
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
+FEWEST_SHARED: Final = 200  # trials: a process takes a second to start
+CHUNK: Final = 32
 
 
 def recompute(record: Record) -> list[str]:
@@ -41,16 +50,13 @@ def recompute(record: Record) -> list[str]:
     """
     mismatches: list[str] = []
     again: list[TrialRecord] = []
-    for trial in record.committed:
-        try:
-            scalars = trial_scalars(record, trial)
-            disagreeing = [text for text in _contradictions(record, trial) if text not in trial.invalid_reason]
-            mismatches += [f"trials/{trial.trial.id}/{text}" for text in disagreeing]
-        except (FairtrialError, OSError, ValueError, KeyError) as error:
-            if not trial.valid and not trial.scalars:
-                again.append(trial)  # that its figures cannot be computed is why it is invalid
-                continue
-            mismatches.append(f"trials/{trial.trial.id}: cannot be recomputed: {error}")
+    for trial, made in zip(record.committed, _each(record), strict=True):
+        disagreeing = [text for text in made.contradictions if text not in trial.invalid_reason]
+        mismatches += [f"trials/{trial.trial.id}/{text}" for text in disagreeing]
+        scalars = made.scalars
+        if scalars is None:
+            if trial.valid or trial.scalars:  # that its figures cannot be computed is why another is invalid
+                mismatches.append(f"trials/{trial.trial.id}: cannot be recomputed: {made.error}")
             again.append(trial)
             continue
         disagreeing = differences(trial.scalars, scalars)
@@ -103,29 +109,78 @@ def _reports(record: Record) -> list[Path]:
     return [directory for directory in (whole, *sorted(whole.glob("by-*"))) if (directory / REPORT).exists()]
 
 
-def trial_scalars(record: Record, trial: TrialRecord) -> dict[str, float]:
-    """A trial's scalars from its raw files, as the run computes them.
+@dataclass(frozen=True)
+class RawTrial:
+    """What of a trial its raw files are read by.
 
-    Raises:
-        RecordError: a raw file is damaged, or the workload's kind is unknown to this version.
+    Attributes:
+        directory: the trial's.
+        ticks_per_s: of its place, which processes' times are told in; None where the journal does not say.
     """
-    if trial.window is None:
-        return {}
-    directory = record.trial_directory(trial.trial.id)
-    ticks_per_s = place_facts(record, trial).get("ticks_per_s")
-    common = telemetry.scalars(directory, trial.window, ticks_per_s=ticks_per_s, metrics=record.plan.metrics).scalars
-    return per_transaction.joined(common, workload_of(trial.resolved.workload).scalars(directory, trial.window))
+
+    directory: Path
+    window: Window | None
+    workload: Section
+    telemetry: Sequence[str]
+    ticks_per_s: float | None
 
 
-def _contradictions(record: Record, trial: TrialRecord) -> list[str]:
-    """What the run asked when it committed the trial, and the sums it wrote: scalars read some of its files only."""
-    if trial.window is None:
-        return []
-    directory = record.trial_directory(trial.trial.id)
-    return [
-        *agreement.contradictions(directory, workload_of(trial.resolved.workload)),
-        *counters.contradictions(directory, window=trial.window, sources=trial.telemetry),
+@dataclass(frozen=True)
+class MadeAgain:
+    """What a trial's raw files give.
+
+    Attributes:
+        scalars: None if they cannot be computed; then `error` says why.
+        contradictions: between its files, a sentence each.
+    """
+
+    scalars: dict[str, float] | None
+    contradictions: Sequence[str] = ()
+    error: str = ""
+
+
+def _each(record: Record) -> Iterator[MadeAgain]:
+    """Of every committed trial, in order; of many by as many processes as there are processors."""
+    raw = [
+        RawTrial(
+            directory=record.trial_directory(trial.trial.id),
+            window=trial.window,
+            workload=trial.resolved.workload,
+            telemetry=trial.telemetry,
+            ticks_per_s=place_facts(record, trial).get("ticks_per_s"),
+        )
+        for trial in record.committed
     ]
+    make = partial(made_again, metrics=record.plan.metrics)
+    workers = len(os.sched_getaffinity(0))
+    if workers == 1 or len(raw) < FEWEST_SHARED:
+        yield from map(make, raw)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_alone) as pool:
+        yield from pool.map(make, raw, chunksize=CHUNK)
+
+
+def _alone() -> None:
+    """A process takes one processor, and leaves Ctrl-C to the one that waits for it."""
+    os.environ["POLARS_MAX_THREADS"] = "1"
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def made_again(trial: RawTrial, *, metrics: PlannedMetrics) -> MadeAgain:
+    """A trial's scalars from its raw files, as the run computes them, and whether these tell one story."""
+    if trial.window is None:
+        return MadeAgain({})
+    contradictions: list[str] = []
+    try:
+        workload = workload_of(trial.workload)
+        common = telemetry.scalars(trial.directory, trial.window, ticks_per_s=trial.ticks_per_s, metrics=metrics)
+        scalars = per_transaction.joined(common.scalars, workload.scalars(trial.directory, trial.window))
+        # What the run asked when it committed the trial, and the sums it wrote: scalars read some of its files only.
+        contradictions += agreement.contradictions(trial.directory, workload)
+        contradictions += counters.contradictions(trial.directory, window=trial.window, sources=trial.telemetry)
+    except (FairtrialError, OSError, ValueError, KeyError) as error:
+        return MadeAgain(None, error=str(error))
+    return MadeAgain(scalars, contradictions)
 
 
 def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, known: Sequence[str]) -> list[str]:

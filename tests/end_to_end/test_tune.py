@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,15 +10,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from support.command_line import Desk, desk, eventually
 
-# The score has one peak of 1.3 times the default's at x = 32, and noise of about 1 % that seed and values decide.
+from fairtrial import study
+from fairtrial.catalogue import catalogue
+from fairtrial.cli.running.progress import ProgressLines
+from fairtrial.tune.journal import TuneJournal
+from fairtrial.tune.running import MERGED, Runner
+from fairtrial.tune.searching import Search
+
+# The score has a peak of 1.35 times the default's at x = 32, and noise of about 1 % that seed and x decide. The seed of
+# the search makes it propose 16, 230, which fails, and 2, which breaches the guardrail.
 SURFACE = """
 BEGIN {
     srand(ENVIRON["FAIRTRIAL_SEED"] % 1000003 + 7919 * x)
     for (i = 0; i < 12; i++) noise += rand()
-    near = exp(-(log(x / 32) ^ 2) / 2)
-    printf "score = %.3f\\n", 1000 * exp(0.3 * near + 0.01 * (noise - 6)); print "lag = " (x > 200 ? 9 : 1)
+    printf "score = %.3f\\n", 1000 * exp(0.3 * exp(-(log(x / 32) ^ 2) / 2) + 0.01 * (noise - 6))
+    print "lag = " (x == 2 ? 9 : 1)
+    exit x > 200
 }
 """
 STUDY = """
@@ -35,6 +46,7 @@ tune:
   again: {{best: 2, blocks: 2}}
   confirm: {{blocks: 6}}
 metrics: {{primary: score, guardrails: [lag]}}
+trials: {{seed: 2}}
 """
 
 
@@ -60,16 +72,19 @@ def events(tuning: Path) -> list[dict[str, object]]:
     return [json.loads(line)["entry"] for line in (tuning / "tune.jsonl").read_text().splitlines()]
 
 
+def again(tuning: Path) -> None:
+    """Goes on with a tuning in this process."""
+    journal = TuneJournal(tuning)
+    merged = study.load(tuning / MERGED, catalogue=catalogue())
+    console = Console(file=io.StringIO())
+    runner = Runner(directory=tuning, study=merged, seed=merged.trials.seed, progress=ProgressLines(console))
+    Search(runner=runner, journal=journal, say=console.print).execute()
+    journal.close()
+
+
 def test_a_tuning_survives_a_kill_finds_the_peak_and_is_recomputed(here: Desk) -> None:
     running = here.start("tune", "study.yaml", "--plain")
-    eventually(
-        lambda: (
-            here.runs
-            and committed(here.run).keys()
-            & {f"search/002/trials/all.b01.{arm}/trial.json" for arm in ("default", "p002")}
-        ),
-        "the second proposal has no trial",
-    )
+    eventually(lambda: here.runs and committed(here.run), "no trial")
     os.kill(running.pid, signal.SIGKILL)
     running.communicate()
     kept = committed(here.run)
@@ -80,17 +95,27 @@ def test_a_tuning_survives_a_kill_finds_the_peak_and_is_recomputed(here: Desk) -
     after = committed(here.run)
     assert {name: after.get(name) for name in kept} == kept
     assert [event for event in events(here.run) if event["event"] != "tuning_started"][: len(told)] == told
-    assert len(after) == 12 + 12
-    assert "claim: p00" in done.stdout
+    assert "claim: p001 against the default is faster" in done.stdout
     assert "flattered by a factor of" in " ".join(done.stdout.split())
     result = json.loads((here.run / "report" / "tune.json").read_text())
-    assert (result["finished"], result["trials"], result["confirmed"]["verdict"]) == (True, 24, "faster")
-    assert 1.1 < result["confirmed"]["ratio"] < 1.35
-    assert result["options"] == [{"name": "x", "of": None, "default": 1, "best": result["options"][0]["best"]}]
+    assert [(each["values"]["x"], each["state"]) for each in result["proposals"]] == [
+        (16, "measured"),
+        (230, "failed"),
+        (2, "infeasible"),
+    ]
+    assert result["proposals"][2]["reason"] == "lag"
+    assert (result["finished"], result["trials"], result["confirmed"]["verdict"]) == (True, len(after), "faster")
+    assert result["confirmed"]["low"] < 1.265 < result["confirmed"]["high"]
+    assert result["options"] == [{"name": "x", "of": None, "default": 1, "best": 16}]
 
-    here.fairtrial("verify", here.run)
     journal = here.run / "tune.jsonl"
     lines = journal.read_text().splitlines()
+    for cut in range(1, len(lines)):  # a kill after any line, and in the middle of the next one
+        journal.write_text("\n".join(lines[:cut]) + "\n" + lines[cut][:20])
+        again(here.run)
+        assert events(here.run) == [json.loads(line)["entry"] for line in lines]
+    assert committed(here.run) == after
+    here.fairtrial("verify", here.run)
     changed = json.loads(lines[2])
     changed["entry"]["gain"] += 0.1
     journal.write_text("\n".join([*lines[:2], json.dumps(changed), *lines[3:]]) + "\n")

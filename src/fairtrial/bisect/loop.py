@@ -6,6 +6,7 @@ own, and what was journalled decides what comes next.
 
 from __future__ import annotations
 
+import copy
 import math
 import shutil
 import tempfile
@@ -171,17 +172,15 @@ class Bisecting:
                 raise
             self._leave_out(step.version, str(error).splitlines()[0])
             return
-        ratios = log_ratios(finished, self.question, version=name)
-        self.history.log_ratios.setdefault(step.version, []).extend(ratios)
-        self._append(
-            Measured(
-                number=number,
-                version=step.version,
-                log_ratios=ratios,
-                seconds=block_seconds(finished),
-                believed=summary(self.history),
-            )
+        measured = Measured(
+            number=number,
+            version=step.version,
+            log_ratios=log_ratios(finished, self.question, version=name),
+            seconds=block_seconds(finished),
         )
+        after = copy.deepcopy(self.history)
+        take(after, measured)
+        self._append(measured.model_copy(update={"believed": summary(after)}))
 
     def _confirm(self, number: int, change: FoundChange) -> None:
         """The paired study whose verdict alone is a claim."""

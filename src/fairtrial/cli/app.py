@@ -177,7 +177,7 @@ def tune(
 def screen(
     directory: options.RunDirectory,
     confirm: options.Confirmed = 3,
-    blocks: options.ConfirmingBlocks = 10,
+    blocks: options.ConfirmingBlocks = 20,
     save: options.ConfirmingStudy = None,
     output: options.Output = Path("runs"),
     *,

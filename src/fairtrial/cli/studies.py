@@ -191,13 +191,13 @@ def _pairs(comparisons: Sequence[ArmComparison]) -> Iterator[str]:
 
 
 def _interactions(dataset: Dataset) -> Iterator[str]:
-    """What the design could have claimed about conditions; nothing where no test can be made."""
+    """What the design could have claimed about conditions; nothing where trials are too few for a claim."""
     from fairtrial.audit.interactions import analysed
     from fairtrial.report.designs import interactions
     from fairtrial.report.text import columns
 
     analysis = analysed(dataset)
-    if all(each.f is None for each in analysis.interactions):
+    if all(each.f is None or each.reason for each in analysis.interactions):
         return
     yield from columns.heading(interactions.TITLE)
     yield ""

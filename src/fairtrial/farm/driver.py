@@ -53,7 +53,8 @@ def drive(address: str, directory: Path, connection: Connection) -> None:
 class _Driver:
     def __init__(self, directory: Path, connection: Connection) -> None:
         self._directory, self._connection = directory, connection
-        self._out: dict[Any, int] = {}
+        self._out: dict[Any, int] = {}  # generators of blocks' tasks → their numbers
+        self._at: dict[Any, str] = {}  # of those that have begun, Ray's id of the node
         self._nodes: dict[str, str] = {}  # Ray's id of a node → its host
         self._barred: set[str] = set()
         self._looked_s = 0.0
@@ -67,18 +68,28 @@ class _Driver:
             while self._connection.poll(0 if self._out else POLL_S):
                 self._obey(self._connection.recv())
             if self._out:
-                done, _ = ray.wait(list(self._out), num_returns=1, timeout=POLL_S)
-                for each in done:
-                    self._connection.send(self._fetched(each))
+                for done in self._heard(POLL_S):
+                    self._connection.send(done)
+
+    def _heard(self, timeout_s: float) -> Iterator[Done]:
+        """What came back or was lost, of blocks that said something within a time."""
+        said, _ = ray.wait(list(self._out), num_returns=1, timeout=timeout_s)
+        for each in said:
+            if (done := self._fetched(each)) is not None:
+                yield done
 
     def _look(self) -> None:
         if time.monotonic() - self._looked_s < NODES_S:
             return
         self._looked_s = time.monotonic()
+        alive = {node["NodeID"]: node for node in _nodes() if node["Alive"]}
+        # A node that froze, or whose network was cut, ends no connection: Ray would wait for its task for ever.
+        for each in [each for each, node in self._at.items() if node not in alive]:
+            self._connection.send(Done(self._forgotten(each), lost="Ray heard nothing of its node any more"))
         slots = sum(
             int(node["Resources"].get(RESOURCE, 0))
-            for node in _nodes()
-            if node["Alive"] and self._nodes.get(node["NodeID"]) not in self._barred
+            for name, node in alive.items()
+            if self._nodes.get(name) not in self._barred
         )
         if slots != self._slots:
             self._slots = slots

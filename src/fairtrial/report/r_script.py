@@ -21,19 +21,22 @@ HOSTS: Final = "hosts.r"  # of comparisons over several hosts
 
 def render(analysis: Analysis) -> str:
     """The script. `Rscript raw_data.r` prints one tab-separated row per comparison."""
-    hosts = any(each.hosts for cell in analysis.cells for found in cell.summaries.values() for each in found)
+    summaries = [each for cell in analysis.cells for found in cell.summaries.values() for each in found]
+    layouts = any(each.layouts for each in summaries) and not any(each.hosts for each in summaries)
+    hosts = layouts or any(each.hosts for each in summaries)
     lines = [
         f"# {_comment(analysis.study)}: {_comment(analysis.question)}",
         f"# compared: {_comment(analysis.contrast)}; ratios and differences are against the first level",
         *_looks(analysis),
+        *(["# hosts are layouts here: the orders that programs were linked in"] if layouts else []),
         "records <- list()",
         *_adding(hosts=hosts),
         f"confidence <- {analysis.confidence!r}",
         "",
     ]
     for cell in analysis.cells:
-        for metric, summaries in {**cell.summaries, **cell.covariates}.items():
-            for summary in summaries:
+        for metric, found in {**cell.summaries, **cell.covariates}.items():
+            for summary in found:
                 lines += _data(cell, metric=metric, summary=summary)
     lines += ["", "comparisons <- list("]
     calls = [
@@ -89,7 +92,8 @@ def _looks(analysis: Analysis) -> list[str]:
 def _data(cell: CellResult, *, metric: str, summary: Summary) -> list[str]:
     names = ", ".join(_string(name) for name in (metric, cell.cell, summary.arm))
     blocks = ", ".join(str(block) for block in summary.blocks)
-    hosts = f", c({', '.join(map(_string, summary.hosts))})" if summary.hosts else ""
+    names_of = summary.hosts or summary.layouts
+    hosts = f", c({', '.join(map(_string, names_of))})" if names_of else ""
     return [f"add({names}, c({blocks}), c(", *_wrapped(summary.values), f"){hosts})"]
 
 

@@ -22,7 +22,7 @@ from fairtrial.errors import FairtrialError, InputError, SystemStartError
 from fairtrial.plan.shuffling import block_seed
 from fairtrial.record import Record, Writer
 from fairtrial.record import journal as records
-from fairtrial.record.models import Plan
+from fairtrial.record.models import Plan, TrialStarted
 from fairtrial.run import Progress, Run, watched
 from fairtrial.study import Factor, Study
 from fairtrial.study.resolved import Section
@@ -127,10 +127,12 @@ class Runner:
 
 def is_the_proposals_fault(error: FairtrialError, run: Path) -> bool:
     """Whether values of options made a run end, not the machine: they are refused, or their trials are invalid."""
-    if isinstance(error, InputError | SystemStartError):
-        return True
+    if not (run / records.NAME).exists():
+        return isinstance(error, InputError)
     found = record.read(run)
-    return len(found.voided) > found.plan.design.voided_limit
+    arms = [event.trial.arm for event in found.events if isinstance(event, TrialStarted)]
+    refused = isinstance(error, InputError | SystemStartError) and arms[-1:] != [DEFAULT]
+    return refused or len(found.voided) > found.plan.design.voided_limit
 
 
 def _number(name: str) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fairtrial import record
-from fairtrial.errors import FairtrialError
+from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.study import Study
 from fairtrial.study.tuning import DEFAULT, Tuning, defaults
 from fairtrial.tune import measuring, planning
@@ -44,8 +44,15 @@ class Course:
 
     @property
     def started(self) -> TuningStarted:
-        """What it depends on."""
-        return next(event for event in self.events if isinstance(event, TuningStarted))
+        """What it depends on.
+
+        Raises:
+            RecordError: it was killed before it had begun.
+        """
+        for event in self.events:
+            if isinstance(event, TuningStarted):
+                return event
+        raise RecordError("the tuning has not begun", hint="remove its directory, and start it again")
 
     @property
     def proposed(self) -> dict[int, Proposed]:

@@ -35,12 +35,12 @@ def _of_record(each: Record, directory: Path) -> Iterator[str]:
 def _told(tuning: TuneRecord) -> Iterator[str]:
     for number, stored in tuning.course.told.items():
         found = tuning.search.get(number)
+        if found is None and stored.state == "failed":
+            continue  # its values were refused before anything ran
         if found is None:
             yield f"proposal {number}: its record is missing"
             continue
         again = measuring.told(number, measuring.pairs(found)[arm(number)], reason=stored.reason)
-        if stored.state == "failed" and again.state != "failed" and not found.finished:
-            continue  # it was given up, and says so
         yield from _differing(f"proposal {number}", stored, again)
 
 

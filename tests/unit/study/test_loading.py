@@ -70,6 +70,9 @@ def test_defaults(load: Load, small: ModuleType) -> None:
         "time_budget": None,
         "confidence": 0.95,
         "voided_limit": None,
+        "design": None,
+        "resolution": None,
+        "fold": None,
         "hosts": "alike",
     }
     assert loaded.file.telemetry.interval == 1.0

@@ -253,7 +253,7 @@ def test_mistakes_on_the_command_line_name_the_option(mistakes: Mistakes) -> Non
         "--set: trials.blocks: expected a whole number, found 'x'",
         (
             "--set: trials.sede: unknown key; expected one of `blocks`, `order`, `seed`, `margin`, `stop`, "
-            "`min_blocks`, `spending`, `futility`, `equivalence`, `precision`, `time_budget`, `confidence` and 2 more "
+            "`min_blocks`, `spending`, `futility`, `equivalence`, `precision`, `time_budget`, `confidence` and 7 more "
             "(did you mean `seed`?)"
         ),
     ]

@@ -26,6 +26,7 @@ from fairtrial.analyse.designs.screening_models import (
     ScreenedMetric,
     ScreeningResult,
 )
+from fairtrial.analyse.inference import t_tests
 from fairtrial.record.screening import Screening
 
 Values = NDArray[np.float64]
@@ -126,6 +127,7 @@ def one_metric(
             zip(of.options.items(), model.effects(logs).tolist(), strict=True)
         )
     ]
+    ordered = sorted(effects, key=lambda each: -abs(each.effect))
     return ScreenedMetric(
         metric=metric,
         n=len(trials),
@@ -135,7 +137,7 @@ def one_metric(
         standard_error=judged.standard_error,
         margin=judged.margins[0],
         simultaneous_margin=judged.margins[1],
-        effects=tuple(sorted(effects, key=lambda each: -abs(each.effect))),
+        effects=tuple(_with_suspects(of, each, stronger=ordered[:place]) for place, each in enumerate(ordered)),
         columns=_columns(of, codes, rows=rows, replicates=replicates, logs=logs),
         lack_of_fit_p=_lack_of_fit(model, logs),
     )
@@ -199,10 +201,11 @@ class _Judged:
 def _judged(model: Model, logs: Values, *, error: ErrorSource, df: float | None, confidence: float) -> _Judged:
     if error == "none" or df is None:
         return _Judged()
+    varies = np.ptp(logs) > t_tests.ROUNDING * max(1.0, float(np.abs(logs).mean()))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = model.statistics(logs, error)
-    if not np.isfinite(t).all():
-        return _Judged()  # nothing varies
+    if not varies or not np.isfinite(t).all():
+        return _Judged()
     count, errors = len(t), np.abs(model.effects(logs) / np.where(t == 0, 1.0, t))
     errors = np.where(t == 0, errors.max(), errors)
     if error == "Lenth":
@@ -263,6 +266,14 @@ def _effect(option: str, levels: Sequence[str], *, effect: float, judged: _One |
         p_adjusted=None if judged is None else judged.adjusted,
         stands_out=judged is not None and judged.adjusted < alpha,
     )
+
+
+def _with_suspects(of: Screening, effect: MainEffect, *, stronger: Sequence[MainEffect]) -> MainEffect:
+    """The interactions of two stronger options that an effect may be instead."""
+    names = {each.option for each in stronger}
+    whole = of.aliases[effect.option].whole if effect.option in of.aliases else []
+    suspects = tuple(each for each in whole if set(each.removeprefix("-").split(" × ")) <= names)
+    return effect.model_copy(update={"mixed_with": suspects}) if suspects else effect
 
 
 def _lack_of_fit(model: Model, logs: Values) -> float | None:

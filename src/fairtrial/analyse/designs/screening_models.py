@@ -21,6 +21,8 @@ class MainEffect(Result):
         p: two-sided, unadjusted.
         p_adjusted: over all options of the metric.
         stands_out: whether the adjusted p is below the study's level. It nominates, and is no verdict.
+        mixed_with: interactions of two other options that cannot be told from it, and both of whose options have
+            larger effects: what it may be instead.
     """
 
     option: str
@@ -34,6 +36,7 @@ class MainEffect(Result):
     p: float | None
     p_adjusted: float | None
     stands_out: bool
+    mixed_with: tuple[str, ...] = ()
 
 
 class MixedInteractions(Result):

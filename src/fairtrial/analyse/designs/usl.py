@@ -16,6 +16,7 @@ from fairtrial.analyse.inference.t_tests import Values
 PARAMETERS: Final = ("lambda", "sigma", "kappa")
 _STEPS: Final = 200  # of Gauss and Newton; a dozen are usual
 _HALVINGS: Final = 40
+_RIDGE: Final = 1e-13  # keeps a step finite where values cannot tell two parameters apart
 _CONVERGED: Final = 1e-12  # relative step
 
 
@@ -74,8 +75,10 @@ def _refined(theta: Values, values: Values, n: Values, *, free: Values) -> Value
         slopes = gradient(theta, n) * free
         scale = np.sqrt(np.square(slopes).sum(axis=-2, keepdims=True))
         scale[scale == 0] = 1.0
+        scaled = np.swapaxes(slopes / scale, -1, -2)
+        normal = scaled @ np.swapaxes(scaled, -1, -2) + np.diag(np.where(free, _RIDGE, 1.0))
         residuals = (values - logs(theta, n))[..., None]
-        step = (np.linalg.pinv(slopes / scale) @ residuals)[..., 0] / scale[..., 0, :]
+        step = np.linalg.solve(normal, scaled @ residuals)[..., 0] / scale[..., 0, :]
         share = np.ones_like(rest)
         for _ in range(_HALVINGS):
             tried = theta + share[..., None] * step

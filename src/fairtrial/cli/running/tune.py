@@ -162,18 +162,25 @@ def _made(output: Path, name: str) -> Path:
 def _resumed(study: Path, options: TuneOptions) -> Path:
     """The tuning that is named, or the newest unfinished one of a study."""
     if (study / journal.NAME).exists():
+        if options.size or options.overrides or options.budget is not None or options.seed is not None:
+            message = f"{study} continues as it began: these have no effect"
+            raise InputError([Problem(message, "--size, --set, --budget, --seed")], hint="leave these options out")
         return study
     loaded = _loaded(study, options)
     text = language.dump(loaded)
     for directory in sorted(options.output.glob(f"{loaded.name}-*"), reverse=True):
         if (directory / journal.NAME).exists() and (directory / MERGED).read_text(encoding="utf-8") == text:
             course = Course(tuple(journal.read(directory)))
-            if course.events and not course.finished:
+            if course.events and not course.finished and _is_meant(course, options):
                 return directory
     raise RecordError(
         f"no unfinished tuning of {loaded.name} in {options.output}",
         hint="start one without --resume, or name the directory of a tuning instead of the study",
     )
+
+
+def _is_meant(course: Course, options: TuneOptions) -> bool:
+    return options.budget in (None, course.started.budget) and options.seed in (None, course.started.seed)
 
 
 class Lines:

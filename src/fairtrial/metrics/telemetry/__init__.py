@@ -6,6 +6,7 @@ derived from them is derived here, so that a record can be computed again. It mu
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.service_counters import ERROR_SUFFIX
 
 PREFIX: Final = "telemetry-"
+SOURCES: Final = 8  # of a trial, whose files are kept in memory
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
     **{metric.definition.name: metric.definition for metric in METRICS},
     **seen_shares.DEFINITIONS,
@@ -75,10 +77,21 @@ def observed(
     Raises:
         RecordError: the file is damaged.
     """
-    frame = _read(
-        directory, source, lambda columns: [*(c for c in columns if c in (TIME, END)), *_counters(columns, only)]
-    )
-    return observe(frame, window, ticks_per_s=ticks_per_s)
+    path = directory / f"{PREFIX}{source}.parquet"
+    try:
+        seen = path.stat()
+    except FileNotFoundError:
+        return None
+    frame = _whole(path, seen.st_ino, seen.st_mtime_ns, seen.st_size)
+    columns = frame.columns
+    wanted = [*(name for name in columns if name in (TIME, END)), *_counters(columns, only)]
+    return observe(frame[wanted], window, ticks_per_s=ticks_per_s)
+
+
+@functools.lru_cache(maxsize=SOURCES)
+def _whole(path: Path, *_identity: int) -> pl.DataFrame:
+    """A file as it is at the moment: a trial's scalars and its sums are made of the same ones, one after the other."""
+    return _parquet(path)
 
 
 def _counters(columns: list[str], only: Choice | None) -> Sequence[str]:
@@ -97,10 +110,13 @@ def readings(directory: Path, source: str) -> pl.DataFrame:
 
 def _read(directory: Path, source: str, choice: Choice) -> pl.DataFrame:
     path = directory / f"{PREFIX}{source}.parquet"
-    if not path.exists():
-        return pl.DataFrame(schema={TIME: pl.Int64})
+    return _parquet(path, choice) if path.exists() else pl.DataFrame(schema={TIME: pl.Int64})
+
+
+def _parquet(path: Path, choice: Choice | None = None) -> pl.DataFrame:
     try:
-        return pl.read_parquet(path, columns=list(choice(list(pl.read_parquet_schema(path)))))
+        columns = None if choice is None else list(choice(list(pl.read_parquet_schema(path))))
+        return pl.read_parquet(path, columns=columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
 

@@ -69,22 +69,26 @@ class WindowSamples:
     off_s: Series
     ticks_per_s: float | None = None
     _beyond: tuple[float, float] = (0.0, 0.0)  # of what each edge's uncertainty adds to growth, the share taken
+    # Of the frame's columns, and of single ones what `_edges` gives: many figures are made of the same, each with its
+    # error, and Polars takes longer to be asked than to answer.
+    _nulls: dict[str, int] = field(default_factory=dict)
+    _single: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
         """Every counter's name."""
-        return [name for name in self.frame.columns if name != TIME]
+        return [name for name in self._nulls if name != TIME]
 
     def has(self, column: str) -> bool:
         """Whether a column was read in every sample: null means that it was not said then, and may have begun anew."""
-        return column in self.frame.columns and not self.frame[column].null_count()
+        return self._nulls.get(column) == 0
 
     def grown(self, *columns: str) -> float | None:
         """What counters grew by inside the window, summed over those that the place has; None if it has none.
 
         None, too, if one that it has was not read in every sample: a sum without it would be too small.
         """
-        present = [name for name in columns if name in self.frame.columns]
+        present = [name for name in columns if name in self._nulls]
         whole = present and all(self.has(name) for name in present)
         return sum(self._growth(name) for name in present) if whole else None
 
@@ -114,7 +118,12 @@ class WindowSamples:
         return times, np.interp(times, self.times_s, gauge)
 
     def _growth(self, column: str) -> float:
-        return float(max(self.changes([column])[0], 0.0))  # proc(5): iowait and idle may step back
+        if column not in self._single:
+            (start, early, _), (end, late, _) = self._edges([column])
+            self._single[column] = float(end[0] - start[0]), float(early[0]), float(late[0])
+        change, start_off, end_off = self._single[column]
+        grown = change + self._beyond[0] * start_off + self._beyond[1] * end_off
+        return max(grown, 0.0)  # proc(5): iowait and idle may step back
 
     def changes(self, columns: Sequence[str]) -> Series:
         """What columns changed by inside the window, shape (columns,)."""
@@ -158,7 +167,9 @@ class WindowSamples:
 
     def _edges(self, columns: Sequence[str]) -> Iterator[tuple[Series, Series, Series]]:
         """Values at each edge, and by how much they may be off as readings take time, and as it lies between them."""
-        raw = self.beside.select(columns).to_numpy()
+        raw = (
+            self.beside.select(columns).to_numpy() if len(columns) > 1 else self.beside[columns[0]].to_numpy()[:, None]
+        )
         if raw.dtype == np.uint64:
             raw = raw.astype(np.int64)  # a counter above 2^63 would take centuries
         since_first = (raw - raw[0]).astype(np.float64)  # differences are exact, large counters as floats not
@@ -189,8 +200,9 @@ def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = 
             return None
     first = min(around[0][0], ordered.height - SAMPLES_WANTED)
     last = max(around[1][-1], first + 1)
-    said = [name for name in ordered.columns if name != END and ordered[name].null_count() < ordered.height]
+    said = [name for name, nulls in _nulls(ordered).items() if name != END and nulls < ordered.height]
     seen = ordered[first : last + 1]
+    shown = seen[said]
     times_s = times_ns[first : last + 1].astype(np.float64) / NANOSECONDS_PER_SECOND
     length_s = length_ns / NANOSECONDS_PER_SECOND
     afters = np.clip(np.searchsorted(times_s, [0.0, length_s]), 1, len(times_s) - 1)
@@ -198,14 +210,19 @@ def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = 
     beside = seen[edges]
     took_ns = (beside[END] - beside[TIME]).to_numpy() if END in seen.columns else np.zeros(beside.height)
     return WindowSamples(
-        frame=seen.select(said),
+        frame=shown,
         times_s=times_s,
         length_s=length_s,
-        beside=beside.select(said),
+        beside=beside[said],
         beside_s=times_s[edges],
         off_s=took_ns / NANOSECONDS_PER_SECOND,
         ticks_per_s=ticks_per_s,
+        _nulls=_nulls(shown),
     )
+
+
+def _nulls(frame: pl.DataFrame) -> dict[str, int]:
+    return dict(zip(frame.columns, frame.null_count().row(0), strict=True))
 
 
 def _around(times_ns: npt.NDArray[np.int64], edge_ns: int) -> list[int]:

@@ -80,11 +80,17 @@ def _found(each: ScreenedMetric, definition: MetricDefinition, *, confidence: fl
         return
     listed = "; ".join(
         f"{effect.option} ({effect.high} instead of {effect.low}: {numbers.ratio(effect.ratio)} times as high, {share} "
-        f"interval {_interval(effect.interval)})"
+        f"interval {_interval(effect.interval)}{_suspected(effect)})"
         for effect in standing
     )
     verb = "stands" if len(standing) == 1 else "stand"
     yield f"In {definition.label} {len(standing)} {among} {verb} out: {listed}."
+
+
+def _suspected(effect: MainEffect) -> str:
+    """What an effect may be instead."""
+    of = " or ".join(each.removeprefix("-") for each in effect.mixed_with)
+    return f"; it cannot be told from {of}, whose effects are larger" if of else ""
 
 
 def _standing(each: ScreenedMetric) -> list[MainEffect]:

@@ -1,4 +1,7 @@
-"""The figure of one comparison by host: each host's ratio, the one of hosts like these, and what a further host has."""
+"""The figure of one comparison by host: each host's ratio, the one of hosts like these, and what a further host has.
+
+The same of layouts, where programs were linked in several orders.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,16 @@ ONE, MANY = "circle", "diamond"
 
 
 def by_host(scene: Scene, cell: CellResult, table: MetricTable) -> Iterator[Figure]:
-    """One for each arm of the cell whose blocks ran on several hosts."""
+    """One for each arm of the cell whose blocks ran on several hosts, and one where they ran several layouts."""
     for row in table.rows:
-        over = row.comparison.over_hosts
-        if row.cell == cell.cell and over is not None and over.ratio is not None:
-            yield _figure(scene, table, _rows(over, arm=row.arm.arm), arm=row.arm.arm)
+        comparison, arm = row.comparison, row.arm.arm
+        for noun, over in (("host", comparison.over_hosts), ("layout", comparison.over_layouts)):
+            if row.cell == cell.cell and over is not None and over.ratio is not None:
+                rows = [{**mark, "host": str(mark["host"]).replace("host", noun)} for mark in _rows(over, arm=arm)]
+                yield _figure(scene, table, rows, arm=arm, noun=noun)
 
 
-def _figure(scene: Scene, table: MetricTable, rows: Rows, *, arm: str) -> Figure:
+def _figure(scene: Scene, table: MetricTable, rows: Rows, *, arm: str, noun: str) -> Figure:
     analysis = scene.analysis
     y = alt.Y("host:N", sort=[str(each["host"]) for each in rows], title=None, axis=alt.Axis(labelLimit=260))
     x = alt.X(
@@ -56,15 +61,15 @@ def _figure(scene: Scene, table: MetricTable, rows: Rows, *, arm: str) -> Figure
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
         base.mark_point(size=80, filled=True, opacity=1).encode(x=x, color=colour, shape=shape),
     )
-    name = f"hosts-{table.definition.name}"
+    name = f"{noun}s-{table.definition.name}"
     several = len(analysis.levels) > TWO_ARMS
     share = numbers.percent(analysis.confidence)
     return Figure(
         name=f"{name}-{arm}" if several else name,
-        title=f"{table.definition.label} by host" + (f", {arm}" if several else ""),
-        note=f"Circles: each host's ratio with its {share} interval, by the spread of blocks within all hosts. Diamond:"
-        " hosts like these. Last: what a further host would measure with the median of these hosts' blocks. The grey"
-        f" band is the equivalence margin, ± {numbers.percent(analysis.margin)}.",
+        title=f"{table.definition.label} by {noun}" + (f", {arm}" if several else ""),
+        note=f"Circles: each {noun}'s ratio with its {share} interval, by the spread of blocks within all {noun}s."
+        f" Diamond: {noun}s like these. Last: what a further {noun} would measure with the median of these {noun}s'"
+        f" blocks. The grey band is the equivalence margin, ± {numbers.percent(analysis.margin)}.",
         spec=drawing.finished(chart, height=ROW_HEIGHT * len(rows) + 20),
     )
 

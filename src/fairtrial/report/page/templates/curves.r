@@ -7,7 +7,8 @@ fits <- list(
     x <- exp(y)
     rough <- coef(lm(I(n / x) ~ I(n - 1) + I(n * (n - 1)), weights = (x / n)^2))
     start <- list(l = -log(rough[[1]]), s = rough[[2]] / rough[[1]], k = rough[[3]] / rough[[1]])
-    theta <- coef(nls(y ~ law(l, s, k, n), start = start, control = nls.control(tol = 1e-9, maxiter = 500)))
+    at_the_end <- nls.control(tol = 1e-7, maxiter = 500, minFactor = 1e-10, warnOnly = TRUE)  # of what doubles can tell
+    theta <- coef(suppressWarnings(nls(y ~ law(l, s, k, n), start = start, control = at_the_end)))
     slopes <- function(at) attr(law(theta[["l"]], theta[["s"]], theta[["k"]], at), "gradient")
     list(names = c("lambda", "sigma", "kappa"), rates = c(TRUE, FALSE, FALSE), theta = theta, slopes = slopes,
       at = function(at) as.vector(law(theta[["l"]], theta[["s"]], theta[["k"]], at)))

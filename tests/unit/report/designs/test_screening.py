@@ -1,0 +1,122 @@
+"""What a report says of a screening: no verdict, and what it cannot tell apart."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+from support.records import RESOLVED, tiny_plan, trial_record
+
+from fairtrial.analyse import analyse
+from fairtrial.analyse.models import Analysis
+from fairtrial.plan import screening as plans
+from fairtrial.record.models import Plan
+from fairtrial.record.screening import ROW, Screening
+from fairtrial.report.designs import screening, screening_figures
+from fairtrial.report.text import console, summary
+
+VERDICTS = ("faster", "slower", "equivalent", "undecided")
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    """Three options in four rows, three replicates."""
+    names = ["cache", "flush", "threads"]
+    codes = plans.matrix("plackett_burman", 3)
+    of = Screening(
+        design="plackett_burman",
+        options={"cache": ["small", "large"], "flush": ["safe", "fast"], "threads": ["one", "four"]},
+        rows={f"r{n}": row for n, row in enumerate(codes.tolist(), start=1)},
+        resolution=3,
+        folded=False,
+        aliases=plans.aliasing(codes, names),
+    )
+    tiny = tiny_plan()
+    design = tiny.design.model_copy(update={"blocks": 3})
+    return tiny.model_copy(
+        update={
+            "factors": {ROW: list(of.rows)},
+            "arm": ROW,
+            "resolved": {"all": dict.fromkeys(of.rows, RESOLVED)},
+            "screening": of,
+            "design": design,
+            "trials": plans.trials(design, list(of.rows)),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def analysis(plan: Plan) -> Analysis:
+    """`cache` takes a fifth of the time away, `flush` a tenth, and each more with the other: that is `threads`, too."""
+    assert plan.screening is not None
+    trials = []
+    for trial in plan.trials:
+        cache, flush, _ = plan.screening.rows[trial.arm]
+        seconds = math.exp(-0.1 * cache - 0.05 * flush + 0.02 * cache * flush + 0.001 * (trial.position % 3))
+        trials.append(
+            trial_record(trial).model_copy(update={"levels": {ROW: trial.arm}, "scalars": {"elapsed_s": seconds}})
+        )
+    return analyse(plan, trials)
+
+
+def test_nothing_is_compared_and_no_word_is_a_verdict(plan: Plan, analysis: Analysis) -> None:
+    assert not any(each for cell in analysis.cells for each in cell.comparisons.values())
+    shown = io.StringIO()
+    Console(file=shown, width=120).print(console.render(analysis))
+    said = " ".join([*summary.sentences(analysis), shown.getvalue()])
+    for section in screening.sections(analysis, plan):
+        said += " ".join([section.title, section.note, *section.sentences, *(cell for row in section.rows for cell in row)])
+    assert not [word for word in VERDICTS if word in said]
+    assert "claims nothing" in said
+
+
+def test_the_summary_says_what_stands_out_and_what_it_may_be_instead(analysis: Analysis) -> None:
+    first, nominated, caution = summary.sentences(analysis)
+    assert first.startswith("In wall time 3 of 3 options stand out: cache (large instead of small: 0.819 times as high")
+    assert "it cannot be told from cache × flush, whose effects are larger" in first
+    assert nominated == "Nominated for a paired study, strongest first: cache, flush, threads."
+    assert "fairtrial screen RUN --confirm 3" in caution
+    assert summary.headline(analysis) == "3 of 3 options stand out"
+
+
+def test_sections_name_the_error_the_better_level_and_the_rows(plan: Plan, analysis: Analysis) -> None:
+    effects, mixed, options, rows = screening.sections(analysis, plan)
+    assert effects.title == "Effects on wall time, s, lower is better (primary)"
+    assert effects.sentences[0].startswith("12 trials, judged by replicates (6 degrees of freedom; one trial varies by ")
+    assert [row[0] for row in effects.rows] == ["* cache", "* flush", "* threads"]
+    assert [row[-1] for row in effects.rows] == ["large", "fast", "one"]
+    assert "The effect of threads cannot be told from -cache × flush." in mixed.sentences
+    assert options.rows[1] == ("2", "flush", "safe, fast")
+    assert rows.rows[-1][:2] == ("r4", "− − −")
+    assert rows.rows[-1][2].count(",") == 2
+
+
+def test_figures_have_every_option(analysis: Analysis) -> None:
+    effects, half_normal = screening_figures.figures(analysis)
+    assert effects.name == "effects-elapsed_s"
+    for figure in (effects, half_normal):
+        rows = next(iter(rows for rows in figure.spec["datasets"].values() if len(rows) == 3))
+        assert len({row.get("label") or row.get("option") for row in rows}) == 3
+
+
+def test_without_an_effect_nothing_stands_out(plan: Plan) -> None:
+    trials = [
+        trial_record(trial).model_copy(
+            update={"levels": {ROW: trial.arm}, "scalars": {"elapsed_s": 1 + 0.01 * math.sin(17 * trial.position)}}
+        )
+        for trial in plan.trials
+    ]
+    analysis = analyse(plan, trials)
+    assert summary.sentences(analysis)[0] == "None of 3 options stands out in wall time."
+    assert summary.headline(analysis) == "0 of 3 options stand out"
+
+
+def test_an_invalid_row_is_left_out_alone(plan: Plan) -> None:
+    trials = [
+        trial_record(trial, valid=trial.position != 2).model_copy(update={"levels": {ROW: trial.arm}})
+        for trial in plan.trials
+    ]
+    analysis = analyse(plan, trials)
+    assert (analysis.counts.used, analysis.counts.blocks_voided) == (11, 1)

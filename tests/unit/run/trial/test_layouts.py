@@ -1,0 +1,123 @@
+"""Programs linked at a real place: here a linker that joins its objects, so that a program shows its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.machines.places import place_here
+from support.records import planned, tiny_plan
+
+from fairtrial.errors import PlaceError
+from fairtrial.plan.layouts import order_of
+from fairtrial.record.models import Plan
+from fairtrial.run.trial import layouts
+from fairtrial.study.builds import Builds
+from fairtrial.wire.open_place import OpenPlace
+
+JOIN = """sh -c 'output=$1; shift; cat "$@" > "$output"' link {output} {objects}"""
+OBJECTS = "abcdef"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[OpenPlace]:
+    with place_here(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    for arm in "ab":
+        (tmp_path / arm).mkdir()
+        for name in OBJECTS:
+            (tmp_path / arm / f"{name}.o").write_text(f"{arm}{name} ")
+    return with_builds(tmp_path)
+
+
+def with_builds(tmp_path: Path, **more: Any) -> Plan:
+    given = {
+        "program": str(tmp_path / "bin" / "program"),
+        "objects": {arm: str(tmp_path / arm / "*.o") for arm in "ab"},
+        "link": JOIN,
+        "link_orders": 3,
+    }
+    return tiny_plan().model_copy(update={"builds": Builds.model_validate({**given, **more})})
+
+
+def run(place: OpenPlace, plan: Plan, *, arm: str, block: int) -> tuple[str, list[str]]:
+    """The layout that a trial had, and the objects of its program in order."""
+    name, (setting,) = layouts.put(place, plan, planned(block, arm))
+    assert setting.asked == setting.read_back
+    assert plan.builds is not None
+    return name, Path(plan.builds.program).read_text().split()
+
+
+def test_arms_of_a_block_have_their_own_objects_in_the_same_order(place: OpenPlace, plan: Plan) -> None:
+    for arm in "ab":
+        layouts.link(place, plan, arm=arm)
+    seen = {}
+    for block in (1, 2, 3):
+        (name, first), (other, second) = (run(place, plan, arm=arm, block=block) for arm in "ab")
+        assert name == other == f"order-{order_of(plan, planned(block, 'a')):04d}"
+        assert [each[1] for each in first] == [each[1] for each in second]
+        assert {each[0] for each in first} == {"a"}
+        assert sorted(each[1] for each in first) == list(OBJECTS)
+        seen[name] = first
+    assert len({tuple(each) for each in seen.values()}) == 3
+
+
+def test_a_second_run_links_nothing_again(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
+    layouts.link(place, plan, arm="a")
+    linked = sorted((tmp_path / "state" / "builds").glob("*/order-0001"))
+    times = [path.stat().st_mtime_ns for path in linked]
+    layouts.link(place, plan, arm="a")
+    assert [path.stat().st_mtime_ns for path in linked] == times
+    (tmp_path / "a" / "a.o").write_text("changed ")
+    layouts.link(place, plan, arm="a")
+    assert len(sorted((tmp_path / "state" / "builds").glob("*/order-0001"))) == 2
+
+
+def test_what_is_in_the_way_is_not_replaced(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "program").write_text("somebody's")
+    with pytest.raises(PlaceError, match="exists, and trials would replace it"):
+        layouts.link(place, plan, arm="a")
+    assert (tmp_path / "bin" / "program").read_text() == "somebody's"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"objects": {"a": "/nowhere/*.o", "b": "/nowhere/*.o"}}, r"no object file is called /nowhere/\*\.o"),
+        ({"link": "sh -c 'echo same > \"$1\"' link {output} {objects}"}, "3 orders of linking a give 1 different"),
+        ({"link": "false {output} {objects}"}, "`false .*` failed"),
+    ],
+)
+def test_what_cannot_be_linked_is_said(
+    place: OpenPlace, plan: Plan, tmp_path: Path, *, more: dict[str, Any], said: str
+) -> None:
+    del plan
+    with pytest.raises(PlaceError, match=said):
+        layouts.link(place, with_builds(tmp_path, **more), arm="a")
+
+
+def test_sections_are_listed_in_random_order(place: OpenPlace, tmp_path: Path) -> None:
+    """`readelf` lists those of a real object: this interpreter's, which has `.text` alone, so one is made."""
+    source = tmp_path / "a.c"
+    source.write_text("\n".join(f"int f{number}(void) {{ return {number}; }}" for number in range(6)))
+    if place.execute(["cc", "-ffunction-sections", "-c", str(source), "-o", str(tmp_path / "x.o")]).code != 0:
+        pytest.skip("no compiler here")
+    objects = {arm: str(tmp_path / "x.o") for arm in "ab"}
+    plan = with_builds(tmp_path, objects=objects, link="cp {sections} {output}")
+    layouts.link(place, plan, arm="a")
+    found = [run(place, plan, arm="a", block=block)[1] for block in (1, 2, 3)]
+    assert {tuple(sorted(each)) for each in found} == {tuple(f".text.f{number}" for number in range(6))}
+    assert len({tuple(each) for each in found}) == 3
+
+
+def test_without_builds_nothing_happens(place: OpenPlace, tmp_path: Path) -> None:
+    layouts.link(place, tiny_plan(), arm="a")
+    assert layouts.put(place, tiny_plan(), planned(1, "a")) == ("", [])
+    assert not (tmp_path / "state" / "builds").exists()

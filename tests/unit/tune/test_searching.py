@@ -1,0 +1,135 @@
+"""A tuning without a place, killed at every trial and every line of its journal: it ends as if it had not been."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+from support.progress import Told
+from support.trials import Quick
+
+from fairtrial import study
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import PlaceError
+from fairtrial.record.files import write_synced
+from fairtrial.record.models import PlannedTrial, TrialRecord
+from fairtrial.run import loop
+from fairtrial.tune.events import TuneEvent
+from fairtrial.tune.journal import NAME, TuneJournal, read
+from fairtrial.tune.result import read as read_record
+from fairtrial.tune.result import result
+from fairtrial.tune.running import MERGED, Runner
+from fairtrial.tune.searching import Search, started
+
+STUDY = """
+study: known
+workload: {command: {run: 'prog {x}', metrics: {score: {regex: '(1)', better: higher}, lag: {regex: '(1)'}}}}
+tune:
+  options: {x: {from: 1, to: 100, default: 50}}
+  budget: 14
+  again: {best: 2, blocks: 2}
+  confirm: {blocks: 6}
+metrics: {primary: score, guardrails: [lag]}
+"""
+
+
+class Killed(Exception):  # noqa: N818 - what SIGKILL does to a process, as far as a test can see it
+    pass
+
+
+class Measured(Quick):
+    """Trials of a known surface, whose lag is too large above 80 and which fail above 90; dies before the trial named."""
+
+    def __init__(self, *, dies_at: int = -1) -> None:
+        super().__init__()
+        self.dies_at = dies_at
+
+    def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
+        if len(self.ran) == self.dies_at:
+            raise Killed
+        resolved = self.writer.plan.resolved[trial.cell][trial.arm]
+        x = int(resolved.workload.root["command"]["run"].split()[1])  # type: ignore[index, call-overload, union-attr]
+        self.invalid = (trial.id,) if x > 90 else ()
+        noise = 0.01 * math.sin(trial.seed % 1000 + x)
+        self.scalars = {"score": math.exp(-(((x - 20) / 40) ** 2) + noise), "lag": 2.0 if x > 80 else 1.0}
+        return super().run(trial, has_started=has_started)
+
+    def finished(self, found: TrialRecord) -> TrialRecord:
+        return found.model_copy(update={"scalars": self.scalars, "levels": {"options": found.trial.arm}})
+
+
+def begun(directory: Path) -> None:
+    directory.mkdir()
+    file = directory / "study.yaml"
+    file.write_text(STUDY, encoding="utf-8")
+    loaded = study.load(file, catalogue=catalogue())
+    write_synced(directory / MERGED, study.dump(loaded).encode())
+    journal = TuneJournal(directory, new=True)
+    journal.append(started(loaded, seed=3, budget=14))
+    journal.close()
+
+
+def gone_on(directory: Path, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> list[TuneEvent]:
+    monkeypatch.setattr(loop, "TrialRunner", quick)
+    journal = TuneJournal(directory)
+    loaded = study.load(directory / MERGED, catalogue=catalogue())
+    runner = Runner(directory=directory, study=loaded, seed=3, progress=Told())
+    try:
+        Search(runner=runner, journal=journal, say=lambda _: None).execute()
+    finally:
+        journal.close()
+    return journal.events
+
+
+def test_however_often_it_is_killed_nothing_is_lost_or_asked_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(tmp_path / "whole")
+    whole = Measured()
+    expected = gone_on(tmp_path / "whole", whole, monkeypatch)
+    found = result(read_record(tmp_path / "whole"))
+    assert {each.state for each in found.proposals} >= {"measured", "infeasible"}
+    assert found.confirmed is not None
+    assert found.confirmed.verdict == "faster"
+
+    begun(tmp_path / "killed")
+    ran: list[str] = []
+    while read(tmp_path / "killed") != expected:
+        quick = Measured(dies_at=3)
+        try:
+            gone_on(tmp_path / "killed", quick, monkeypatch)
+        except Killed:
+            assert len(quick.ran) == 3
+        ran += quick.ran
+    assert ran == whole.ran
+    assert result(read_record(tmp_path / "killed")) == found
+
+    lines = (tmp_path / "whole" / NAME).read_bytes().splitlines(keepends=True)
+    for cut in range(1, len(lines)):
+        (tmp_path / "whole" / NAME).write_bytes(b"".join(lines[:cut]) + lines[cut][:20])
+        after = Measured(dies_at=0)
+        assert gone_on(tmp_path / "whole", after, monkeypatch) == expected
+
+
+def test_what_fails_from_the_first_proposal_on_is_not_the_proposals_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(tmp_path / "broken")
+    quick = Measured()
+    monkeypatch.setattr(quick, "run", lambda trial, **_: Quick.run(quick, trial, has_started=False))
+    quick.invalid = tuple(f"all.b{block:02}.p{number:03}" for block in (1, 2) for number in range(1, 9))
+    quick.scalars = {"score": 1.0, "lag": 1.0}
+    with pytest.raises(PlaceError, match="has lost 2 blocks"):
+        gone_on(tmp_path / "broken", quick, monkeypatch)
+    assert len([event for event in read(tmp_path / "broken") if event.event == "told"]) == 2
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    begun(tmp_path / "held")
+    first = TuneJournal(tmp_path / "held")
+    with pytest.raises(PlaceError, match="another process is running"):
+        TuneJournal(tmp_path / "held")
+    first.close()
+    shutil.rmtree(tmp_path / "held")

@@ -11,7 +11,7 @@ import argparse
 import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -176,12 +176,13 @@ def best_trial(machine: Machine, ask: Ask, *, trials: int) -> Outcome:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is simulated in one row."""
+    """What is simulated in one row; `again`: how many are measured again in how many blocks, if not as by default."""
 
     search: str
     noise: float
     budget: int
     inert: bool
+    again: tuple[int, ...] = field(default=(), repr=False)  # the same random numbers whatever it is
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,8 @@ def simulate(setting: Setting, *, runs: int, seed: int) -> Row:
     """The replications' random numbers depend on nothing else that is simulated."""
     random = np.random.default_rng([seed, zlib.crc32(str(setting).encode())])
     budget, search = setting.budget, SEARCHES[setting.search]
-    tuning = Tuning.model_validate({"options": {"o": {"of": "system.x.o", "from": 0.0, "to": 1.0}}})
+    again = dict(zip(("best", "blocks"), setting.again, strict=False))
+    tuning = Tuning.model_validate({"options": {"o": {"of": "system.x.o", "from": 0.0, "to": 1.0}}, "again": again})
     stages = planning.stages(tuning, budget=budget)
     ours, naive = [], []
     for _ in range(runs):
@@ -249,6 +251,7 @@ def main() -> None:
     parser.add_argument("--optuna-runs", type=int, default=300, help="replications of a row with Optuna")
     parser.add_argument("--noise", type=float, nargs="*", default=NOISES)
     parser.add_argument("--budget", type=int, nargs="*", default=BUDGETS)
+    parser.add_argument("--again", type=int, nargs=2, default=(), metavar=("BEST", "BLOCKS"))
     parser.add_argument("--inert", type=int, nargs="*", default=(1, 0), help="1: options do nothing; 0: they do")
     parser.add_argument("--seed", type=int, default=20261126)
     given = parser.parse_args()
@@ -260,7 +263,11 @@ def main() -> None:
         for search, runs in (("random", given.runs), ("optuna", given.optuna_runs)):
             for noise in given.noise:
                 for budget in given.budget if runs else ():
-                    row = simulate(Setting(search, noise, budget, inert=bool(inert)), runs=runs, seed=given.seed)
+                    row = simulate(
+                        Setting(search, noise, budget, inert=bool(inert), again=tuple(given.again)),
+                        runs=runs,
+                        seed=given.seed,
+                    )
                     print(f"| {' | '.join(cells(row))} |", flush=True)
 
 

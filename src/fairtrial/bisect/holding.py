@@ -13,7 +13,8 @@ import numpy as np
 from fairtrial.bisect.posterior import Floats, Integers, Posterior
 
 HOLDS: Final = 0.95  # what ends the search, of a change or of there being none
-TWO_STEPS_HOLD: Final = 0.8  # of there being two; one change is an answer only where they have less than the rest
+TWO_STEPS_HOLD: Final = 0.8  # of there being two
+TWO_STEPS_GONE: Final = 0.1  # at most, where one change is the answer
 SEARCHING, ONE_CHANGE, TWO_STEPS, NO_CHANGE = range(4)
 
 
@@ -44,7 +45,7 @@ def held(now: Posterior) -> Held:
     last = now.at_intervals(pairs.sum(axis=-2)) / given
     rules = two >= TWO_STEPS_HOLD
     both = np.minimum(first.max(axis=-1), last.max(axis=-1))
-    alone = (two <= 1 - TWO_STEPS_HOLD) & (culprits.max(axis=-1) >= HOLDS)
+    alone = (two <= TWO_STEPS_GONE) & (culprits.max(axis=-1) >= HOLDS)
     outcome = np.select([now.none >= HOLDS, rules & (both >= HOLDS), alone], [NO_CHANGE, TWO_STEPS, ONE_CHANGE], 0)
     chosen = np.where(rules[..., None], first, culprits)
     return Held(outcome, *_best(chosen), *_best(last))

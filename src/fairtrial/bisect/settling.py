@@ -17,6 +17,7 @@ from scipy import stats
 from fairtrial.bisect.posterior import LEAST_NOISE, Floats, Integers, Posterior, Truths
 
 STANDARD_ERRORS: Final = 4.0
+STILL_SETTLED: Final = 3.0  # by the noise that the search shows; with fewer, the ends get more blocks
 FEWEST: Final = 4  # blocks: of fewer, a standard error is too uncertain to count in
 FEWEST_WITHOUT: Final = 6  # blocks before "no change", as for every claim of equivalence
 LEVEL: Final = 0.01  # one-sided, of each of two tests against the margin: several looks have this level each
@@ -80,6 +81,6 @@ def settle(ends: Ends, *, margin: float, limit: int) -> tuple[Integers, Integers
 
 
 def unsettled(now: Posterior) -> Truths:
-    """Whether, by the noise that all blocks show, the size is no longer four standard errors."""
+    """Whether, by the noise that all blocks show, the size is less than three standard errors."""
     blocks = (now.evidence.n * np.cumsum(now.last, axis=-1)).sum(axis=-1)
-    return np.asarray(np.abs(now.tail) * np.sqrt(blocks) < STANDARD_ERRORS * np.sqrt(now.noise))
+    return np.asarray(np.abs(now.tail) * np.sqrt(blocks) < STILL_SETTLED * np.sqrt(now.noise))

@@ -11,6 +11,7 @@ import shutil
 import socket
 import tarfile
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -60,7 +61,9 @@ class _Driver:
         self._looked_s = 0.0
         self._slots = -1
         # One for all blocks: the cluster keeps each that is made for as long as this process lives.
-        self._serve = ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=0)(serve_here)
+        self._serve = ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=0, num_returns="streaming")(
+            serve_here
+        )
 
     def serve(self) -> None:
         while True:
@@ -104,21 +107,35 @@ class _Driver:
         elsewhere = {"label_selector": {NODE_ID: f"!in({','.join(barred)})"}} if barred else {}
         self._out[self._serve.options(**elsewhere).remote(message.order)] = message.number
 
-    def _fetched(self, reference: Any) -> Done:
-        number = self._out.pop(reference)
+    def _forgotten(self, block: Any) -> int:
+        """The number of a block that is out no longer."""
+        self._at.pop(block, None)
+        return self._out.pop(block, 0)
+
+    def _fetched(self, block: Any) -> Done | None:
+        """What came of a block; None if it has only begun."""
+        number = self._out[block]
         try:
-            node, outcome, files = ray.get(reference)
+            said = ray.get(next(block))
+            if isinstance(said, str):
+                self._at[block] = said
+                return None
+            self._forgotten(block)
+            node, outcome, files = said
             self._nodes[node] = Outcome.model_validate_json(outcome).host
             return Done(number, outcome, str(unpacked(files, self._directory / str(number))))
-        except (ray.exceptions.RayError, FairtrialError, ValueError) as error:  # one block's, and no other's
-            return Done(number, lost=str(error).strip().splitlines()[0])
+        except (ray.exceptions.RayError, StopIteration, FairtrialError, ValueError) as error:  # one block's
+            self._forgotten(block)
+            return Done(number, lost=(str(error).strip() or "its task ended").splitlines()[0])
 
     def end(self) -> None:
         """Interrupts what runs, so that nodes undo it."""
-        for reference in self._out:
-            ray.cancel(reference)
-        if self._out:
-            ray.wait(list(self._out), num_returns=len(self._out), timeout=UNDONE_S)
+        for block in self._out:
+            ray.cancel(block)
+        deadline = time.monotonic() + UNDONE_S
+        while self._out and (left_s := deadline - time.monotonic()) > 0:
+            for _ in self._heard(left_s):
+                pass
         ray.shutdown()
 
 
@@ -138,21 +155,23 @@ def _own_directory() -> Path:
     return fresh(Path(state).expanduser() / "farm")
 
 
-def serve_here(order_json: bytes) -> tuple[str, bytes, bytes]:
-    """On a node: runs a block; Ray's id of the node, the outcome as JSON, the trials' directories as a tarball."""
+def serve_here(order_json: bytes) -> Iterator[str | tuple[str, bytes, bytes]]:
+    """On a node: runs a block. Ray's id of the node; then that, the outcome as JSON, and the trials as a tarball."""
     node = ray.get_runtime_context().get_node_id()
+    yield node
     station = _station()
     order = Order.model_validate_json(order_json)
     if order.plan.fairtrial_version != __version__:
         why = f"it has fairtrial {__version__}, and the run is of {order.plan.fairtrial_version}"
         failure = Failure(message=why, hint="install the same version on every node")
-        return node, Outcome(host=station.host, failure=failure).model_dump_json().encode(), _packed(Path(os.devnull))
+        yield node, Outcome(host=station.host, failure=failure).model_dump_json().encode(), _packed(Path(os.devnull))
+        return
     directory = _own_directory()
     company = Company()
     try:
         outcome = station.serve(order, directory)
         outcome = outcome.model_copy(update={"processor_s": company.used_s(), "elapsed_s": company.elapsed_s()})
-        return node, outcome.model_dump_json().encode(), _packed(trials_below(directory, order.run))
+        yield node, outcome.model_dump_json().encode(), _packed(trials_below(directory, order.run))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

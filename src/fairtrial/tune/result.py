@@ -12,7 +12,6 @@ import numpy as np
 
 from fairtrial import record
 from fairtrial import study as language
-from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.analyse.result import Result, Verdict
 from fairtrial.catalogue import catalogue
@@ -50,13 +49,11 @@ class ProposalTried(Result):
 
 
 class MeasuredAgain(Result):
-    """A proposal in fresh blocks; its interval is of these blocks alone and no claim."""
+    """A proposal in fresh blocks; without an interval, which would not know that the proposal was chosen."""
 
     number: int
     blocks: int
     ratio: float
-    low: float | None
-    high: float | None
 
 
 class Confirmed(Result):
@@ -218,17 +215,10 @@ def _again(tuning: TuneRecord, *, sign: int) -> tuple[MeasuredAgain, ...]:
         return ()
     found = []
     for name, gains in measuring.gains(measuring.pairs(tuning.again)):
-        test = t_tests.mean(np.asarray(gains), confidence=tuning.study.trials.confidence)
-        low, high = (None, None) if test is None else _ends(test.low, test.high, sign=sign)
         ratio = math.exp(sign * float(np.mean(gains)))
         number = int(name.removeprefix("p"))
-        found.append(MeasuredAgain(number=number, blocks=len(gains), ratio=ratio, low=low, high=high))
+        found.append(MeasuredAgain(number=number, blocks=len(gains), ratio=ratio))
     return tuple(sorted(found, key=lambda each: -sign * each.ratio))
-
-
-def _ends(low: float, high: float, *, sign: int) -> tuple[float, float]:
-    ends = sorted((math.exp(sign * low), math.exp(sign * high)))
-    return ends[0], ends[1]
 
 
 def _confirmed(tuning: TuneRecord, analysis: Analysis | None) -> Confirmed | None:

@@ -42,10 +42,7 @@ def _stages(result: TuneResult) -> Table:
     if (found := result.flattery) is not None:
         table.add_row("best of the search", arm(found.number), "1", numbers.ratio(found.promised), "", "no claim")
     for each in result.again:
-        interval = numbers.ratio_interval(each.low, each.high)
-        table.add_row(
-            "measured again", arm(each.number), str(each.blocks), numbers.ratio(each.ratio), interval, "no claim"
-        )
+        table.add_row("measured again", arm(each.number), str(each.blocks), numbers.ratio(each.ratio), "", "no claim")
     if (claim := result.confirmed) is not None:
         interval = numbers.ratio_interval(claim.low, claim.high)
         ratio = numbers.ratio(claim.ratio)

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ place:
   ssh:
     host: booting
     config: {config}
-    boot: {{by: {by}, kernel: {first}, limit: 4min, power: "{power}"}}
+    boot: {{by: {by}, kernel: {first}, limit: {limit}s, power: "{power}"}}
 workload:
   command:
     run: >-
@@ -46,6 +47,8 @@ trials: {{blocks: {blocks}, seed: 3}}
 metrics: {{primary: elapsed_s}}
 telemetry: {{interval: 500ms}}
 """
+LIMIT_S = 240  # a host that has not answered by then is switched off and on
+RECOVERED_S = 60  # from then until it answers
 HELD = "touch /root/running; while [ -e /root/hold ]; do sleep 0.2; done"
 PLAIN = """\
 study: plain
@@ -79,6 +82,7 @@ def study(here: Desk, host: BootingHost, *, by: str, **others: str | int) -> Pat
     fields = {
         "config": host.config,
         "power": host.power,
+        "limit": LIMIT_S,
         "first": host.image.kernel("6.1"),
         "other": f"{{kernel: {host.image.kernel('6.12')}}}",
         "blocks": 1,
@@ -156,7 +160,9 @@ def test_a_host_that_fails_in_a_trial_costs_its_block_and_ends_with_its_default_
     running = here.start("run", study(here, host, by="kexec", run=HELD))
     await_trial(host, running)
     fails(host)
+    failed_s = time.monotonic()
     patiently(lambda: host.run("rm -f /root/hold && echo gone", check=False), "the host does not come back")
+    assert time.monotonic() - failed_s < LIMIT_S + RECOVERED_S
     said, _ = running.communicate(timeout=1500)
     assert running.returncode == 0, said
     found = record.read(here.run)

@@ -157,6 +157,7 @@ def test_a_node_that_is_frozen_beyond_its_health_limit_loses_its_block_alone(
         finally:
             for process in frozen:
                 os.kill(process, signal.SIGCONT)
+        cluster.kill("beta")  # Ray has ended it; its workers look for a process, which is there until it is waited for
         eventually(lambda: not desks["beta"].processes(), "the node is gone with all that it had begun")
         held.release()
         output, _ = run.communicate(timeout=300)

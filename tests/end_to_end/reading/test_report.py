@@ -49,9 +49,11 @@ def test_r_computes_the_reports_figures_from_the_raw_data_alone(
     alone = here.directory / script.name  # R gets the script and nothing else of the record
     alone.write_bytes(script.read_bytes())
     ran = subprocess.run(["Rscript", "--vanilla", alone], capture_output=True, text=True, check=True, cwd=alone.parent)
+    compared, interactions, *_ = ran.stdout.split("\n\n")
     rows = {
-        (row["metric"], row["cell"], row["arm"]): row for row in csv.DictReader(io.StringIO(ran.stdout), delimiter="\t")
+        (row["metric"], row["cell"], row["arm"]): row for row in csv.DictReader(io.StringIO(compared), delimiter="\t")
     }
+    assert interactions.startswith("metric\tarm\tfactors\t")
     analysis = analysis_of(real_copy / place)
     assert analysis["contrast"] == contrast
     compared = [one for cell in analysis["cells"] for found in cell["comparisons"].values() for one in found]

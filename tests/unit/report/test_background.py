@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fairtrial.record import Record
 from fairtrial.record.events import JournalLine
-from fairtrial.record.models import TrialRecord
+from fairtrial.record.models import ClientRecord, ClockShift, TrialRecord
 from fairtrial.report import background
 from fairtrial.report.background import Background, Fact
 from fairtrial.study.resolved import Section
@@ -112,3 +112,26 @@ def test_differences_are_those_of_the_factor_compared(record: Record) -> None:
     assert _background(record, contrast="users").differences == (
         ("workload.tpcc.virtual_users", {"low": "2", "high": "8"}),
     )
+
+
+def test_clients_are_told_with_their_share_and_how_busy_they_got(record: Record) -> None:
+    shift = ClockShift(shift_ns=0, error_ns=1)
+    trials = [
+        trial.model_copy(
+            update={
+                "clients": [
+                    ClientRecord(place=f"ssh {name}", users=users, start_ns=0, clock_shift=shift)
+                    for name, users in (("east", 3), ("west", number))
+                ],
+                "scalars": {"client_1_busy_share": 0.2 * number, "client_2_busy_share": 0.5},
+            }
+        )
+        for number, trial in enumerate(record.trials[:2], start=1)
+    ]
+    assert background.clients(record.trials) == ()
+    first, second = background.clients(trials)
+    assert first == Fact(
+        "client 1",
+        "ssh east: 60 % to 75 % of the virtual users; its busiest event loop was busy for 40 % of a trial at most",
+    )
+    assert second.value.startswith("ssh west: 25 % to 40 % of the virtual users")

@@ -25,7 +25,12 @@ def _rscript(script: str, directory: Path) -> list[dict[str, str]]:
     path.write_text(script, encoding="utf-8")
     ran = subprocess.run(["Rscript", "--vanilla", str(path)], capture_output=True, text=True, check=False, timeout=120)
     assert ran.returncode == 0, ran.stderr
-    return list(csv.DictReader(io.StringIO(ran.stdout), delimiter="\t"))
+    return read_table(ran.stdout)
+
+
+def read_table(printed: str, number: int = 0) -> list[dict[str, str]]:
+    """Of one of the tables that a script prints: comparisons first."""
+    return list(csv.DictReader(io.StringIO(printed.split("\n\n")[number]), delimiter="\t"))
 
 
 def _expected(analysis: Analysis, comparison: Comparison) -> dict[str, float | None]:

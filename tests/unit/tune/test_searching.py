@@ -40,7 +40,7 @@ class Killed(Exception):  # noqa: N818 - what SIGKILL does to a process, as far 
 
 
 class Measured(Quick):
-    """Trials of a known surface, whose lag is too large above 80 and which fail above 90; dies before the trial named."""
+    """Trials of a known surface: the lag is too large above 80, and above 90 they are invalid; dies after so many."""
 
     def __init__(self, *, dies_at: int = -1) -> None:
         super().__init__()

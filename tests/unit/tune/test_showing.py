@@ -31,7 +31,7 @@ RESULT = TuneResult(
         ProposalTried(number=3, values={"x": "9M"}, state="infeasible", ratio=1.3, reason="lag"),
         ProposalTried(number=4, values={"x": "1M"}, state="failed", ratio=None, reason="did not start"),
     ),
-    again=(MeasuredAgain(number=2, blocks=2, ratio=1.12, low=1.0, high=1.3),),
+    again=(MeasuredAgain(number=2, blocks=2, ratio=1.12),),
     confirmed=CLAIM,
     note="",
     flattery=Flattery(number=2, promised=1.21, again=1.12, factor=1.1, low=1.05, high=1.15),

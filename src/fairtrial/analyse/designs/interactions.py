@@ -148,7 +148,7 @@ class _Test:
     def made(self, setting: ComparisonOptions, circumstances: Circumstances, *, size: int) -> Interaction:
         """The test, not yet judged with its family of so many."""
         bare = Interaction(metric=self.metric, arm=self.arm, factors=tuple(self.levels), family_size=size)
-        means = self._means(in_step=circumstances.in_step) if self.cells else None
+        means = self._means(in_step=circumstances.in_step and setting.paired) if self.cells else None
         if means is None:
             return bare.model_copy(update={"reason": self.reason})
         counts = tuple(means.counts.tolist())

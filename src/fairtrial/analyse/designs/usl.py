@@ -17,7 +17,8 @@ PARAMETERS: Final = ("lambda", "sigma", "kappa")
 _STEPS: Final = 200  # of Gauss and Newton; a dozen are usual
 _HALVINGS: Final = 40
 _RIDGE: Final = 1e-13  # keeps a step finite where values cannot tell two parameters apart
-_CONVERGED: Final = 1e-12  # relative step
+_CONVERGED: Final = 1e-11  # step of any log
+_ROUNDING: Final = 1e-10  # of a sum of squares near its least
 
 
 def logs(theta: Values, n: Values) -> Values:
@@ -79,20 +80,18 @@ def _refined(theta: Values, values: Values, n: Values, *, free: Values) -> Value
         normal = scaled @ np.swapaxes(scaled, -1, -2) + np.diag(np.where(free, _RIDGE, 1.0))
         residuals = (values - logs(theta, n))[..., None]
         step = np.linalg.solve(normal, scaled @ residuals)[..., 0] / scale[..., 0, :]
+        if np.abs(step * scale[..., 0, :]).max(initial=0.0) < _CONVERGED:
+            break
         share = np.ones_like(rest)
         for _ in range(_HALVINGS):
             tried = theta + share[..., None] * step
             with np.errstate(invalid="ignore", divide="ignore"):
                 left = np.square(values - logs(tried, n)).sum(axis=-1)
-            worse = ~((_slowdown(tried, n) > 0).all(axis=-1) & (left <= rest * (1 + 1e-14) + 1e-300))
+            worse = ~((_slowdown(tried, n) > 0).all(axis=-1) & (left <= rest * (1 + _ROUNDING) + _ROUNDING**2))
             if not worse.any():
                 break
             share = np.where(worse, share / 2, share)
-        moved = np.where(worse[..., None], theta, tried)
-        size = (np.abs(moved - theta) * scale[..., 0, :]).max(initial=0.0)
-        theta, rest = moved, np.where(worse, rest, left)
-        if size < _CONVERGED:
-            break
+        theta, rest = np.where(worse[..., None], theta, tried), np.where(worse, rest, left)
     return theta
 
 

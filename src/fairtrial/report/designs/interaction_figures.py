@@ -15,7 +15,6 @@ from fairtrial.report.scene import ARM_COLOURS, Scene
 from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, conditions
 
 SERIES_SHOWN: Final = 12  # lines that a figure can hold
-BETWEEN: Final = 0.35  # of a level's width: lines of one figure beside each other
 
 
 def by_condition(scene: Scene, table: MetricTable) -> Iterator[Figure]:
@@ -36,7 +35,7 @@ def _figure(scene: Scene, table: MetricTable, rows: Sequence[Row], *, arm: str) 
     ]
     drawing = Drawing()
     x = alt.X("level:N", sort=None, title=factor, axis=alt.Axis(labelAngle=0))
-    offset = alt.XOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=1 / BETWEEN))
+    offset = alt.XOffset("series:N", sort=series, scale=alt.Scale(paddingOuter=1))
     y = alt.Y("ratio:Q", scale=alt.Scale(type="log", nice=False, padding=16), title=f"ratio to {analysis.levels[0]}")
     colour = alt.Color(
         "series:N",

@@ -219,7 +219,7 @@ def _verdict(test: Interaction) -> str:
 def _degrees(test: Interaction) -> str:
     if test.df_between is None or test.df_within is None:
         return numbers.ABSENT
-    return f"{test.df_between:.2f}, {test.df_within:.1f}"
+    return f"{test.df_between:g}, {test.df_within:.1f}"
 
 
 def _span(fewest: int, most: int) -> str:

@@ -108,3 +108,40 @@ def test_what_a_place_must_have_is_said(here: Desk) -> None:
     printed = " ".join(here.fairtrial("plan", here.study(STUDY + far)).stdout.split())
     assert "needs access to server.example over SSH" in printed
     assert "needs" not in here.fairtrial("plan", here.study(STUDY)).stdout
+
+
+def test_a_farm_s_length_is_told_for_a_number_of_hosts_or_a_file_of_them(here: Desk) -> None:
+    study = here.study(STUDY.replace("blocks: 2", "blocks: 12"))
+    hosts = here.study("hosts: {a: {ssh: {host: a}}, b: {ssh: {host: b}}, c: {ssh: {host: c}}}", "hosts.yaml")
+    said = [here.fairtrial("plan", study, *words).stdout for words in (("--hosts", "3"), ("--places", hosts))]
+    assert said[0] == said[1]
+    (line,) = re.findall(r"(?m)^on 3 hosts .*$", said[0])
+    assert re.fullmatch(
+        r"on 3 hosts \d+ s, [23]\.\d times as fast, for 12 blocks; each host also prepares its data", line
+    )
+    assert "8 of them get no block" in here.fairtrial("plan", study, "--hosts", "20").stdout
+    done = here.fairtrial("plan", study, "--hosts", "3", "--places", hosts, code=2)
+    assert "a run has one farm, found two" in done.stderr
+
+
+def test_the_halves_of_a_duet_are_told_with_who_has_which(here: Desk) -> None:
+    study = here.study(STUDY.replace("abba", "duet"))
+    done = here.fairtrial("plan", study)
+    rows = re.findall(r"(?m)^ *\d+ +\d+ +(\d+) +\S+ +(\S+) +([12]) +\d+ *$", done.stdout)
+    assert {(arm, half) for _block, arm, half in rows} == {(arm, half) for arm in ("short", "long") for half in "12"}
+    told = re.findall(r"(?m)^halves +1 has processors [\d,]+ of this machine, 2 has [\d,]+;", done.stdout)
+    assert len(told) == 1 or "on this machine the run would be refused: a duet needs two cores" in done.stdout
+    refused = here.fairtrial("plan", study, "--hosts", "3", code=2)
+    assert "`order: duet` runs both arms of a block on this machine" in refused.stderr
+
+
+def test_boots_that_are_shared_are_told_with_what_they_save(here: Desk) -> None:
+    text = STUDY.replace("order: abba", "reboot: between_blocks, per_boot: 3").replace(
+        "arm: length", "  kernel:\n    old: {}\n    new: {place: {ssh: {boot: {kernel: debian-6.12}}}}\narm: kernel"
+    )
+    text += "place: {ssh: {host: h, boot: {by: kexec, kernel: debian-6.1, expected: 3min}}}\n"
+    done = here.fairtrial("plan", here.study(text))
+    assert (
+        "boots        4 instead of 24, which saves about 60 min: each arm once in a round, for 3 trials of 2 cells"
+        in done.stdout
+    )

@@ -49,7 +49,7 @@ def plan() -> Plan:
 
 @pytest.fixture(scope="module")
 def analysis(plan: Plan) -> Analysis:
-    """`cache` takes a fifth of the time away, `flush` a tenth, and each more with the other: that is `threads`, too."""
+    """`cache` takes a fifth of the time away, `flush` a tenth, and less together, which `threads` gets."""
     assert plan.screening is not None
     trials = []
     for trial in plan.trials:
@@ -67,14 +67,16 @@ def test_nothing_is_compared_and_no_word_is_a_verdict(plan: Plan, analysis: Anal
     Console(file=shown, width=120).print(console.render(analysis))
     said = " ".join([*summary.sentences(analysis), shown.getvalue()])
     for section in screening.sections(analysis, plan):
-        said += " ".join([section.title, section.note, *section.sentences, *(cell for row in section.rows for cell in row)])
+        said += " ".join(
+            [section.title, section.note, *section.sentences, *(cell for row in section.rows for cell in row)]
+        )
     assert not [word for word in VERDICTS if word in said]
     assert "claims nothing" in said
 
 
 def test_the_summary_says_what_stands_out_and_what_it_may_be_instead(analysis: Analysis) -> None:
     first, nominated, caution = summary.sentences(analysis)
-    assert first.startswith("In wall time 3 of 3 options stand out: cache (large instead of small: 0.819 times as high")
+    assert first.startswith("In wall time 3 of 3 options stand out: cache (large instead of small: 0.818 times as high")
     assert "it cannot be told from cache × flush, whose effects are larger" in first
     assert nominated == "Nominated for a paired study, strongest first: cache, flush, threads."
     assert "fairtrial screen RUN --confirm 3" in caution
@@ -84,9 +86,11 @@ def test_the_summary_says_what_stands_out_and_what_it_may_be_instead(analysis: A
 def test_sections_name_the_error_the_better_level_and_the_rows(plan: Plan, analysis: Analysis) -> None:
     effects, mixed, options, rows = screening.sections(analysis, plan)
     assert effects.title == "Effects on wall time, s, lower is better (primary)"
-    assert effects.sentences[0].startswith("12 trials, judged by replicates (6 degrees of freedom; one trial varies by ")
+    assert effects.sentences[0].startswith(
+        "12 trials, judged by replicates (6 degrees of freedom; one trial varies by "
+    )
     assert [row[0] for row in effects.rows] == ["* cache", "* flush", "* threads"]
-    assert [row[-1] for row in effects.rows] == ["large", "fast", "one"]
+    assert [row[-1] for row in effects.rows] == ["large", "fast", "four"]
     assert "The effect of threads cannot be told from -cache × flush." in mixed.sentences
     assert options.rows[1] == ("2", "flush", "safe, fast")
     assert rows.rows[-1][:2] == ("r4", "− − −")

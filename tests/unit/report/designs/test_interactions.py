@@ -1,0 +1,226 @@
+"""Interactions in every form of a report: sentences, text, page, figure, R, and checked by `verify`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shutil
+import subprocess
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import altair as alt
+import numpy as np
+import pytest
+from rich.console import Console
+from support.inference.analysis_cases import Case
+from support.records import RESOLVED, planned, tiny_plan, trial_record
+from support.skips import require
+
+from fairtrial import verify
+from fairtrial.analyse import analyse
+from fairtrial.analyse.models import Analysis
+from fairtrial.record import Record, create, read
+from fairtrial.record.events import RunFinished
+from fairtrial.record.models import Cell
+from fairtrial.report import document, page, r_script, text
+from fairtrial.report.analysing import analysed
+from fairtrial.report.designs import interaction_figures, interactions
+from fairtrial.report.scene import Scene
+from fairtrial.report.text import console, summary
+from fairtrial.workloads import workload_of
+from fairtrial.workloads.command import USAGE
+from fairtrial.workloads.command.runs import OUTPUT
+
+FACTORS = {"kernel": ("a", "b"), "memory": ("under", "over"), "users": ("low", "mid", "high")}
+BLOCKS = 6
+
+
+def of_effects(
+    effects: Mapping[str, float], *, metric: str = "tpm", factors: Mapping[str, tuple[str, ...]] = FACTORS
+) -> Analysis:
+    """Of an arm whose log ratios depend on memory, or on memory and users (`over+mid`)."""
+    case = Case(factors, blocks=BLOCKS, roles={"primary": [metric]})
+    random = np.random.default_rng(1)
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        at = "+".join(list(levels.values())[1:])
+        moved = effects.get(at, effects.get(levels["memory"], 0.0)) if levels["kernel"] == "b" else 0.0
+        return math.exp(8 + 0.1 * math.sin(block) + moved + random.normal(0, 0.005))
+
+    return analyse(case.plan(), case.trials(**{metric: value}))
+
+
+TWO = {"kernel": ("a", "b"), "memory": ("under", "over")}
+
+
+@pytest.mark.parametrize(
+    ("under", "over", "metric", "said"),
+    [
+        (0.02, 0.2, "tpm", "the gain is larger with memory over than with memory under: the ratio is 1.19"),
+        (0.2, 0.02, "tpm", "the gain is larger with memory under than with memory over: the ratio is 1.2"),
+        (-0.02, -0.2, "tpm", "the loss is larger with memory over than with memory under: the ratio is 0.8"),
+        (-0.1, 0.1, "tpm", "there is a gain with memory over and a loss with memory under: the ratio is 1.2"),
+        (-0.02, -0.2, "p99", "the gain is larger with memory over than with memory under: the ratio is 0.8"),
+        (0.02, 0.2, "p99", "the loss is larger with memory over than with memory under: the ratio is 1.1"),
+        (0.0, 0.1, "p99", "the loss is larger with memory over than with memory under: the ratio is 1.1"),
+    ],
+)
+def test_a_claim_says_where_the_arm_does_better_and_by_how_much(
+    *, under: float, over: float, metric: str, said: str
+) -> None:
+    analysis = of_effects({"under": under, "over": over}, metric=metric, factors=TWO)
+    (sentence,) = interactions.sentences(analysis)
+    label = analysis.metrics[metric].label
+    assert sentence.startswith(
+        f"The effect of kernel b on {label} differs between levels of memory (adjusted p < 0.0001)"
+    )
+    assert said in sentence
+    ratio, _, rest = sentence.partition("the ratio is ")[2].partition(" times as large (95 % interval ")
+    low, high = rest.removesuffix(").").split(" – ")
+    assert float(low) < float(ratio) < float(high)
+    assert sentence in summary.sentences(analysis)
+
+
+def test_what_is_not_shown_is_not_called_larger() -> None:
+    analysis = of_effects({"under": 0.1, "over": 0.1})
+    (sentence,) = interactions.sentences(analysis)
+    assert sentence.startswith(
+        "The effect of kernel b on throughput is not shown to differ between levels of memory (ratio"
+    )
+    assert "users (ratios of ratios within " in sentence
+    assert sentence.endswith(" and memory and users together.")
+    assert "larger" not in sentence
+
+
+def test_of_several_levels_the_pairs_that_differ_are_named() -> None:
+    analysis = of_effects({"under+high": 0.1, "over+high": 0.1})
+    said = " ".join(interactions.sentences(analysis))
+    assert "larger with users high than with users low" in said
+    assert "larger with users high than with users mid" in said
+    assert "users mid than" not in said
+    both = of_effects({"over+high": 0.1})
+    assert "depends on memory and users together" in " ".join(interactions.sentences(both))
+
+
+def test_a_run_without_a_verdict_says_nothing() -> None:
+    case = Case(TWO, blocks=BLOCKS)
+    trials = case.trials(tpm=lambda levels, block: 100 + block * (2 if levels["kernel"] == "b" else 3) % 5)
+    analysis = analyse(case.plan(), trials, finished=False)
+    assert interactions.sentences(analysis) == ()
+    assert interactions.tests(analysis).rows[0][-1] == "no verdict"
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """A command's run under two loads: arm `b` takes 20 % longer with the heavy one alone."""
+    base = tiny_plan()
+    (cell,) = base.cells
+    cells = [Cell(name=load, levels={"load": load}) for load in ("light", "heavy")]
+    definitions = dict(workload_of(RESOLVED.workload).metrics())
+    trials = [
+        planned(block, arm).model_copy(update={"id": f"{load}-{block}-{arm}", "cell": load})
+        for block in range(1, BLOCKS + 1)
+        for load in ("light", "heavy")
+        for arm in "ab"
+    ]
+    trials = [each.model_copy(update={"position": at}) for at, each in enumerate(trials)]
+    plan = base.model_copy(
+        update={
+            "cells": cells,
+            "factors": {**base.factors, "load": ["light", "heavy"]},
+            "resolved": {each.name: base.resolved[cell.name] for each in cells},
+            "metrics": base.metrics.model_copy(update={"definitions": definitions}),
+            "trials": trials,
+            "design": base.design.model_copy(update={"blocks": BLOCKS}),
+        }
+    )
+    with closing(create(tmp_path_factory.mktemp("loads") / "run", plan=plan, sources={"study.yaml": ""})) as writer:
+        for trial in trials:
+            slower = 1.2 if (trial.cell, trial.arm) == ("heavy", "b") else 1.0
+            scalars = dict.fromkeys(definitions, slower * (1 + trial.position * 37 % 11 / 1000))
+            raw_files = writer.begin(trial.id)
+            (raw_files / USAGE).write_text(json.dumps(scalars), encoding="utf-8")
+            (raw_files / OUTPUT).parent.mkdir(exist_ok=True)
+            (raw_files / OUTPUT).touch()
+            made = trial_record(trial)
+            levels = {plan.arm: trial.arm, "load": trial.cell}
+            writer.commit(made.model_copy(update={"scalars": scalars, "levels": levels}))
+        writer.append(RunFinished())
+        record: Record = writer.record()
+    return Scene(record=record, analysis=analysed(record))
+
+
+def test_text_page_and_terminal_say_it(scene: Scene) -> None:
+    (test,) = scene.analysis.interactions
+    assert test.verdict == "differs"
+    (sentence,) = interactions.sentences(scene.analysis)
+    assert "the loss is larger with load heavy than with load light" in sentence
+    said = text.render(scene)
+    assert interactions.TITLE in said
+    assert "heavy / light" in said
+    printed = Console(width=300, record=True, file=io.StringIO())
+    printed.print(console.render(scene.analysis))
+    assert sentence in printed.export_text()
+    html = page.render(scene, ratios=[], cells=[])
+    assert f"<h2>{interactions.TITLE}</h2>" in html
+    assert "heavy / light" in html
+
+
+def test_the_figure_has_a_point_per_cell(scene: Scene) -> None:
+    (figure,) = (each for table in scene.tables for each in interaction_figures.by_condition(scene, table))
+    alt.LayerChart.from_dict(figure.spec, validate=True)
+    rows = max(figure.spec["datasets"].values(), key=len)
+    assert [row["level"] for row in rows] == ["light", "heavy"]
+    assert rows[1]["low"] > 1.15
+    assert figure.name in [each.name for each in page.ratio_figures(scene)]
+
+
+def test_verify_finds_a_changed_figure(scene: Scene, tmp_path: Path) -> None:
+    directory = shutil.copytree(scene.record.directory, tmp_path / "run")
+    path = directory / "report" / verify.REPORT
+    path.parent.mkdir()
+    path.write_text(document.render(scene), encoding="utf-8")
+    before = verify.recompute(read(directory))
+    report = json.loads(path.read_bytes())
+    report["analysis"]["interactions"][0]["pairs"][0]["low"] = 1.0
+    path.write_text(json.dumps(report), encoding="utf-8")
+    (named,) = set(verify.recompute(read(directory))) - set(before)
+    assert "interactions[0].pairs[0].low is 1.0 but recomputed" in named
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("contrast", ["kernel", "memory"])
+@pytest.mark.parametrize("order", ["randomised_blocks", "sequential"])
+def test_r_recomputes_them(tmp_path: Path, *, contrast: str, order: str) -> None:
+    require("Rscript")
+    case = Case(FACTORS, blocks=BLOCKS, order=order)
+    random = np.random.default_rng(2)
+    lost = {"under": 4, "over": BLOCKS}  # unequal blocks
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        if block > lost[levels["memory"]]:
+            return math.nan
+        moved = 0.05 if levels["memory"] == "over" and levels["kernel"] == "b" else 0.0
+        return math.exp(8 + moved + random.normal(0, 0.02))
+
+    analysis = analyse(case.plan(), case.trials(tpm=value), contrast=contrast)
+    script = tmp_path / "raw_data.r"
+    script.write_text(r_script.render(analysis), encoding="utf-8")
+    ran = subprocess.run(["Rscript", "--vanilla", script], capture_output=True, text=True, check=True, timeout=120)
+    tables = [list(csv.DictReader(io.StringIO(each), delimiter="\t")) for each in ran.stdout.split("\n\n")]
+    _, tests, pairs = tables
+    assert len(tests) == len(analysis.interactions) == 3
+    for row, test in zip(tests, analysis.interactions, strict=True):
+        assert row["factors"] == " x ".join(test.factors)
+        for name in ("f", "df_between", "df_within", "p", "p_adjusted", "p_pooled"):
+            expected = getattr(test, name)
+            assert row[name] == "NA" if expected is None else float(row[name]) == pytest.approx(expected, rel=1e-6)
+    found = [pair for test in analysis.interactions for pair in test.pairs]
+    for row, pair in zip(pairs, found, strict=True):
+        assert (row["first"], row["second"]) == (pair.first, pair.second)
+        for name, expected in {"ratio_of_ratios": pair.ratio, "low": pair.low, "high": pair.high, "p": pair.p}.items():
+            assert float(row[name]) == pytest.approx(expected, rel=1e-6)

@@ -32,9 +32,10 @@ from fairtrial.bisect.simulating import Searches, Truth, simulate
 CANDIDATES = (8, 64, 1000)
 NOISE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # in units of the step: steps of 1 to 10 % under noise of 1 to 5 %
 STEP = 0.05
-RUNS = {0.1: 4_000, 0.2: 4_000, 0.5: 4_000, 1.0: 2_000, 2.0: 500, 5.0: 100}
+RUNS = {0.1: 2_000, 0.2: 2_000, 0.5: 2_000, 1.0: 2_000, 2.0: 300, 5.0: 60}  # for up to 64 candidates
+FEWER = {8: 1, 64: 1, 1000: 5}  # times fewer
 PASS_OR_FAIL_RUNS = 200
-PASS_OR_FAIL_NOISE = 2.0  # with more, thousands of blocks
+PASS_OR_FAIL_NOISE = 1.0  # with more, thousands of blocks
 UNLIMITED = 100_000
 MOST_BLOCKS = {8: 0.8, 64: 0.6, 1000: 0.6}  # of those with a fixed number per query
 MOST_WRONG = 0.05
@@ -231,10 +232,24 @@ def line(found: Found) -> str:
     )
 
 
-HEAD = """\
-| candidates | noise ÷ step | runs | blocks, mean | median | 90th percentile | of the ends | fixed number (per query) | \
-ratio | pass or fail | bound | wrong | "no change" | wrong, confirmed | right, confirmed |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|"""
+COLUMNS = (
+    "candidates",
+    "noise ÷ step",
+    "runs",
+    "blocks, mean",
+    "median",
+    "90th percentile",
+    "of the ends",
+    "fixed number (per query)",
+    "ratio",
+    "pass or fail",
+    "bound",
+    "wrong",
+    "“no change”",
+    "wrong, confirmed",
+    "right, confirmed",
+)
+HEAD = f"| {' | '.join(COLUMNS)} |\n|{'--:|' * len(COLUMNS)}"
 
 
 def main() -> int:
@@ -248,18 +263,27 @@ def main() -> int:
     rows = []
     for candidates in asked.candidates:
         for noise in asked.noise:
-            rows.append(row(candidates, noise, runs=asked.runs or RUNS[noise], seed=asked.seed))
+            rows.append(
+                row(candidates, noise, runs=asked.runs or max(50, RUNS[noise] // FEWER[candidates]), seed=asked.seed)
+            )
             print(line(rows[-1]), flush=True)
-    runs = asked.runs or 1_000
+    runs = asked.runs or 500
     print(f"\nNothing changes, noise of 5 %, a margin of 2.5 %, {runs:,} runs per row:\n")
     print('| candidates | "no change" | a change is named | and claimed | blocks, mean | 90th percentile |')
     print("|--:|--:|--:|--:|--:|--:|")
     for candidates in asked.candidates:
         print(without_change(candidates, runs=runs, seed=asked.seed), flush=True)
     print(f"\nTwo equal steps, {runs:,} runs per row:\n")
-    print(
-        "| candidates | noise ÷ step | two steps | both right | one, which is one of them | blocks, mean | 90th percentile |"
+    columns = (
+        "candidates",
+        "noise ÷ step",
+        "two steps",
+        "both right",
+        "one of them",
+        "blocks, mean",
+        "90th percentile",
     )
+    print(f"| {' | '.join(columns)} |")
     print("|--:|--:|--:|--:|--:|--:|--:|")
     for candidates in asked.candidates[:2]:
         print(two_steps(candidates, 0.5, runs=runs, seed=asked.seed), flush=True)

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import math
 import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import altair as alt
 import numpy as np
+import vl_convert
 from calibrated_paths import ALPHA, CONFIDENCE, EFFECT, Setup
 from simulated_noise import SPREAD
 
@@ -17,6 +21,7 @@ from fairtrial.analyse.doubts.covariates import LEVEL
 from fairtrial.analyse.inference import confirming, sensitivity, t_tests
 from fairtrial.analyse.inference import covariates as regressions
 from fairtrial.analyse.inference.t_tests import Values
+from fairtrial.report.figures.svg import CONFIG, WIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -143,3 +148,30 @@ def moved(setup: Setup) -> Iterator[Rate]:
 
 
 PATHS: Final = {"covariates": adjusted}
+
+
+def power(n: int, *, runs: int) -> Iterator[dict[str, str | int | float]]:
+    """Of finding `EFFECT` under normal noise, plain and adjusted."""
+    setup = Setup(noise="normal", n=n, runs=runs, random=np.random.default_rng(n))
+    for name, draw in (("of half the noise", half), ("irrelevant", irrelevant)):
+        noise, covariates = draw(setup)
+        ratios = _apart(noise) + EFFECT
+        found = _p(regressions.regressed(ratios, _apart(covariates))) < ALPHA
+        yield {"blocks": n, "estimate": f"adjusted, covariate {name}", "power": float(found.mean())}
+    plain = setup.p(np.zeros_like(ratios), ratios) < ALPHA
+    yield {"blocks": n, "estimate": "plain", "power": float(plain.mean())}
+
+
+def draw_power(path: Path, *, runs: int = 10_000) -> None:
+    """The picture of the guide to less noise."""
+    rows = [row for n in range(6, 17) for row in power(n, runs=runs)]
+    colour = alt.Color("estimate:N", title=None, scale=alt.Scale(range=["#d9622b", "#1a8f83", "#7f8c99"]))
+    x = alt.X("blocks:Q", scale=alt.Scale(zero=False), axis=alt.Axis(tickMinStep=1))
+    y = alt.Y("power:Q", axis=alt.Axis(format="%"), title="power for an effect of 1.5 %")
+    lines = alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(x=x, y=y, color=colour)
+    spec = lines.properties(width=WIDTH, height=300).configure(**CONFIG).to_dict()
+    path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    draw_power(Path(sys.argv[1]))

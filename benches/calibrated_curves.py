@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from calibrated_paths import Figure
+    from numpy.typing import NDArray
     from simulated_noise import Values
 
 USERS: Final = np.array([1.0, 2, 4, 8, 16, 32, 64])
@@ -75,7 +76,8 @@ class Fitted:
 
     @cached_property
     def moves(self) -> list[Values]:
-        return [np.linalg.pinv(usl.gradient(each, USERS)) for each in self.theta]
+        slopes = [usl.gradient(each, USERS) for each in self.theta]
+        return [np.asarray(np.linalg.pinv(each), dtype=np.float64) for each in slopes]
 
     @cached_property
     def errors(self) -> BlockErrors:
@@ -107,7 +109,7 @@ class Fitted:
         )
         return each[1] - each[0], np.concatenate([-first, second], axis=2)
 
-    def claims(self) -> Values:
+    def claims(self) -> NDArray[np.bool_]:
         """Whether each parameter is claimed to differ, a family of three, shape (runs, 3)."""
         change = self.theta[1] - self.theta[0]
         sums = np.concatenate([-self.moves[0], self.moves[1]], axis=2)
@@ -118,7 +120,7 @@ class Fitted:
         adjusted = np.stack([families.holm(row) for row in p])
         return np.asarray((adjusted < ALPHA) & (self.n >= FEWEST_BLOCKS))
 
-    def crossing_shown(self) -> Values:
+    def crossing_shown(self) -> NDArray[np.bool_]:
         """Whether the second arm is shown to be above at one value and below at another."""
         difference, sums = self.apart(USERS)
         error, quantile = curve_errors.reach(self.errors, sums, confidence=1 - ALPHA / len(USERS))
@@ -152,9 +154,9 @@ def law(of: tuple[float, float, float]) -> Values:
 def rates(noise: str, n: int, random: np.random.Generator) -> Iterator[Rate]:
     """One batch of every path."""
 
-    def rate(path: str, figure: Figure, hits: Values, *, default: bool = True) -> Rate:
+    def rate(path: str, figure: Figure, hits: NDArray[np.bool_] | np.bool_, *, default: bool = True) -> Rate:
         total = float(np.sum(hits))
-        return Rate(path, noise, n, figure, default, len(hits), total, total)
+        return Rate(path, noise, n, figure, default, np.size(hits), total, total)
 
     two = Fitted.of((law(FIRST), law(SECOND)), noise=noise, n=n, random=random)
     true = np.array([np.log(FIRST[0]), *FIRST[1:]])

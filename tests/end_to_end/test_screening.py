@@ -24,7 +24,7 @@ factors:
   a: {off: {}, on: {settings: {environment: {A: '1'}}}}
   b: {off: {}, on: {settings: {environment: {B: '1'}}}}
   c: {off: {}, on: {settings: {environment: {C: '1'}}}}
-trials: {design: plackett_burman, blocks: 2}
+trials: {design: plackett_burman, blocks: 3}
 metrics: {primary: speed}
 """
 
@@ -33,46 +33,10 @@ def run_of(here: Desk, study: str) -> Path:
     return next(path for path in here.directory.glob(f"runs/{study}-2*"))
 
 
-def test_a_screening_from_its_plan_to_its_confirmation(here: Desk) -> None:
-    study = here.study(STUDY)
-    planned = here.fairtrial("plan", study).stdout
-    assert "3 options in 4 rows, resolution III" in planned
-    assert "8 trials (4 rows × 2 replicates)" in planned
-    power = here.fairtrial("power", study, "--effect", "4%").stdout
-    assert "at 3 %, an effect of 4 % needs" in power
-    said = here.fairtrial("run", study).stdout
-    assert "In speed 1 of 3 options stands out: a (on instead of off: 1.5" in " ".join(said.split())
-    run = run_of(here, "screened")
-    here.fairtrial("verify", run)
-    document = json.loads((run / "report" / "report.json").read_text(encoding="utf-8"))
-    assert document["analysis"]["screening"]["nominated"][0] == "a"
-    assert document["analysis"]["cells"][0]["comparisons"] == {"speed": []}
-    for trial in read(run).trials:  # every option is read back, as in any trial
-        on = [setting.name for setting in trial.effective]
-        assert sorted(trial.resolved.settings.get("environment", {})) == sorted(
-            name for name in "ABC" if f"environment.{name}" in on
-        )
-    confirmed = here.fairtrial("screen", run, "--confirm", "1", "--blocks", "2").stdout
-    assert "study: screened-confirm.yaml, which compares a" in confirmed
-    report = (run_of(here, "screened-confirm") / "report" / "report.txt").read_text(encoding="utf-8")
-    assert f"nominated by the screening run {run.name}" in " ".join(report.split())
-    assert "a.on" in report
-    again = here.fairtrial("screen", run, code=2)
-    assert "screened-confirm.yaml exists" in again.stderr
-
-
-def test_an_ordinary_run_cannot_be_confirmed_and_a_screening_has_no_a_a_run(here: Desk) -> None:
-    assert "no baseline arm to run against itself" in here.fairtrial("plan", here.study(STUDY), "--aa", code=2).stderr
-    ordinary = STUDY.replace("trials: {design: plackett_burman, blocks: 2}", "arm: a\ntrials: {blocks: 1}")
-    few = "\n".join(line for line in ordinary.splitlines() if not line.startswith(("  b:", "  c:")))
-    here.fairtrial("run", here.study(few))
-    assert "is not a screening" in here.fairtrial("screen", run_of(here, "screened"), code=3).stderr
-
-
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="no Rscript")
-def test_r_finds_the_same_effects(here: Desk) -> None:
-    here.fairtrial("run", here.study(STUDY.replace("blocks: 2", "blocks: 3")))
-    run = run_of(here, "screened")
+def _same_in_r(run: Path) -> None:
+    """Where R is; elsewhere nothing is asked."""
+    if shutil.which("Rscript") is None:
+        return
     script = ["Rscript", str(run / "report" / "raw_data.r")]
     lines = subprocess.run(script, check=True, capture_output=True, text=True).stdout.splitlines()
     header, *rows = (line.split("\t") for line in lines)
@@ -85,3 +49,40 @@ def test_r_finds_the_same_effects(here: Desk) -> None:
             assert float(found[name]) == pytest.approx(value, rel=1e-6)
         if not effect["stands_out"]:  # exchanged trials, which R does not have, only raise what would stand out
             assert float(found["p_adjusted"]) == pytest.approx(effect["p_adjusted"], rel=1e-5)
+
+
+def test_a_screening_from_its_plan_to_its_confirmation(here: Desk) -> None:
+    study = here.study(STUDY)
+    planned = here.fairtrial("plan", study).stdout
+    assert "3 options in 4 rows, resolution III" in planned
+    assert "12 trials (4 rows × 3 replicates)" in planned
+    power = here.fairtrial("power", study, "--effect", "4%").stdout
+    assert "at 3 %, an effect of 4 % needs" in power
+    said = here.fairtrial("run", study).stdout
+    assert "In speed 1 of 3 options stands out: a (on instead of off: 1." in " ".join(said.split())
+    run = run_of(here, "screened")
+    here.fairtrial("verify", run)
+    document = json.loads((run / "report" / "report.json").read_text(encoding="utf-8"))
+    assert document["analysis"]["screening"]["nominated"][0] == "a"
+    assert document["analysis"]["cells"][0]["comparisons"] == {"speed": []}
+    for trial in read(run).trials:  # every option is read back, as in any trial
+        on = [setting.name for setting in trial.effective]
+        assert sorted(trial.resolved.settings.get("environment", {})) == sorted(
+            name for name in "ABC" if f"environment.{name}" in on
+        )
+    _same_in_r(run)
+    confirmed = here.fairtrial("screen", run, "--confirm", "1", "--blocks", "2").stdout
+    assert "study: screened-confirm.yaml, which compares a" in confirmed
+    report = (run_of(here, "screened-confirm") / "report" / "report.txt").read_text(encoding="utf-8")
+    assert f"nominated by the screening run {run.name}" in " ".join(report.split())
+    assert "a.on" in report
+    again = here.fairtrial("screen", run, code=2)
+    assert "screened-confirm.yaml exists" in again.stderr
+
+
+def test_an_ordinary_run_cannot_be_confirmed_and_a_screening_has_no_a_a_run(here: Desk) -> None:
+    assert "no baseline arm to run against itself" in here.fairtrial("plan", here.study(STUDY), "--aa", code=2).stderr
+    ordinary = STUDY.replace("trials: {design: plackett_burman, blocks: 3}", "arm: a\ntrials: {blocks: 1}")
+    few = "\n".join(line for line in ordinary.splitlines() if not line.startswith(("  b:", "  c:")))
+    here.fairtrial("run", here.study(few))
+    assert "is not a screening" in here.fairtrial("screen", run_of(here, "screened"), code=3).stderr

@@ -21,11 +21,14 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
-NO_CHANGE: Final = 0.05  # prior probabilities; what is left is one step
-TWO_STEPS: Final = 0.05
+NO_CHANGE: Final = 0.02  # prior probabilities; what is left is one step
+TWO_STEPS: Final = 0.03
 SHAPE: Final = 0.5  # of the noise's prior: as if one block had been seen
 LEAST_NOISE: Final = 5e-4  # with this standard deviation: a metric that never varies is not infinitely sure
-SPREAD: Final = 1.0  # prior variance of levels, in units of the noise's: more would believe small noise too soon
+# Prior variances of levels, in units of the noise's, and their probabilities: changes of about the noise are usual, but
+# where blocks hardly vary, they are worth what they seem to be.
+SPREADS: Final = (1.0, 100.0)
+USUAL: Final = (0.95, 0.05)
 LEAST_SHARE: Final = 0.25  # of the whole change: with a smaller second step, the larger one is the answer
 
 
@@ -128,49 +131,79 @@ def posterior(evidence: Evidence, weights: Floats) -> Posterior:
         weights: prior weight of each interval between neighbouring versions that can be tested.
     """
     cumulative = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
-    tail = _Level(_from_here(evidence.n), _from_here(evidence.total))
-    middle = _Level(_between(evidence.n), _between(evidence.total))
     shape = SHAPE + evidence.n.sum(axis=-1) / 2
-    seen = SHAPE * LEAST_NOISE**2 + evidence.squares / 2
-    rest = [  # what each hypothesis leaves to noise
-        seen[..., None],
-        seen[..., None] - tail.explained,
-        seen[..., None, None] - middle.explained - tail.explained[..., None, :],
-    ]
-    occam = [np.zeros_like(seen)[..., None], tail.occam, middle.occam + tail.occam[..., None, :]]
+    parts = [_Part.of(evidence, spread) for spread in SPREADS]
+    priors = _priors(evidence, cumulative)
     logs = [
-        prior + penalty - _like(shape, left) * np.log(left)
-        for prior, penalty, left in zip(_priors(evidence, cumulative), occam, rest, strict=True)
+        prior + np.log(usual) + log
+        for part, usual in zip(parts, USUAL, strict=True)
+        for prior, log in zip(priors, part.logs(shape), strict=True)
     ]
-    none, one, two = _normalised(logs)
+    shares = _normalised(logs)
+    none, one, two = (sum(shares[kind::3]) for kind in range(3))
     noise = sum(
-        (share * left).reshape(*seen.shape, -1).sum(axis=-1) for share, left in zip((none, one, two), rest, strict=True)
+        (share * left).reshape(*shape.shape, -1).sum(axis=-1)
+        for share, left in zip(shares, [left for part in parts for left in part.rest], strict=True)
     ) / np.maximum(shape - 1, SHAPE)
     moved = np.maximum(1 - none[..., 0], np.finfo(float).tiny)
+    tail = sum(
+        ((first + both.sum(axis=-2)) * part.tail.mean).sum(axis=-1)
+        for part, first, both in zip(parts, shares[1::3], shares[2::3], strict=True)
+    )
+    weights_ = [both / np.maximum(two, np.finfo(float).tiny) for both in shares[2::3]]
     return Posterior(
         none=none[..., 0],
         one=one,
         two=two,
-        tail=((one + two.sum(axis=-2)) * tail.mean).sum(axis=-1) / moved,
-        middle=middle.mean,
-        middle_spread=np.asarray(noise)[..., None, None] * middle.left,
-        noise=np.asarray(noise),
+        tail=tail / moved,
+        middle=sum(weight * part.middle.mean for weight, part in zip(weights_, parts, strict=True)),
+        middle_spread=noise[..., None, None]
+        * sum(weight * part.middle.left for weight, part in zip(weights_, parts, strict=True)),
+        noise=noise,
         cumulative=cumulative,
         evidence=evidence,
     )
 
 
 @dataclass(frozen=True)
+class _Part:
+    """All hypotheses with one prior variance of levels.
+
+    Attributes:
+        tail, middle: the level from a tested version on, and that between two of them.
+        rest: half the sum of squares that is left to noise: by none, one step, two.
+    """
+
+    tail: _Level
+    middle: _Level
+    rest: tuple[Floats, Floats, Floats]
+
+    @classmethod
+    def of(cls, evidence: Evidence, spread: float) -> _Part:
+        tail = _Level(_from_here(evidence.n), _from_here(evidence.total), spread)
+        middle = _Level(_between(evidence.n), _between(evidence.total), spread)
+        seen = SHAPE * LEAST_NOISE**2 + evidence.squares[..., None] / 2
+        rest = seen, seen - tail.explained, seen[..., None] - middle.explained - tail.explained[..., None, :]
+        return cls(tail, middle, rest)
+
+    def logs(self, shape: Floats) -> list[Floats]:
+        """Logarithms of the marginal likelihoods, but for what all have in common."""
+        occam = (np.zeros(1), self.tail.occam, self.middle.occam + self.tail.occam[..., None, :])
+        return [penalty - _like(shape, left) * np.log(left) for penalty, left in zip(occam, self.rest, strict=True)]
+
+
+@dataclass(frozen=True)
 class _Level:
-    """A level of so many blocks with this sum, its prior N(0, SPREAD × noise)."""
+    """A level of so many blocks with this sum, its prior N(0, spread × noise)."""
 
     n: Floats
     total: Floats
+    spread: float
 
     @property
     def left(self) -> Floats:
         """Variance of the level, in units of the noise's."""
-        return np.asarray(SPREAD / (1 + SPREAD * self.n))
+        return np.asarray(self.spread / (1 + self.spread * self.n))
 
     @property
     def mean(self) -> Floats:
@@ -183,7 +216,7 @@ class _Level:
 
     @property
     def occam(self) -> Floats:
-        return np.asarray(-np.log1p(SPREAD * self.n) / 2)
+        return np.asarray(-np.log1p(self.spread * self.n) / 2)
 
 
 def _priors(evidence: Evidence, cumulative: Floats) -> tuple[Floats, Floats, Floats]:

@@ -20,6 +20,7 @@ from fairtrial.study.tree.problems import did_you_mean, listed
 
 SERVER: Final = "server"
 COMMIT: Final = "commit"
+PLACEHOLDER: Final = "BISECT_LEVEL"  # a variable that tells two levels apart until the real ones are known
 _HINT: Final = "see `fairtrial bisect --help`"
 
 
@@ -93,10 +94,6 @@ def _check(request: Request) -> None:
 
 def _loaded(request: Request, over: str) -> Study:
     """The study; where it has no such factor, with one that stands for it while the study is checked."""
-    placeholder = [
-        f"factors.{over}.{name}={{settings: {{environment: {{FAIRTRIAL_LEVEL: {name}}}}}}}"
-        for name in ("before", "after")
-    ]
     as_written = [*request.overrides, f"arm={over}", "also_compare=[]"]
     if not request.commits:
         try:
@@ -104,7 +101,27 @@ def _loaded(request: Request, over: str) -> Study:
         except InputError:
             if over != SERVER:
                 raise _unknown(request, over) from None
-    return _load(request, [*as_written, *placeholder])
+    return _load(request, [*as_written, *_placeholder(over)])
+
+
+def _placeholder(over: str) -> list[str]:
+    """Two levels that any trial can have."""
+    return [
+        f"factors.{over}.{name}={{settings: {{environment: {{{PLACEHOLDER}: {name}}}}}}}"
+        for name in ("before", "after")
+    ]
+
+
+def name_of(study: Path) -> str:
+    """A study's name, whether it has a factor to compare or not.
+
+    Raises:
+        InputError: it is wrong.
+    """
+    try:
+        return language.load(study, catalogue=catalogue()).name
+    except InputError:
+        return language.load(study, catalogue=catalogue(), overrides=[f"arm={COMMIT}", *_placeholder(COMMIT)]).name
 
 
 def _unknown(request: Request, over: str) -> InputError:
@@ -125,7 +142,7 @@ def _load(request: Request, overrides: Sequence[str]) -> Study:
 def _levels(request: Request, study: Study, merged: Mapping[str, Any]) -> list[Version]:
     """The levels between the two ends, in the order written, or, of a server, by version."""
     own = merged["factors"][request.over]
-    if "before" in own and "FAIRTRIAL_LEVEL" in str(own):
+    if PLACEHOLDER in str(own):
         system = next(iter(study.base.tree("system").entries))
         own = {
             build.version: {"system": {system: {"version": build.version}}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,6 +13,7 @@ from fairtrial.report.text import columns
 from fairtrial.words import counted, duration
 
 _LEAST_SHOWN: Final = 0.005  # probability of a version that was not measured, to be in the table
+_MOST_OF_IT: Final = 0.75  # of the whole change, on the scale of logarithms
 _UNCLAIMED: Final = "only a confirmed change is a claim"
 
 
@@ -125,6 +127,21 @@ def _confirmed(result: BisectResult, found: Confirmed) -> str:
         f"{said}: {versions[found.at].name} against {versions[found.after].name}, "
         f"{counted(found.n, 'block')} of its own: ratio {interval}, {found.verdict}"
         + ("" if found.agrees else f"\n  {_UNCLAIMED}")
+        + _part(result, found)
+    )
+
+
+def _part(result: BisectResult, found: Confirmed) -> str:
+    """How much of the whole change one change is, where that leaves room for another."""
+    whole = result.versions[-1].ratio
+    if result.outcome != "one_change" or not found.agrees or found.ratio is None or whole is None or whole == 1:
+        return ""
+    share = math.log(found.ratio) / math.log(whole)
+    if share >= _MOST_OF_IT:
+        return ""
+    return (
+        f"\n  that is {share * 100:.0f} % of the whole change ({change(whole)}): there may be another; "
+        f"bisect again from {result.bisection.versions[found.at].name}, or up to {result.bisection.versions[found.after].name}"
     )
 
 

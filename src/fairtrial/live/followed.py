@@ -14,13 +14,12 @@ from fairtrial.live import words
 from fairtrial.live.activity import Activity
 from fairtrial.live.looks import CellLooks, cell_looks
 from fairtrial.live.slots import Slot, Slots
-from fairtrial.record import read
 from fairtrial.record.events import JournalLine, RunFinished, RunInterrupted
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import JournalReader
 from fairtrial.record.live import FeedReader, Live, LiveReader
 from fairtrial.record.models import Plan, TrialRecord
-from fairtrial.record.reader import Record, extended, refuse_links, trial_file, trial_from_directory
+from fairtrial.record.reader import Record, extended, read_plan, refuse_links, trial_file, trial_from_directory
 from fairtrial.study.catalogue import MetricDefinition
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class FollowedRun:
     """One run.
 
     Attributes:
-        plan: with what the run was extended by.
+        plan: with what the run was extended by, as far as it was read.
         journal: every line so far.
         trials: committed ones by id, in the order they ran.
         activity: of the trial that runs.
@@ -54,7 +53,7 @@ class FollowedRun:
 
     def __post_init__(self) -> None:
         self.plan = _plan(self.directory)
-        self.slots = Slots(_unextended(self.plan))
+        self.slots = Slots(self.plan)
         self._lines = JournalReader(self.directory / JOURNAL)
         self._feed = FeedReader(self.directory)
         self._live = LiveReader(self.directory)
@@ -172,9 +171,9 @@ def _plan(directory: Path) -> Plan:
     Raises:
         RecordError: not a record, or a damaged one.
     """
-    refuse_links(directory)
     if (directory / JOURNAL).exists():
-        return read(directory).plan
+        return read_plan(directory)
+    refuse_links(directory)
     try:
         return Plan.model_validate_json((directory / "plan.json").read_bytes())
     except (OSError, ValueError, json.JSONDecodeError) as error:
@@ -182,9 +181,3 @@ def _plan(directory: Path) -> Plan:
             f"{directory} is not a record: it has no plan.json that can be read",
             hint="give the directory of a run, as `fairtrial run` printed it",
         ) from error
-
-
-def _unextended(plan: Plan) -> Plan:
-    """As it was written: the journal adds extensions in their order, and trials are numbered in it."""
-    added = {trial.id for each in plan.extensions for trial in each.trials}
-    return plan.model_copy(update={"trials": [trial for trial in plan.trials if trial.id not in added]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -14,6 +15,9 @@ from fairtrial.record.models import CellLook
 from fairtrial.report.tables import cell_label
 from fairtrial.words import STOP_REASONS, counted, duration
 
+MOST_BLOCKS: Final = 500  # of a cell: a table of tens of thousands is drawn by no browser in a second
+BLOCKS_AHEAD: Final = 20  # of the last that was begun
+AHEAD: Final = ("planned", "stopped")  # of trials that nobody has begun
 MARKS: Final = {"planned": "·", "running": "◐", "valid": "●", "invalid": "✕", "void": "○", "stopped": "–"}
 
 
@@ -101,7 +105,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Grid:
-    """A cell's part of the plan."""
+    """A cell's part of the plan: of a long run, the blocks about the one that was begun last."""
 
     label: str
     blocks: tuple[int, ...]
@@ -118,9 +122,13 @@ def grids(run: FollowedRun) -> list[tuple[str, Grid]]:
 
 
 def _grid(label: str, arms: dict[str, dict[int, Slot]]) -> Grid:
-    blocks = tuple(sorted({block for slots in arms.values() for block in slots}))
+    every = sorted({block for slots in arms.values() for block in slots})
+    begun = {block for slots in arms.values() for block, slot in slots.items() if slot.fate not in AHEAD}
+    end = max(MOST_BLOCKS, bisect.bisect_right(every, max(begun, default=0)) + BLOCKS_AHEAD)
+    blocks = tuple(every[:end][-MOST_BLOCKS:])
     rows = tuple(Row(arm, tuple(slots.get(block) for block in blocks)) for arm, slots in arms.items())
-    return Grid(label, blocks, rows)
+    some = f", blocks {blocks[0]} to {blocks[-1]} of {len(every):,}" if len(blocks) < len(every) else ""
+    return Grid(label + some, blocks, rows)
 
 
 def rule(run: FollowedRun, cell: str) -> str:

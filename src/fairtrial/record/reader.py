@@ -151,6 +151,18 @@ def read(directory: Path) -> Record:
     Raises:
         RecordError: not a record, a damaged one, or one of a format this version does not know.
     """
+    written = read_plan(directory)
+    lines = tuple(journal.lines(directory / journal.NAME))
+    plan = extended(written, (line.entry for line in lines))
+    return Record(directory=directory, plan=plan, journal=lines)
+
+
+def read_plan(directory: Path) -> Plan:
+    """Reads a record's plan as it was written, without what the run was extended by.
+
+    Raises:
+        RecordError: as `read`.
+    """
     plan_path = directory / "plan.json"
     refuse_links(directory)
     if not plan_path.exists():
@@ -158,9 +170,7 @@ def read(directory: Path) -> Record:
             f"{directory} is not a record: it has no plan.json",
             hint="give the directory of a run, as `fairtrial run` printed it",
         )
-    lines = tuple(journal.lines(directory / journal.NAME))
-    plan = extended(_load(Plan, plan_path), (line.entry for line in lines))
-    return Record(directory=directory, plan=plan, journal=lines)
+    return _load(Plan, plan_path)
 
 
 def extended(plan: Plan, events: Iterable[Event]) -> Plan:

@@ -9,8 +9,8 @@ from typing import Any, Final
 from fairtrial.report.scene import Scene
 
 # 2: `fidelity`; 3: of scripts too; 4: rank tests, guardrails, looks, `latency_shift`, noise, why and `diagnostics`;
-# 5: expectations by arm; 7: hosts
-REPORT_FORMAT_VERSION: Final = 7
+# 5: expectations by arm; 7: hosts; 8: interactions
+REPORT_FORMAT_VERSION: Final = 8
 
 
 def document(scene: Scene) -> dict[str, Any]:

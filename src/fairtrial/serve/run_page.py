@@ -98,8 +98,7 @@ class RunPage:
         self.parts.put(name, str(getattr(self.macros, macro)(*arguments)))
 
     def _journalled(self) -> None:
-        looks = self.run.looks()
-        views = {cell.name: run_views.cells(self.run, cell, looks) for cell in self.run.plan.cells}
+        views = run_views.cells(self.run, self.run.looks())
         self._put("cells", "cells", [view for each in views.values() for view in each])
         for number, (_cell, grid) in enumerate(outline.grids(self.run)):
             self._put(f"grid-{number}", "grid", f"grid-{number}", grid, outline.MARKS)

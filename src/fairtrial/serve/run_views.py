@@ -42,17 +42,29 @@ class CellView:
     note: str
 
 
-def cells(run: FollowedRun, cell: Cell, looks: Sequence[CellLooks]) -> list[CellView]:
-    """Comparisons of a cell on primary metrics."""
-    slots = {slot.trial.id: slot for slot in run.fates if slot.trial.cell == cell.name and not slot.trial.diagnostic}
-    shown = [(slots[name], trial) for name, trial in run.trials.items() if name in slots]
-    found = {(each.metric, each.arm): each for each in looks if each.cell == cell.name}
+def cells(run: FollowedRun, looks: Sequence[CellLooks]) -> dict[str, list[CellView]]:
+    """Comparisons on primary metrics, by cell."""
+    slots = {slot.trial.id: slot for slot in run.fates if not slot.trial.diagnostic}
+    shown: dict[str, list[tuple[Slot, TrialRecord]]] = defaultdict(list)
+    for name, trial in run.trials.items():
+        if name in slots:
+            shown[slots[name].trial.cell].append((slots[name], trial))
+    found = {(each.cell, each.metric, each.arm): each for each in looks}
     baseline, *others = run.plan.factors[run.plan.arm]
-    return [
-        _cell(run, cell, shown, looks=found.get((metric, arm)), compared=(metric, baseline, arm))
-        for metric in run.plan.metrics.primary
-        for arm in others
-    ]
+    return {
+        cell.name: [
+            _cell(
+                run,
+                cell,
+                shown[cell.name],
+                looks=found.get((cell.name, metric, arm)),
+                compared=(metric, baseline, arm),
+            )
+            for metric in run.plan.metrics.primary
+            for arm in others
+        ]
+        for cell in run.plan.cells
+    }
 
 
 def _cell(

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile
+from fairtrial.study.numeric_factors import OF, VALUES
 from fairtrial.study.resolved import Network
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
@@ -21,6 +22,21 @@ from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ALWAYS_NEEDED = ("study", "workload", "factors", "arm", "metrics")  # place and system have defaults
+IS_NUMERIC: Schema = {
+    "anyOf": [
+        {"required": [VALUES], "properties": {VALUES: {"type": "array"}}},
+        {"required": [OF], "properties": {OF: {"type": ["string", "array"]}}},
+    ],
+    "type": "object",
+}
+NUMERIC_FACTOR: Schema = {
+    "type": "object",
+    "properties": {
+        VALUES: {"type": "array", "items": {"type": ["number", "string"]}, "minItems": 1},
+        OF: {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+    },
+    "additionalProperties": {"type": "null"},  # levels that a size removes
+}
 _DEMANDS = ("required", "minProperties", "minItems", "title")  # what a part need not keep to, and noise
 
 
@@ -43,9 +59,9 @@ def schema(catalogue: Catalogue) -> Schema:
         properties[section] = reference | {"description": properties[section]["description"]}
     properties["study"] = file["properties"]["study"]
     names = file["properties"]["study"]["pattern"]
-    properties["factors"] = _names_to(
-        _names_to({"$ref": "#/$defs/Overlay"}, names), names, description=properties["factors"]["description"]
-    )
+    levels = _names_to({"$ref": "#/$defs/Overlay"}, names)
+    factor = {"if": IS_NUMERIC, "then": NUMERIC_FACTOR, "else": levels}
+    properties["factors"] = _names_to(factor, names, description=properties["factors"]["description"])
     for names_or_one in (*definitions["Metrics"]["properties"].values(), properties["also_compare"]):
         names_or_one["type"] = [*names_or_one["type"], "string"]
     definitions["Size"] = {

@@ -57,7 +57,10 @@ class MeasuredAgain(Result):
 
 
 class Confirmed(Result):
-    """The comparison of the best proposal with the default; `verdict` is the tuning's only claim."""
+    """The comparison of the best proposal with the default; `verdict` is the tuning's only claim.
+
+    `doubts`: how many its report has.
+    """
 
     number: int
     blocks: int
@@ -67,6 +70,7 @@ class Confirmed(Result):
     confidence: float
     verdict: Verdict
     guardrails: dict[str, str]
+    doubts: int
 
 
 class Flattery(Result):
@@ -225,7 +229,8 @@ def _confirmed(tuning: TuneRecord, analysis: Analysis | None) -> Confirmed | Non
     planned, found = tuning.course.planned, tuning.confirmation
     if planned is None or planned.number is None or found is None or not found.finished:
         return None
-    (cell,) = (analysis or analysed(found)).cells
+    analysis = analysis or analysed(found)
+    (cell,) = analysis.cells
     comparisons: dict[str, Comparison] = {name: each[0] for name, each in cell.comparisons.items()}
     compared = comparisons[tuning.study.file.metrics.primary[0]]
     return Confirmed(
@@ -237,6 +242,7 @@ def _confirmed(tuning: TuneRecord, analysis: Analysis | None) -> Confirmed | Non
         confidence=compared.confidence,
         verdict=compared.verdict,
         guardrails={name: each.guardrail.outcome for name, each in comparisons.items() if each.guardrail is not None},
+        doubts=len(analysis.doubts),
     )
 
 

@@ -58,6 +58,8 @@ def _claim(result: TuneResult) -> Iterator[Text]:
         yield Text(claimed(claim), style="bold")
         for name, outcome in claim.guardrails.items():
             yield Text(f"guardrail {name}: {outcome}")
+        if claim.doubts:
+            yield Text(f"{counted(claim.doubts, 'doubt')} about the confirmation: see its report")
         if result.note:
             yield Text(f"note: {result.note}")
     if result.flattery is not None and claim is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -156,7 +157,8 @@ def test_a_node_that_is_frozen_beyond_its_health_limit_loses_its_block_alone(
             eventually(lambda: voided(here), "the node's block is void")
         finally:
             for process in frozen:
-                os.kill(process, signal.SIGCONT)
+                with contextlib.suppress(ProcessLookupError):  # the node ends what it had begun as soon as it goes on
+                    os.kill(process, signal.SIGCONT)
         cluster.kill("beta")  # Ray has ended it; its workers look for a process, which is there until it is waited for
         eventually(lambda: not desks["beta"].processes(), "the node is gone with all that it had begun")
         held.release()

@@ -77,7 +77,9 @@ def test_where_versions_cannot_be_built_the_answer_is_a_range() -> None:
 
 
 def test_a_search_that_may_not_go_on_names_what_holds_95_percent() -> None:
-    answer = searched(History(65), lambda version: 0.05 * (version >= 41), noise=0.05, limits=Limits(blocks=60), seed=SLOW)
+    answer = searched(
+        History(65), lambda version: 0.05 * (version >= 41), noise=0.05, limits=Limits(blocks=60), seed=SLOW
+    )
     assert answer.outcome == "undecided"
     (change,) = answer.changes
     assert change.after < 41 <= change.at

@@ -27,12 +27,16 @@ def evidence(seen: dict[int, list[float]]) -> Evidence:
 
 def marginal(levels: dict[int, int]) -> float:
     """Density of what was seen, each version at a level by number (0: none), as a multivariate t: another way to it."""
+    return sum(usual * _density(levels, spread) for spread, usual in zip(room.SPREADS, room.USUAL, strict=True))
+
+
+def _density(levels: dict[int, int], spread: float) -> float:
     values = [value for version in sorted(SEEN) for value in SEEN[version]]
     at = [levels[version] for version in sorted(SEEN) for _ in SEEN[version]]
     covariance = np.eye(len(values))
     for level in {1, 2} & set(at):
         same = np.array([each == level for each in at], dtype=float)
-        covariance += room.SPREAD * np.outer(same, same)
+        covariance += spread * np.outer(same, same)
     shape, scale = room.SHAPE, room.SHAPE * room.LEAST_NOISE**2
     return float(stats.multivariate_t.pdf(values, shape=covariance * scale / shape, df=2 * shape))
 
@@ -71,7 +75,9 @@ def test_every_hypothesis_has_the_share_that_its_density_gives_it() -> None:
     assert float(now.two.sum()) == pytest.approx(sum(two.values()))
     between = sum(share for (first, second), share in two.items() if first <= 2 and second > 3)
     assert float(now.two[0, 2]) == pytest.approx(between)
-    assert float(now.two[0, 0]) == pytest.approx(two[1, 2])  # both before version 2: what was seen cannot tell them apart
+    assert float(now.two[0, 0]) == pytest.approx(
+        two[1, 2]
+    )  # both before version 2: what was seen cannot tell them apart
 
 
 def test_a_gap_holds_as_many_changes_as_it_hides() -> None:

@@ -23,6 +23,7 @@ def test_ready_studies_and_publications_are_listed() -> None:
     ready = [
         "file-engines",
         "innodb-adaptive-purge",
+        "innodb-screening",
         "lock-kinds",
         "mariadb-fast-mutex",
         "mariadb-oltp",
@@ -30,6 +31,7 @@ def test_ready_studies_and_publications_are_listed() -> None:
         "mglru-fio-pmem",
         "mglru-mariadb-tpcc",
         "nginx-sendfile",
+        "postgres-screening",
         "redis-appendfsync",
         "sqlite-highest-rate",
         "sqlite-wal",

@@ -19,7 +19,7 @@ KNOWN: list[Subcommand[Any, Any]] = [each for each in vars(subcommands).values()
 def test_each_takes_and_gives_what_the_agent_says_that_it_does() -> None:
     shown = subprocess.run([find_agent(), "--help"], check=True, capture_output=True, text=True).stdout
     said = {words.split()[0]: words for words in re.split(r"\n  (?=\w)", shown.partition("Commands:")[2])[1:]}
-    assert len(KNOWN) == 22
+    assert len(KNOWN) == 23
     for each in KNOWN:
         named = [kind.__name__ for kind in (each.takes, each.gives) if kind is not NoneType]
         assert all(f"`{name}`" in said[each.name] for name in named), each.name

@@ -35,6 +35,11 @@ metrics: {primary: score, guardrails: [lag]}
 """
 
 
+@pytest.fixture(autouse=True)
+def _place_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+
+
 class Killed(Exception):  # noqa: N818 - what SIGKILL does to a process, as far as a test can see it
     pass
 

@@ -13,7 +13,15 @@ from fairtrial.tune.result import Confirmed, Flattery, MeasuredAgain, OptionFoun
 from fairtrial.tune.showing import render
 
 CLAIM = Confirmed(
-    number=2, blocks=9, ratio=1.1, low=1.05, high=1.15, confidence=0.95, verdict="faster", guardrails={"lag": "kept"}
+    number=2,
+    blocks=9,
+    ratio=1.1,
+    low=1.05,
+    high=1.15,
+    confidence=0.95,
+    verdict="faster",
+    guardrails={"lag": "kept"},
+    doubts=2,
 )
 RESULT = TuneResult(
     study="known",
@@ -52,6 +60,7 @@ def test_the_claim_is_the_confirmations_and_the_flattery_is_beside_it() -> None:
     assert "promised +21.0 % (p002; measured again +12.0 %), the confirmation found +10.0 %" in shown
     assert "flattered by a factor of 1.100 (1.050 – 1.150)" in shown
     assert shown.count("no claim") == 2
+    assert "2 doubts about the confirmation" in shown
     assert "the system's own" in shown
 
 

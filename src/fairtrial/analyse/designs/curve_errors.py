@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from fairtrial.analyse.inference.t_tests import Values
@@ -38,7 +39,7 @@ class BlockErrors:
     @property
     def blocks(self) -> int:
         """Their number."""
-        return self.deviations.shape[-2]
+        return int(self.deviations.shape[-2])
 
     def covariance(self, sums: Values) -> Values:
         """Of sums with weights of shape (…, q, K): shape (…, q, q)."""
@@ -65,7 +66,7 @@ class GroupErrors:
     """
 
     variances: Values
-    groups: Values
+    groups: NDArray[np.int64]
     freedom: Values
 
     def covariance(self, sums: Values) -> Values:

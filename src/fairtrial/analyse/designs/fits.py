@@ -51,7 +51,7 @@ def usl_fit(n: Values, means: Values) -> Fit:
     theta = usl.fitted(means, n)
     bounded = usl.bounded(theta, means, n)
     slopes = usl.gradient(theta, n)
-    moves = np.linalg.pinv(slopes)
+    moves = np.asarray(np.linalg.pinv(slopes), dtype=np.float64)
     return Fit(
         theta=theta,
         moves=moves,
@@ -70,7 +70,7 @@ def line_fit(n: Values, means: Values) -> Fit:
     def slopes(values: Values) -> Values:
         return np.stack([np.ones_like(values), np.log2(values / first)], axis=-1)
 
-    moves = np.linalg.pinv(slopes(n))
+    moves = np.asarray(np.linalg.pinv(slopes(n)), dtype=np.float64)
     theta = moves @ means
 
     def at(values: Values) -> Values:

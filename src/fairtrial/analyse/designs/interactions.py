@@ -260,12 +260,12 @@ class _Looks:
 
 
 def _interval(test: t_tests.TTest | None) -> tuple[float | None, float | None, float | None]:
-    if test is None:
+    """The ratio and its ends; None where a number cannot hold one of them, either way up."""
+    logarithms = () if test is None else (test.estimate, test.low, test.high)
+    if not logarithms or not all(abs(each) <= t_tests.LARGEST_LOGARITHM for each in logarithms):
         return None, None, None
-    ends = test.low, test.high
-    held = all(math.isfinite(end) and end <= t_tests.LARGEST_LOGARITHM for end in ends)
-    low, high = (math.exp(end) for end in ends) if held else (None, None)
-    return math.exp(test.estimate), low, high
+    ratio, low, high = map(math.exp, logarithms)
+    return ratio, low, high
 
 
 def _judged(made: Sequence[Interaction], *, alpha: float, finished: bool) -> tuple[Interaction, ...]:

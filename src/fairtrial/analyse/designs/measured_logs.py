@@ -74,7 +74,7 @@ def _of_trials(cells: Sequence[Mapping[str, ArmValues]]) -> MeasuredLogs:
         errors = GroupErrors(squares / freedom / counts, np.arange(len(flat)), freedom)
     else:  # some values were measured once: one spread for all
         pooled = squares.sum() / freedom.sum()
-        errors = GroupErrors(pooled / counts, np.zeros(len(flat), dtype=int), np.array([freedom.sum()]))
+        errors = GroupErrors(pooled / counts, np.zeros(len(flat), dtype=np.int64), np.array([freedom.sum()]))
     return MeasuredLogs(means, int(counts.min()), "repeats", errors)
 
 

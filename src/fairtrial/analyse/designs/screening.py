@@ -68,7 +68,7 @@ class Model:
 
     def effects(self, logs: Values) -> Values:
         """Log ratios, high over low, shape (k, …) of values of shape (trials, …)."""
-        return self._effects @ logs
+        return np.asarray(self._effects @ logs)
 
     def residual(self, logs: Values, *, pure: bool = False) -> Values:
         """Sum of squares that the model leaves; `pure`: that rows differ from themselves."""

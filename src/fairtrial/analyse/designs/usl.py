@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairtrial.analyse.inference.t_tests import Values
 
@@ -69,9 +70,8 @@ def _start(values: Values, n: Values) -> Values:
     return np.where(usable[..., None], theta, plain)
 
 
-def _refined(theta: Values, values: Values, n: Values, *, free: Values) -> Values:
+def _refined(theta: Values, values: Values, n: Values, *, free: NDArray[np.bool_]) -> Values:
     """Gauss and Newton's steps, each halved until it does not make the fit worse; held parameters stay."""
-    rest = np.square(values - logs(theta, n)).sum(axis=-1)
     for _ in range(_STEPS):
         slopes = gradient(theta, n) * free
         scale = np.sqrt(np.square(slopes).sum(axis=-2, keepdims=True))
@@ -82,17 +82,24 @@ def _refined(theta: Values, values: Values, n: Values, *, free: Values) -> Value
         step = np.linalg.solve(normal, scaled @ residuals)[..., 0] / scale[..., 0, :]
         if np.abs(step * scale[..., 0, :]).max(initial=0.0) < _CONVERGED:
             break
-        share = np.ones_like(rest)
-        for _ in range(_HALVINGS):
-            tried = theta + share[..., None] * step
-            with np.errstate(invalid="ignore", divide="ignore"):
-                left = np.square(values - logs(tried, n)).sum(axis=-1)
-            worse = ~((_slowdown(tried, n) > 0).all(axis=-1) & (left <= rest * (1 + _ROUNDING) + _ROUNDING**2))
-            if not worse.any():
-                break
-            share = np.where(worse, share / 2, share)
-        theta, rest = np.where(worse[..., None], theta, tried), np.where(worse, rest, left)
+        theta = _moved(theta, step, values, n=n)
     return theta
+
+
+def _moved(theta: Values, step: Values, values: Values, *, n: Values) -> Values:
+    """Parameters after as much of a step as does not make the fit worse; none of it where none does."""
+    rest = np.square(values - logs(theta, n)).sum(axis=-1)
+    share, worse, tried = np.ones_like(rest), np.ones_like(rest, dtype=bool), theta
+    for _ in range(_HALVINGS):
+        tried = theta + share[..., None] * step
+        with np.errstate(invalid="ignore", divide="ignore"):
+            left = np.square(values - logs(tried, n)).sum(axis=-1)
+        better = (_slowdown(tried, n) > 0).all(axis=-1) & (left <= rest * (1 + _ROUNDING) + _ROUNDING**2)
+        worse = ~better
+        if better.all():
+            break
+        share = np.where(worse, share / 2, share)
+    return np.where(worse[..., None], theta, tried)
 
 
 def peak(theta: Values) -> Values:

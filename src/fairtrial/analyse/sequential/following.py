@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
@@ -21,7 +22,7 @@ from fairtrial.analyse.inference.comparing import ArmPair, arm_pair
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import measured
 from fairtrial.analyse.models import CellStop
-from fairtrial.analyse.selection import ContrastCell, select
+from fairtrial.analyse.selection import ContrastCell, Selection, select
 from fairtrial.analyse.sequential.rule import Estimates, Rule, estimates, reach
 from fairtrial.analyse.sequential.standing import Standing
 from fairtrial.record.models import CellLook, ComparisonLook, Design, Plan, StopReason, TrialRecord
@@ -178,10 +179,35 @@ def follow(
             several hosts has some of rounds that are not complete.
         voided: as of `select`.
     """
-    rule = rule_of(plan.design)
-    if rule is None:
+    if plan.design.stop == "fixed":
         return None
-    selection = select(plan, trials, contrast=contrast, voided=voided)
+    return _followed(plan, trials, select(plan, trials, contrast=contrast, voided=voided), through=through)
+
+
+def follow_on(
+    earlier: SequentialRun | None,
+    plan: Plan,
+    trials: Sequence[TrialRecord],
+    *,
+    through: int,
+    voided: Collection[tuple[str, int]] = (),
+) -> SequentialRun | None:
+    """The same as `follow`; what `earlier`, the run up to an earlier round, saw and decided is not computed again."""
+    if plan.design.stop == "fixed":
+        return None
+    return _followed(plan, trials, select(plan, trials, contrast=None, voided=voided), through=through, earlier=earlier)
+
+
+def _followed(
+    plan: Plan,
+    trials: Sequence[TrialRecord],
+    selection: Selection,
+    *,
+    through: int | None,
+    earlier: SequentialRun | None = None,
+) -> SequentialRun:
+    rule = rule_of(plan.design)
+    assert rule is not None  # noqa: S101 - the design says so
     rounds = {(trial.trial.cell, trial.trial.block): trial.trial.round for trial in trials}
     pairs = tuple(
         _pairs(cell, (plan.metrics.definitions[metric], primary), level=level, first=selection.levels[0], rounds=rounds)
@@ -198,9 +224,13 @@ def follow(
         pools=np.array([metrics.index(pair.key[1]) for pair in pairs]),
         family=np.array([pair.primary for pair in pairs], dtype=bool),
     )
-    course = _Course(plan=plan, trials=trials, pairs=pairs, standing=standing, names=names)
     last = max(rounds.values(), default=0) if through is None else through
-    looks = tuple(course.look(round_) for round_ in range(1, last + 1))
+    looks: tuple[tuple[CellLook, ...], ...] = ()
+    stops: dict[str, CellStop] = {}
+    if earlier is not None and len(earlier.looks) <= last:
+        standing, looks, stops = deepcopy(earlier.standing), earlier.looks, dict(earlier.stops)
+    course = _Course(plan=plan, trials=trials, pairs=pairs, standing=standing, names=names, stops=stops)
+    looks += tuple(course.look(round_) for round_ in range(len(looks) + 1, last + 1))
     kept = tuple(pair.ended(course.end(pair.key[0])) for pair in pairs)
     return SequentialRun(rule=rule, pairs=kept, standing=standing, looks=looks, stops=course.stops)
 
@@ -257,9 +287,9 @@ class _Course:
     pairs: tuple[Pairs, ...]
     standing: Standing
     names: list[str]
+    stops: dict[str, CellStop]
 
     def __post_init__(self) -> None:
-        self.stops: dict[str, CellStop] = {}
         self.is_farm = is_farm(self.trials)
 
     def look(self, round_: int) -> tuple[CellLook, ...]:

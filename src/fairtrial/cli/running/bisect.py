@@ -16,7 +16,7 @@ from fairtrial.bisect import compiling, foreseeing, journal, reading, wording
 from fairtrial.bisect.loop import Bisecting, begin
 from fairtrial.bisect.models import Answered, Bisection, BisectResult, Confirmed
 from fairtrial.bisect.verifying import RESULT, TEXT
-from fairtrial.bisect.versions import Request, asked
+from fairtrial.bisect.versions import Request, asked, name_of
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.report import conclude
 from fairtrial.cli.running.progress import progress_for
@@ -87,7 +87,7 @@ def _unfinished(named: Path, output: Path) -> Path:
     """The bisection that is named, or the newest unfinished one of a study."""
     if (named / reading.QUESTION).exists():
         return named
-    study = language.load(named, catalogue=catalogue()).name
+    study = name_of(named)
     for directory in sorted(output.glob(f"{study}{BISECT}-*"), reverse=True):
         if (directory / reading.QUESTION).exists() and not _finished(directory):
             return directory

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fairtrial.analyse.sequential import SequentialRun
     from fairtrial.record import Record
     from fairtrial.record.models import Plan
     from fairtrial.run import Decision
@@ -19,15 +20,18 @@ def stopping_rule(plan: Plan) -> StoppingRule | None:
     """
     if plan.design.stop == "fixed":
         return None
+    followed: SequentialRun | None = None
 
     def decide(record: Record) -> Decision:
         from fairtrial.analyse import sequential
         from fairtrial.record.models import LookTaken
         from fairtrial.run import Decision
 
+        nonlocal followed
         looked_at = max((event.round for event in record.events if isinstance(event, LookTaken)), default=0)
         voided = {(event.cell, event.block) for event in record.voided}
-        run = sequential.follow(record.plan, record.trials, through=looked_at + 1, voided=voided)
+        run = sequential.follow_on(followed, record.plan, record.trials, through=looked_at + 1, voided=voided)
+        followed = run
         assert run is not None  # noqa: S101 - the design says so
         decided = len(run.stops) == len(record.plan.cells)
         cells = run.looks[-1] if run.looks else ()

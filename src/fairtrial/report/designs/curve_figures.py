@@ -29,7 +29,7 @@ def figures(scene: Scene) -> Iterator[Figure]:
 def _figure(scene: Scene, curve: Curves, *, name: str) -> Figure:
     of = scale(scene.analysis, curve)
     drawing = Drawing()
-    ticks = [rounded(value) for value in curve.values]
+    ticks = list(curve.values)
     x = alt.X(
         "value:Q",
         scale=alt.Scale(type="log", nice=False, padding=10),

@@ -117,7 +117,7 @@ def _peak(curve: Curves, peak: Peak, of: Scale) -> str:
         there = "" if peak.throughput is None else f": {of.value(peak.throughput.estimate)} {of.unit}".rstrip()
         return f"peaks at {number(at.estimate)} {over} ({number(at.low)} to {number(at.high)}){there}"
     if peak.position == "before":
-        return f"falls from the smallest value on, {first} {over}"
+        return f"falls from the smallest value on, {first}"
     if peak.position == "beyond":
         return f"peaks nowhere up to {last} {over}: by extrapolation at {number(at.estimate)} ({_ends(at)})"
     if peak.position == "none":

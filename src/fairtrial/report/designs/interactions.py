@@ -13,7 +13,6 @@ from fairtrial.analyse.designs.interaction_models import (
     LevelEffect,
     LevelPair,
 )
-from fairtrial.analyse.designs.interactions import FEWEST
 from fairtrial.analyse.models import Analysis
 from fairtrial.report import numbers
 from fairtrial.report.tables import TWO_ARMS
@@ -39,7 +38,7 @@ _VERDICTS: Final[dict[InteractionVerdict, str]] = {"differs": "differs", "not_sh
 _REASONS: Final[dict[InteractionReason, str]] = {
     "": "",
     "no_ratio": "no log ratios",
-    "few_blocks": f"fewer than {FEWEST} blocks in a cell",
+    "few_blocks": "too few blocks in a cell",
     "no_spread": "no spread",
     "no_verdict": "an expectation failed",
     "unfinished": "",

@@ -14,7 +14,7 @@ from support.inference.analysis_cases import Case, invalid, trial
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Comparison
-from fairtrial.analyse.sequential import follow
+from fairtrial.analyse.sequential import SequentialRun, follow, follow_on
 from fairtrial.plan import replacement
 from fairtrial.record.models import CellLook, LookTaken, Plan, PlannedTrial, TrialFinished, TrialRecord
 from fairtrial.run.schedule import Schedule
@@ -55,6 +55,7 @@ class Farm:
     trials: list[TrialRecord] = field(default_factory=list)
     looks: dict[int, tuple[CellLook, ...]] = field(default_factory=dict)
     late: int = 0
+    followed: SequentialRun | None = None
 
     def __post_init__(self) -> None:
         self.schedule = Schedule(plan=self.plan, replacement=partial(replacement, self.plan))
@@ -93,6 +94,9 @@ class Farm:
             if not self.schedule.stopped:
                 run = follow(self.plan, self.trials, through=round_)
                 assert run is not None
+                self.followed = follow_on(self.followed, self.plan, self.trials, through=round_)
+                assert self.followed is not None
+                assert (self.followed.looks, self.followed.stops) == (run.looks, run.stops), "seen before or not"
                 self.looks[round_] = run.looks[-1]
                 decided = len(run.stops) == len(self.plan.cells)
                 look = LookTaken(round=round_, decision="stop" if decided else "continue", cells=list(run.looks[-1]))

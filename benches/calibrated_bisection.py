@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import integrate, special, stats
 
+from fairtrial.bisect.deciding import MOST_BLOCKS as MOST
 from fairtrial.bisect.holding import HOLDS, NO_CHANGE, ONE_CHANGE, TWO_STEPS
 from fairtrial.bisect.posterior import Floats, Integers
 from fairtrial.bisect.reading import confirming_blocks
@@ -36,8 +37,8 @@ RUNS = {0.1: 2_000, 0.2: 2_000, 0.5: 2_000, 1.0: 2_000, 2.0: 300, 5.0: 60}  # fo
 FEWER = {8: 1, 64: 1, 1000: 5}  # times fewer
 PASS_OR_FAIL_RUNS = 200
 PASS_OR_FAIL_NOISE = 1.0  # with more, thousands of blocks
-UNLIMITED = 100_000
-MOST_BLOCKS = {8: 0.8, 64: 0.6, 1000: 0.6}  # of those with a fixed number per query
+LIMIT = {2.0: 2_000, 5.0: 10_000}  # `--blocks`; a search that reaches it is undecided, which counts as wrong
+MOST_OF_FIXED = {8: 0.8, 64: 0.6, 1000: 0.6}  # of those with a fixed number per query
 MOST_WRONG = 0.05
 LEVEL = 0.05
 
@@ -66,12 +67,12 @@ class Found:
 
     @property
     def missed(self) -> bool:
-        return self.ratio > MOST_BLOCKS[self.candidates]
+        return self.ratio > MOST_OF_FIXED[self.candidates]
 
 
 def searched(levels: Floats, noise: float, random: np.random.Generator, *, margin: float = STEP / 2) -> Searches:
     truth = Truth(levels, lambda shape: random.normal(0, noise * STEP, shape))
-    return simulate(truth, blocks=UNLIMITED, margin=math.expm1(margin))
+    return simulate(truth, blocks=LIMIT.get(noise, MOST), margin=math.expm1(margin))
 
 
 def one_step(candidates: int, runs: int, random: np.random.Generator) -> tuple[Integers, Floats]:

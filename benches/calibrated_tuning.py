@@ -213,6 +213,8 @@ def share(events: Iterable[bool]) -> str:
     """In percent, with the exact 95 % Monte-Carlo bounds (Clopper and Pearson 1934)."""
     every = list(events)
     runs, count = len(every), sum(every)
+    if not runs:
+        return "–"
     low = float(stats.beta.ppf(0.025, count, runs - count + 1)) if count else 0.0
     high = float(stats.beta.ppf(0.975, count + 1, runs - count)) if count < runs else 1.0
     return f"{count / runs * 100:.1f} ({low * 100:.1f}–{high * 100:.1f})"
@@ -220,7 +222,8 @@ def share(events: Iterable[bool]) -> str:
 
 def percent(gains: Iterable[float]) -> str:
     """The mean of log ratios, as a change in percent."""
-    return f"{math.expm1(float(np.mean(list(gains)))) * 100:+.1f}"
+    every = list(gains)
+    return f"{math.expm1(float(np.mean(every))) * 100:+.1f}" if every else "–"
 
 
 def cells(row: Row) -> list[str]:

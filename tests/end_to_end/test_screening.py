@@ -65,11 +65,11 @@ def test_a_screening_from_its_plan_to_its_confirmation(here: Desk) -> None:
     document = json.loads((run / "report" / "report.json").read_text(encoding="utf-8"))
     assert document["analysis"]["screening"]["nominated"][0] == "a"
     assert document["analysis"]["cells"][0]["comparisons"] == {"speed": []}
-    for trial in read(run).trials:  # every option is read back, as in any trial
-        on = [setting.name for setting in trial.effective]
-        assert sorted(trial.resolved.settings.get("environment", {})) == sorted(
-            name for name in "ABC" if f"environment.{name}" in on
-        )
+    record = read(run)
+    assert record.plan.screening is not None
+    for trial in record.trials:
+        on = [option.upper() for option, level in record.plan.screening.levels(trial.trial.arm).items() if level == "on"]
+        assert trial.resolved.settings == ({"environment": dict.fromkeys(on, "1")} if on else {})
     _same_in_r(run)
     confirmed = here.fairtrial("screen", run, "--confirm", "1", "--blocks", "2").stdout
     assert "study: screened-confirm.yaml, which compares a" in confirmed

@@ -14,8 +14,8 @@ VERSIONS = ((ROOT / "cpu", "cpu.cfs_quota_us", "{quota}"), (ROOT, "cpu.max", "{q
 
 
 @contextmanager
-def processor_share(share: float) -> Iterator[str]:
-    """The first words of a command that gets no more; empty where this machine does not let us."""
+def processor_share(share: float) -> Iterator[Path | None]:
+    """The file to which a process writes its id to get no more; None where this machine does not let us."""
     name = f"fairtrial-test-{os.getpid()}"
     for root, file, text in VERSIONS:
         group = root / name
@@ -28,11 +28,11 @@ def processor_share(share: float) -> Iterator[str]:
             if not limit.exists():
                 continue
             limit.write_text(text.format(quota=round(share * PERIOD_US), period=PERIOD_US))
-            yield f"sh -c 'echo $$ >{group}/cgroup.procs && exec \"$@\"' sh"
+            yield group / "cgroup.procs"
             return
         finally:
             _end(group)
-    yield ""
+    yield None
 
 
 def _end(group: Path) -> None:

@@ -12,7 +12,7 @@ from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Counts, Doubt, ExpectationResult, Role, Steadiness, Stopping
 from fairtrial.analyse.sequential import SequentialRun
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.numeric_factors import CurveModel
+from fairtrial.study.designs.numeric_factors import CurveModel
 
 Table = Mapping[tuple[str, str], Mapping[str, ArmValues]]  # (cell, metric) → level, baseline first → values
 

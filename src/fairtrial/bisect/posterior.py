@@ -11,6 +11,7 @@ Every array may have leading axes: so many independent searches, as a simulation
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -135,34 +136,34 @@ def posterior(evidence: Evidence, weights: Floats) -> Posterior:
     parts = [_Part.of(evidence, spread) for spread in SPREADS]
     priors = _priors(evidence, cumulative)
     logs = [
-        prior + np.log(usual) + log
-        for part, usual in zip(parts, USUAL, strict=True)
+        prior + np.log(chance) + log
+        for part, chance in zip(parts, USUAL, strict=True)
         for prior, log in zip(priors, part.logs(shape), strict=True)
     ]
     shares = _normalised(logs)
-    none, one, two = (sum(shares[kind::3]) for kind in range(3))
-    noise = sum(
-        (share * left).reshape(*shape.shape, -1).sum(axis=-1)
-        for share, left in zip(shares, [left for part in parts for left in part.rest], strict=True)
-    ) / np.maximum(shape - 1, SHAPE)
-    moved = np.maximum(1 - none[..., 0], np.finfo(float).tiny)
-    tail = sum(
-        ((first + both.sum(axis=-2)) * part.tail.mean).sum(axis=-1)
-        for part, first, both in zip(parts, shares[1::3], shares[2::3], strict=True)
-    )
-    weights_ = [both / np.maximum(two, np.finfo(float).tiny) for both in shares[2::3]]
+    none, one, two = (_sum(shares[kind::3]) for kind in range(3))
+    rest = [left for part in parts for left in part.rest]
+    left_over = [(share * left).reshape(*shape.shape, -1) for share, left in zip(shares, rest, strict=True)]
+    noise = _sum([each.sum(axis=-1) for each in left_over]) / np.maximum(shape - 1, SHAPE)
+    ended = [first + both.sum(axis=-2) for first, both in zip(shares[1::3], shares[2::3], strict=True)]
+    tail = _sum([(each * part.tail.mean).sum(axis=-1) for each, part in zip(ended, parts, strict=True)])
+    usual = [both / np.maximum(two, np.finfo(float).tiny) for both in shares[2::3]]
     return Posterior(
         none=none[..., 0],
         one=one,
         two=two,
-        tail=tail / moved,
-        middle=sum(weight * part.middle.mean for weight, part in zip(weights_, parts, strict=True)),
+        tail=tail / np.maximum(1 - none[..., 0], np.finfo(float).tiny),
+        middle=_sum([each * part.middle.mean for each, part in zip(usual, parts, strict=True)]),
         middle_spread=noise[..., None, None]
-        * sum(weight * part.middle.left for weight, part in zip(weights_, parts, strict=True)),
+        * _sum([each * part.middle.left for each, part in zip(usual, parts, strict=True)]),
         noise=noise,
         cumulative=cumulative,
         evidence=evidence,
     )
+
+
+def _sum(parts: Sequence[Floats]) -> Floats:
+    return np.asarray(sum(parts))
 
 
 @dataclass(frozen=True)

@@ -125,13 +125,12 @@ def name_of(study: Path) -> str:
 
 
 def _unknown(request: Request, over: str) -> InputError:
-    """Why a study cannot be bisected over a factor: the study's own mistakes, or that it has no such factor."""
-    study = _load(request, request.overrides)
-    names = [factor.name for factor in study.factors]
+    """Why a study cannot be bisected over a factor: it has no such factor, or is wrong itself."""
+    study = _load(request, [*request.overrides, f"arm={COMMIT}", "also_compare=[]", *_placeholder(COMMIT)])
+    names = [factor.name for factor in study.factors if factor.name != COMMIT]
     if over not in names:
-        return _wrong(
-            f"unknown factor `{over}`; expected one of {listed([*names, SERVER])}", "--over", did_you_mean(over, names)
-        )
+        message = f"unknown factor `{over}`; expected one of {listed([*names, SERVER])}"
+        return _wrong(message, "--over", did_you_mean(over, names))
     return _wrong(f"factor `{over}` has only one level", "--over", "a history needs two at least")
 
 

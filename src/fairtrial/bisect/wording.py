@@ -13,7 +13,6 @@ from fairtrial.report.text import columns
 from fairtrial.words import counted, duration
 
 _LEAST_SHOWN: Final = 0.005  # probability of a version that was not measured, to be in the table
-_MOST_OF_IT: Final = 0.75  # of the whole change, on the scale of logarithms
 _UNCLAIMED: Final = "only a confirmed change is a claim"
 
 
@@ -58,6 +57,19 @@ def answer(result: BisectResult) -> str:
         )
     where = _between(question.versions, result.changes[0])
     return f"undecided after {counted(result.blocks, 'block')}: 95 % of one change is {where}; raise --blocks"
+
+
+def headline(result: BisectResult) -> str:
+    """The answer in a few words, for a figure."""
+    versions = result.bisection.versions
+    changes = [f"{change(each.ratio)} at {_names(versions, each)}" for each in result.changes]
+    said = result.outcome.replace("_", " ")
+    return f"{result.bisection.metric}: {', '.join([said, *changes])}"
+
+
+def _names(versions: Sequence[Version], found: FoundChange) -> str:
+    first, last = versions[found.after + 1].name, versions[found.at].name
+    return last if first == last else f"{first} … {last}"
 
 
 def _change(result: BisectResult, found: FoundChange) -> str:
@@ -132,16 +144,19 @@ def _confirmed(result: BisectResult, found: Confirmed) -> str:
 
 
 def _part(result: BisectResult, found: Confirmed) -> str:
-    """How much of the whole change one change is, where that leaves room for another."""
-    whole = result.versions[-1].ratio
-    if result.outcome != "one_change" or not found.agrees or found.ratio is None or whole is None or whole == 1:
+    """How much of the whole change one change is, where their intervals leave room for another."""
+    whole = result.versions[-1]
+    if result.outcome != "one_change" or found.ratio is None or whole.ratio is None:
         return ""
-    share = math.log(found.ratio) / math.log(whole)
-    if share >= _MOST_OF_IT:
+    ends = [value or 1.0 for value in (found.low, found.high, whole.low, whole.high)]
+    smaller = ends[1] < ends[2] if whole.ratio > 1 else ends[0] > ends[3]
+    if not (found.agrees and smaller):
         return ""
+    share = math.log(found.ratio) / math.log(whole.ratio)
+    later, earlier = (result.bisection.versions[number].name for number in (found.at, found.after))
     return (
-        f"\n  that is {share * 100:.0f} % of the whole change ({change(whole)}): there may be another; "
-        f"bisect again from {result.bisection.versions[found.at].name}, or up to {result.bisection.versions[found.after].name}"
+        f"\n  that is {share * 100:.0f} % of the whole change ({change(whole.ratio)}): there may be another; "
+        f"bisect again from {later}, or up to {earlier}"
     )
 
 

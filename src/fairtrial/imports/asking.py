@@ -20,7 +20,7 @@ from fairtrial.imports import clustering, curve_columns, shares
 from fairtrial.imports.numerals import PLAIN, Numerals
 from fairtrial.imports.rows import FILE, Rows
 from fairtrial.study.catalogue import Better, MetricDefinition
-from fairtrial.study.numeric_factors import CurveModel
+from fairtrial.study.designs.numeric_factors import CurveModel
 from fairtrial.study.tree.problems import did_you_mean, listed
 
 ABSENT: Final = ("", "NA", "N/A", "NaN", "nan", "null", "None")  # how tables write that there is no value

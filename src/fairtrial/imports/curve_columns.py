@@ -12,7 +12,7 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.imports.numerals import Numerals
 from fairtrial.imports.rows import Rows
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.numeric_factors import FEWEST_VALUES, CurveModel
+from fairtrial.study.designs.numeric_factors import FEWEST_VALUES, CurveModel
 
 OPTION = "--curve"
 ONE_ARM = "curve"  # the column of arms of a table that has none

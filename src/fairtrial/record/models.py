@@ -22,7 +22,7 @@ from fairtrial.protocol import generated
 from fairtrial.record.screening import Screening
 from fairtrial.study.builds import Builds
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.numeric_factors import Curve
+from fairtrial.study.designs.numeric_factors import Curve
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.study.service_counters import CounterCommand, CounterMetric, Exporter

@@ -24,7 +24,8 @@ class CellView:
     """One comparison of a cell, as far as it has come.
 
     Attributes:
-        table: per block: block, a value per arm, ratio, the ratio so far, its interval.
+        table: per block: block, a value per arm, ratio, the ratio so far, its interval; of a long run the last blocks.
+        blocks_left_out: of it, in words.
     """
 
     label: str
@@ -37,6 +38,7 @@ class CellView:
     rule: str
     header: tuple[str, ...]
     table: tuple[tuple[str, ...], ...]
+    blocks_left_out: str
     dots: Drawing
     looks: Drawing | None
     note: str
@@ -84,6 +86,7 @@ def _cell(
     label = cell_label(cell.levels) or "all trials"
     last = looks.looks[-1] if looks and looks.looks else None
     without = looks.without if looks else ""
+    table = _table([t for slot, t in own if slot.fate == "valid"], looks, metric=metric, arms=arms, scale=scale)
     return CellView(
         label=label,
         metric=f"{definition.label}, {scale.unit}",
@@ -94,7 +97,8 @@ def _cell(
         interval=numbers.ratio_interval(last.low, last.high) if last else without or numbers.ABSENT,
         rule=outline.rule(run, cell.name),
         header=("block", *arms, "ratio", "ratio so far", "interval so far"),
-        table=_table([t for slot, t in own if slot.fate == "valid"], looks, metric=metric, arms=arms, scale=scale),
+        table=table[-outline.MOST_BLOCKS :],
+        blocks_left_out=f", the last {outline.MOST_BLOCKS} blocks" if len(table) > outline.MOST_BLOCKS else "",
         dots=drawings.trials(f"{definition.label} of every trial, {label}", values, arms=arms, scale=scale),
         looks=drawings.looks(looks, label=f"{arms[1]} / {arms[0]} after every block, {label}")
         if last and looks

@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from fairtrial.study.builds import Builds
-from fairtrial.study.numeric_factors import Curve
+from fairtrial.study.designs.numeric_factors import Curve
 from fairtrial.study.probes import MOST_PROBES, Probe
 from fairtrial.study.service_counters import (
     ERROR_SUFFIX,

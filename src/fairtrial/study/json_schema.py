@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
+from fairtrial.study.designs.numeric_factors import OF, VALUES
 from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile
-from fairtrial.study.numeric_factors import OF, VALUES
 from fairtrial.study.resolved import Network
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
@@ -21,7 +21,7 @@ from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-ALWAYS_NEEDED = ("study", "workload", "factors", "arm", "metrics")  # place and system have defaults
+ALWAYS_NEEDED = ("study", "workload", "factors", "metrics")  # place and system have defaults
 IS_NUMERIC: Schema = {
     "anyOf": [
         {"required": [VALUES], "properties": {VALUES: {"type": "array"}}},
@@ -79,7 +79,12 @@ def schema(catalogue: Catalogue) -> Schema:
         "properties": properties,
         "additionalProperties": False,
         "if": {"not": {"anyOf": [{"required": ["include"]}, {"required": [SECTION]}]}},
-        "then": {"required": list(ALWAYS_NEEDED), "properties": {"metrics": {"required": ["primary"]}}},
+        "then": {
+            "required": list(ALWAYS_NEEDED),
+            "properties": {"metrics": {"required": ["primary"]}},
+            "if": {"properties": {"trials": {"required": ["design"]}}, "required": ["trials"]},  # a screening
+            "else": {"required": ["arm"]},
+        },
         "$defs": definitions,
     }
 

@@ -18,9 +18,9 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.study import assignments, tuning
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.checking import check, factors_of
+from fairtrial.study.designs.numeric_factors import NumericFactor, check_curve, expanded
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile, Trials
-from fairtrial.study.numeric_factors import NumericFactor, check_curve, expanded
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
 from fairtrial.study.tree.embedding import embed
@@ -29,6 +29,7 @@ from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, fr
 from fairtrial.study.tree.problems import Problems, validate
 from fairtrial.study.tree.quantities import WITH_UNITS
 from fairtrial.study.tree.reading import read_documents
+from fairtrial.study.tuning import levels
 from fairtrial.study.workload_place import NETWORK, aside, back_everywhere
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
@@ -161,7 +162,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     _give_up_without(unread, problems)
     tree, numeric = expanded(_completed(merged.without("sizes"), catalogue), problems)
     if tunes := tuning.SECTION in tree.entries:
-        tree = tuning.with_levels(tree, catalogue=catalogue, problems=problems)
+        tree = levels.with_levels(tree, catalogue=catalogue, problems=problems)
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
     if tunes:
         problems.raise_if_any()  # levels of options that are wrong would be reported as mistakes of their own
@@ -251,7 +252,7 @@ def dump(study: Study) -> str:
     if study.file.tune is None:
         file["factors"] = {factor.name: factor.written() for factor in study.factors}
     else:
-        file = {key: value for key, value in file.items() if key not in tuning.REFUSED}
+        file = {key: value for key, value in file.items() if key not in levels.REFUSED}
         file["trials"].pop("blocks")
     file = back_everywhere(file)
     yaml = YAML()

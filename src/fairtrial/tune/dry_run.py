@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairtrial.study.tuning import FEWEST_CONFIRMING, TunedOption, defaults
+from fairtrial.study.tuning import FEWEST_CONFIRMING, TunedOption
+from fairtrial.study.tuning.levels import defaults
 from fairtrial.tune.events import Stages
 from fairtrial.tune.running import Blocks, Runner
 from fairtrial.tune.searching import AGAIN, CONFIRMATION, SEARCH, arm, tuning_of

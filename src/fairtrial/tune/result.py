@@ -20,7 +20,8 @@ from fairtrial.record import journal as records
 from fairtrial.report.analysing import analysed
 from fairtrial.study import Study
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.tuning import Value, defaults
+from fairtrial.study.tuning import Value
+from fairtrial.study.tuning.levels import defaults
 from fairtrial.tune import journal, measuring
 from fairtrial.tune.events import State
 from fairtrial.tune.running import MERGED

@@ -26,7 +26,8 @@ from fairtrial.record.models import Plan, TrialStarted
 from fairtrial.run import Progress, Run, watched
 from fairtrial.study import Factor, Study
 from fairtrial.study.resolved import Section
-from fairtrial.study.tuning import ARM, DEFAULT, Value, named_defaults, overlay
+from fairtrial.study.tuning import ARM, DEFAULT, Value
+from fairtrial.study.tuning.levels import named_defaults, overlay
 
 RETRIES: Final = 1  # blocks of the search that are replaced when a trial of theirs is invalid
 MERGED: Final = "study.merged.yaml"

@@ -15,7 +15,8 @@ from typing import Final
 from fairtrial import record
 from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.study import Study
-from fairtrial.study.tuning import DEFAULT, Tuning, defaults
+from fairtrial.study.tuning import DEFAULT, Tuning
+from fairtrial.study.tuning.levels import defaults
 from fairtrial.tune import measuring, planning
 from fairtrial.tune.events import (
     ConfirmationPlanned,

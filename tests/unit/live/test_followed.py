@@ -105,3 +105,25 @@ def test_a_pipe_in_a_record_without_a_journal_is_refused_and_not_waited_for(tmp_
     os.mkfifo(tmp_path / "one" / "plan.json")
     with pytest.raises(RecordError, match="a pipe, a socket or a device"):
         FollowedRun(tmp_path / "one")
+
+
+def test_of_many_blocks_those_about_the_last_that_was_begun_are_shown(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outline, "MOST_BLOCKS", 4)
+    monkeypatch.setattr(outline, "BLOCKS_AHEAD", 1)
+    trials = [planned(block, arm) for block in range(3, 11) for arm in "ab"]
+    writer.append(Extended(round=2, blocks=8, trials=trials))
+    run = FollowedRun(writer.directory)
+
+    def shown() -> tuple[str, tuple[int, ...], set[int]]:
+        run.refresh()
+        ((_cell, grid),) = outline.grids(run)
+        return grid.label, grid.blocks, {len(row.slots) for row in grid.rows}
+
+    assert shown() == ("all, blocks 1 to 4 of 10", (1, 2, 3, 4), {4})
+    for block in range(1, 7):
+        for arm in "ab":
+            writer.begin(f"all.b{block:02d}.{arm}")
+            writer.commit(trial_record(planned(block, arm)))
+    assert shown() == ("all, blocks 4 to 7 of 10", (4, 5, 6, 7), {4})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from fairtrial.analyse.result import Result
-from fairtrial.study.numeric_factors import CurveModel
+from fairtrial.study.designs.numeric_factors import CurveModel
 
 PeakPosition = Literal["within", "beyond", "before", "open", "none"]
 Spread = Literal["blocks", "repeats", "scatter"]

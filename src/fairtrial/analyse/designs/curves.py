@@ -34,7 +34,7 @@ from fairtrial.analyse.inference import confirming, families
 from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.tidy import CurveRequest, Request, Table
-from fairtrial.study.numeric_factors import FEWEST_VALUES, CurveModel
+from fairtrial.study.designs.numeric_factors import FEWEST_VALUES, CurveModel
 
 FEWEST_BLOCKS: Final = 6  # of which an exact test could claim at 0.05
 FEWEST_TRIALS: Final = 4  # at each value, where trials are not paired

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairtrial.analyse.designs import usl
 from fairtrial.analyse.inference.t_tests import Values
-from fairtrial.study.numeric_factors import CurveModel
+from fairtrial.study.designs.numeric_factors import CurveModel
 
 SPAN: Final = 0.75  # share of all values in a window of the local regression
 FEWEST_IN_WINDOW: Final = 4  # the farthest has no weight, and two would be a line from point to point

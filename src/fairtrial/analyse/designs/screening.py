@@ -72,7 +72,8 @@ class Model:
 
     def residual(self, logs: Values, *, pure: bool = False) -> Values:
         """Sum of squares that the model leaves; `pure`: that rows differ from themselves."""
-        return np.asarray(((self._pure if pure else self._left) @ logs) ** 2).sum(axis=0)
+        left: Values = (self._pure if pure else self._left) @ logs
+        return np.asarray((left**2).sum(axis=0))
 
     def statistics(self, logs: Values, source: ErrorSource) -> Values:
         """Effects over their errors, shape (k, …)."""

@@ -17,7 +17,7 @@ from fairtrial.cli.terminal import print_whole
 from fairtrial.errors import InputError, Problem
 from fairtrial.report.document import finite
 from fairtrial.study.catalogue import Better
-from fairtrial.study.numeric_factors import FEWEST_VALUES, CurveModel
+from fairtrial.study.designs.numeric_factors import FEWEST_VALUES, CurveModel
 from fairtrial.study.tree.problems import did_you_mean, listed
 from fairtrial.study.tree.quantities import parse_share
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from fairtrial import plan as planning
 from fairtrial import study as language
-from fairtrial.bisect import compiling, foreseeing, journal, reading, wording
+from fairtrial.bisect import compiling, foreseeing, journal, picture, reading, wording
 from fairtrial.bisect.loop import Bisecting, begin
 from fairtrial.bisect.models import Answered, Bisection, BisectResult, Confirmed
 from fairtrial.bisect.verifying import RESULT, TEXT
@@ -66,6 +66,8 @@ def bisect(request: Request, *, output: Path, resume: bool, dry_run: bool) -> No
     found = _written(directory)
     console.print()
     print(wording.render(found), end="")
+    if (drawn := picture.write(found, directory)) is not None:
+        console.print(f"figure: {drawn}", markup=False, soft_wrap=True)
     console.print(f"result: {directory / RESULT}", markup=False, soft_wrap=True)
     if not wording.settled(found):
         sys.exit(FINDING)

@@ -131,7 +131,7 @@ def _interactions(each: ScreenedMetric, definition: MetricDefinition) -> Section
         sentences=(),
         header=("ratio", "interactions of two options"),
         rows=tuple((numbers.ratio(column.ratio), ", ".join(column.interactions)) for column in each.columns),
-        left=0,
+        left=2,
         note=COLUMNS,
     )
 

@@ -18,7 +18,7 @@ from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Counts
 from fairtrial.analyse.tidy import Course, CurveRequest, Request, Table
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.numeric_factors import CurveModel
+from fairtrial.study.designs.numeric_factors import CurveModel
 
 USERS = (1, 2, 4, 8, 16, 32, 64)
 PLAIN, SPLIT = (100.0, 0.03, 0.0006), (85.0, 0.01, 0.0001)  # cross at 8.97; the first peaks at 40.2

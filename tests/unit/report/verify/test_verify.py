@@ -56,6 +56,16 @@ def test_a_record_as_written_has_no_mismatch(copy: Path) -> None:
     assert verify.recompute(read(copy)) == []
 
 
+def test_many_trials_are_recomputed_side_by_side_with_the_same_outcome(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _changed(copy / "trials" / TRIAL / "trial.json", lambda trial: trial["scalars"].update(elapsed_s=1e9))
+    (copy / "trials" / TRIAL / "result.json").write_text("{")
+    alone = verify.recompute(read(copy))
+    monkeypatch.setattr(verify, "FEWEST_SHARED", 0)
+    assert verify.recompute(read(copy)) == alone != []
+
+
 def test_a_shift_curve_that_was_flattered_is_named_to_its_point(copy: Path) -> None:
     def flatter(report: Any) -> None:
         report["latency_shift"][1]["points"][3]["high"] = 0.99

@@ -83,28 +83,6 @@ def test_the_sampler_has_ended_before_the_data_are_checked(stage: Stage) -> None
     assert seen == [False, True]
 
 
-def test_covariates_are_measured_before_anything_of_the_arm_is_in_effect(stage: Stage) -> None:
-    plan = stage.writer.plan
-    covariates = plan.metrics.model_copy(update={"covariates": ["calibration_loop_ns"]})
-    stage.monkeypatch.setattr(stage.writer, "plan", plan.model_copy(update={"metrics": covariates}))
-    stage.effect(steps(stage.directory))
-    times: list[int] = []
-
-    def look(_: Any) -> None:
-        (measured,) = (stage.directory / "state" / "work").glob("*/out/covariates.json")
-        times.extend(path.stat().st_mtime_ns for path in (measured, stage.directory / "place"))
-
-    stage.staged.at["start"] = look
-    found = stage.run()
-    assert times == sorted(times)
-    assert found.scalars["calibration_loop_ns"] > 1e6
-    assert found.scalars["time_since_boot_s"] > 0
-
-
-def test_a_study_without_covariates_measures_none(stage: Stage) -> None:
-    assert "calibration_loop_ns" not in stage.run().scalars
-
-
 def test_what_a_system_is_is_looked_for_once(stage: Stage) -> None:
     stage.run()
     stage.run(planned(1, "b"))

@@ -1,16 +1,11 @@
-"""`tune:`, what a study searches instead of comparing levels: options with ranges, a budget, a confirmation.
-
-Owns the section's model, the levels that take a study's factors' place, and the checks that need the base trial.
-"""
+"""The levels that take the factors' place in a study that tunes, and the checks that need its base trial. Pure."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, Literal, Self
+from typing import Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import TypeAdapter, ValidationError
 
 from fairtrial.study.assignments import path_of
 from fairtrial.study.catalogue import Catalogue
@@ -18,184 +13,14 @@ from fairtrial.study.resolving import overlaid, resolve
 from fairtrial.study.tree.merging import SECTIONS, merge
 from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree, plain
 from fairtrial.study.tree.problems import Problems, listed
-from fairtrial.study.workload_place import PLACE
+from fairtrial.study.tuning import ARM, DEFAULT, PROPOSAL, SECTION, Tuning, Value
 
-SECTION: Final = "tune"
-ARM: Final = "options"
-DEFAULT: Final = "default"
-PROPOSAL: Final = "proposal"
-TUNED: Final = ("system", "workload", "settings")
-FEWEST_TRIALS: Final = 12  # a few proposals, and the best of them measured again
-MOST_TRIALS: Final = 10_000
-FEWEST_CONFIRMING: Final = 6  # fewer blocks claim nothing
-SIGNIFICANT_DIGITS: Final = 4  # of a proposed number: more only make it harder to copy
-
-Value = bool | int | float | str
-_QUANTITY: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-zµ%/]*)")
 REFUSED: Final[Mapping[str, str]] = {
     "factors": "the options under `tune` are what differs",
     "arm": "the options under `tune` are what differs",
     "also_compare": "the options under `tune` are what differs",
     "expect": "it has no conditions",
 }
-
-
-def _path(text: str) -> str:
-    path = path_of(text)
-    if path is None or path[0] not in TUNED or len(path) < (2 if path[0] == "settings" else 3) or path[1] == PLACE:
-        raise ValueError(
-            "expected the path of one value below `system`, `workload` or `settings`, such as "
-            "`system.mariadb.options.innodb_io_capacity`"
-        )
-    return text
-
-
-class TunedOption(BaseModel):
-    """One option of the system, the workload or the settings, and the values that may be proposed for it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
-
-    of: Annotated[str, AfterValidator(_path)] | None = Field(
-        None,
-        description="Path of the value, as with `--set`. Without it, the value replaces `{NAME}` wherever the base "
-        "trial's texts name the option so.",
-    )
-    low: int | float | str | None = Field(
-        None,
-        alias="from",
-        description="Smallest value: a number, with a unit if the option takes one (`32M`, `10ms`). Whole ends give "
-        "whole numbers.",
-    )
-    high: int | float | str | None = Field(None, alias="to", description="Largest value, in the same unit.")
-    scale: Literal["linear", "log"] = Field(
-        "linear", description="Whether equal differences or equal ratios count the same."
-    )
-    choices: list[Value] | None = Field(None, min_length=2, description="Values to choose from, in place of a range.")
-    default: Value | None = Field(None, description="Value in the default trial, of an option without `of`.")
-
-    @model_validator(mode="after")
-    def _range_or_choices(self) -> Self:
-        if (self.choices is None) == (self.low is None and self.high is None):
-            raise ValueError("expected either `from` and `to`, or `choices`")
-        if (self.of is None) == (self.default is None):
-            raise ValueError(
-                "expected `default`, as there is no `of`"
-                if self.of is None
-                else "`default` is for options without `of`; write the default into the base trial"
-            )
-        if self.choices is not None:
-            if self.scale != "linear":
-                raise ValueError("`scale` has no effect with `choices`; leave it out")
-            if len({repr(each) for each in self.choices}) != len(self.choices):
-                raise ValueError("expected different `choices`")
-        else:
-            self._check_range()
-        return self
-
-    def _check_range(self) -> None:
-        if self.low is None or self.high is None:
-            raise ValueError("expected both `from` and `to`")
-        (low, unit), (high, other) = _quantity(self.low), _quantity(self.high)
-        if unit != other:
-            raise ValueError(f"expected `from` and `to` in one unit, found {self.low!r} and {self.high!r}")
-        if not low < high:
-            raise ValueError(f"expected `from` below `to`, found {self.low!r} and {self.high!r}")
-        if self.scale == "log" and low <= 0:
-            raise ValueError(f"`scale: log` needs a range above 0, found `from: {self.low}`")
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Both ends of the range, in its unit."""
-        assert self.low is not None  # noqa: S101 - checked with the model
-        assert self.high is not None  # noqa: S101 - the same
-        return _quantity(self.low)[0], _quantity(self.high)[0]
-
-    @property
-    def unit(self) -> str:
-        """Unit of the range, as written."""
-        return "" if self.low is None else _quantity(self.low)[1]
-
-    @property
-    def whole(self) -> bool:
-        """Whether values are whole numbers."""
-        return all(isinstance(end, int) for end in self.ends)
-
-    def value(self, number: float) -> Value:
-        """A number of the range as the study says it, rounded as it is proposed."""
-        low, high = self.ends
-        digits = SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(number))) if number else 0
-        rounded: float = round(number) if self.whole else round(number, digits)
-        rounded = min(max(rounded, low), high)
-        return f"{rounded}{self.unit}" if self.unit else rounded
-
-    def number(self, value: Value) -> float | None:
-        """The number of a value within the range; None if it is none of the range's values."""
-        try:
-            number, unit = _quantity(value)
-        except ValueError:
-            return None
-        low, high = self.ends
-        return number if unit == self.unit and low <= number <= high else None
-
-
-def _quantity(value: Value) -> tuple[float, str]:
-    """A number and its unit; whole numbers stay whole."""
-    match = _QUANTITY.fullmatch(str(value).strip())
-    if match is None or isinstance(value, bool):
-        raise ValueError(f"expected a number, with or without a unit, found {value!r}")
-    return (float(match[1]) if "." in match[1] else int(match[1])), match[2]
-
-
-class Again(BaseModel):
-    """How the best proposals of the search are measured once more."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    best: int | None = Field(None, ge=1, le=20, description="Number of proposals (default: by the budget).")
-    blocks: int | None = Field(None, ge=2, le=100, description="Fresh blocks of each (default: by the budget).")
-
-
-class Confirm(BaseModel):
-    """How the best proposal is compared with the default."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    blocks: int | None = Field(
-        None,
-        ge=FEWEST_CONFIRMING,
-        le=MOST_TRIALS,
-        description="Blocks (default: as many as the gain and the noise seen need, from 6 to `most`).",
-    )
-    most: int = Field(30, ge=FEWEST_CONFIRMING, le=MOST_TRIALS, description="Largest number of blocks planned.")
-
-
-class Tuning(BaseModel):
-    """A search for better values of options, and its confirmation (`fairtrial tune`)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    options: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]*$", max_length=80)], TunedOption] = Field(
-        min_length=1, max_length=100, description="Options, by name."
-    )
-    budget: int = Field(
-        60,
-        ge=FEWEST_TRIALS,
-        le=MOST_TRIALS,
-        description="Trials of the search, those of the default and of measuring again included. The confirmation "
-        "comes on top.",
-    )
-    again: Again = Field(Again(), description="How the best proposals are measured once more.")
-    confirm: Confirm = Field(Confirm(), description="How the best is compared with the default.")
-
-    @model_validator(mode="after")
-    def _one_option_per_path(self) -> Self:
-        paths: dict[str, str] = {}
-        for name, option in self.options.items():
-            if option.of is not None and (other := paths.setdefault(option.of, name)) != name:
-                raise ValueError(f"options `{other}` and `{name}` have the same path")
-        return self
-
-
 _TUNING: Final = TypeAdapter(Tuning)
 
 
@@ -291,6 +116,9 @@ def _check_trials(tree: Tree, problems: Problems) -> None:
         node = trials.entries.get(key)
         if isinstance(node, Scalar) and node.text != only:
             problems.add(f"a study that tunes has `{key}: {only}`, found `{node.text}`", node.at, field=("trials", key))
+    design = trials.entries.get("design")
+    if isinstance(design, Scalar) and design.value is not None:
+        problems.add("a study searches or screens, not both", design.at, field=("trials", "design"))
     if "blocks" in trials.entries:
         problems.add(
             "`tune` says how many trials there are",

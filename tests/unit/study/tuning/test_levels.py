@@ -8,7 +8,8 @@ import pytest
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError
-from fairtrial.study.tuning import TunedOption, defaults, overlay
+from fairtrial.study.tuning import TunedOption
+from fairtrial.study.tuning.levels import defaults, overlay
 
 STUDY = """\
 study: tuned
@@ -78,6 +79,7 @@ def test_an_option_without_a_path_replaces_its_name_in_braces(load: Callable[[st
          "options `capacity` and `users` have the same path"),
         ("metrics:", "arm: options\nmetrics:", ":9:1: arm: a study that tunes has no `arm`"),
         ("metrics:", "trials: {stop: sequential}\nmetrics:", ":9:16: trials.stop: a study that tunes"),
+        ("metrics:", "trials: {design: definitive}\nmetrics:", ":9:18: trials.design: a study searches or screens"),
         ("metrics:", "trials: {blocks: 3}\nmetrics:", ":9:10: trials.blocks: `tune` says how many trials"),
         ("primary: throughput_tps", "primary: [throughput_tps, latency_ns_p99]", "a search has one objective, found 2"),
     ],

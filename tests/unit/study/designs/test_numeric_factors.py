@@ -4,7 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import jsonschema
 import pytest
+from ruamel.yaml import YAML
 
 from fairtrial import plan, study
 from fairtrial.catalogue import catalogue
@@ -141,3 +143,15 @@ def test_zero_is_a_value_without_a_curve_only(
     (mistake,) = mistakes(zero)
     assert mistake.startswith("study.yaml:8:20: factors.users.values: a curve needs values above 0, found 0")
     assert load(zero.replace("curve: {over: users, model: usl}\n", "")).factors[1].level_names == ("0", "1", "2")
+
+
+def test_the_schema_takes_values_in_place_of_levels_and_finds_a_mistake_in_them(small: ModuleType) -> None:
+    validator = jsonschema.Draft202012Validator(study.schema(small.SMALL))
+
+    def wrong(text: str) -> list[str]:
+        return [error.json_path for error in validator.iter_errors(YAML(typ="safe").load(text))]
+
+    sizes = "sizes: {ci: {factors: {users: {few: null, values: [1, 2, 3]}}}}\n"
+    assert wrong(STUDY + sizes) == []
+    assert wrong(STUDY.replace("of: workload.tpcc.virtual_users", "of: 7")) == ["$.factors.users.of"]
+    assert wrong(STUDY.replace("values: [1, 2, 4, 8]", "values: []")) == ["$.factors.users.values"]

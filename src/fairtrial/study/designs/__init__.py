@@ -1,0 +1,1 @@
+"""What a study says of designs beyond pairs of arms."""

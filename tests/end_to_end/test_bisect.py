@@ -125,7 +125,7 @@ def test_levels_of_a_factor_without_a_change_say_so(here: Desk) -> None:
     [
         (("--commits", "v0..v8"), "--build"),
         (("--over", "size", "--from", "small", "--to", "small"), "only one level"),
-        (("--over", "sise", "--from", "a", "--to", "b"), "unknown factor `sise`"),
+        (("--over", "sizes", "--from", "a", "--to", "b"), "unknown factor `sizes`"),
         ((), "expected --over, --from and --to, or --commits"),
     ],
 )

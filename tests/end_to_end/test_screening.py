@@ -68,7 +68,9 @@ def test_a_screening_from_its_plan_to_its_confirmation(here: Desk) -> None:
     record = read(run)
     assert record.plan.screening is not None
     for trial in record.trials:
-        on = [option.upper() for option, level in record.plan.screening.levels(trial.trial.arm).items() if level == "on"]
+        on = [
+            option.upper() for option, level in record.plan.screening.levels(trial.trial.arm).items() if level == "on"
+        ]
         assert trial.resolved.settings == ({"environment": dict.fromkeys(on, "1")} if on else {})
     _same_in_r(run)
     confirmed = here.fairtrial("screen", run, "--confirm", "1", "--blocks", "2").stdout

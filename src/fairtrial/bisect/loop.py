@@ -43,8 +43,8 @@ from fairtrial.bisect.reading import (
     block_seconds,
     confirmation,
     confirming_blocks,
+    failure,
     log_ratios,
-    record_fails,
     summary,
     take,
 )
@@ -168,9 +168,9 @@ class Bisecting:
         try:
             finished = self._record(directory, pair)
         except FairtrialError as error:
-            if not record_fails(directory, error, arm=name):
+            if not (reason := failure(directory, error, arm=name)):
                 raise
-            self._leave_out(step.version, str(error).splitlines()[0])
+            self._leave_out(step.version, reason)
             return
         measured = Measured(
             number=number,

@@ -99,16 +99,17 @@ def block_seconds(of: Record) -> float:
     return busy / max(of.plan.design.blocks, 1)
 
 
-def record_fails(directory: Path, error: FairtrialError, *, arm: str) -> bool:
-    """Whether a run ended because one version does not run: it does not start, or all its trials are invalid."""
+def failure(directory: Path, error: FairtrialError, *, arm: str) -> str:
+    """Why a run ended, if one version does not run: it does not start, or all its trials are invalid; else empty."""
     if not (directory / "plan.json").exists():
-        return False
+        return ""
     of = record.read(directory)
     if isinstance(error, SystemStartError):
         started = [event.trial.arm for event in of.events if isinstance(event, TrialStarted)]
-        return bool(started) and started[-1] == arm
-    invalid = {trial.trial.arm for trial in of.trials if not trial.valid}
-    return isinstance(error, PlaceError) and invalid == {arm} and len(of.voided) > of.plan.design.voided_limit
+        return str(error).splitlines()[0] if started and started[-1] == arm else ""
+    invalid = [trial for trial in of.trials if not trial.valid]
+    lost = isinstance(error, PlaceError) and len(of.voided) > of.plan.design.voided_limit
+    return invalid[-1].invalid_reason.splitlines()[0] if lost and {each.trial.arm for each in invalid} == {arm} else ""
 
 
 def summary(history: History) -> Believed | None:

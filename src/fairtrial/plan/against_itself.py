@@ -39,6 +39,7 @@ def against_itself(plan: Plan, *, catalogue: Catalogue) -> Plan:
             "factors": {**plan.factors, plan.arm: arms},
             "also_compare": [],
             "resolved": resolved,
+            "builds": plan.builds and plan.builds.against_itself(arms),
             "differences": [],
             "design": design,
             "trials": trials,

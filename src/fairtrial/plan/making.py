@@ -74,7 +74,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         trials=trials,
         duration_s=costs.duration_s(trials, resolved, catalogue),
         disk_bytes=costs.disk_bytes(resolved, design, catalogue) + costs.diagnostic_bytes(probing),
-        warnings=_warnings(design) if matrix is None else [],
+        warnings=[*_warnings(design), *layouts.warnings(file.builds, blocks=design.blocks)] if matrix is None else [],
     )
 
 

@@ -62,7 +62,7 @@ def _claim(result: TuneResult) -> Iterator[Text]:
             yield Text(f"{counted(claim.doubts, 'doubt')} about the confirmation: see its report")
         if result.note:
             yield Text(f"note: {result.note}")
-    if result.flattery is not None and claim is not None:
+    if result.flattery is not None:
         yield Text(flattered(result.flattery, claim))
 
 
@@ -81,12 +81,12 @@ def interval(claim: Confirmed) -> str:
     return f"{numbers.ratio_interval(claim.low, claim.high)}, {numbers.percent(claim.confidence)}"
 
 
-def flattered(found: Flattery, claim: Confirmed) -> str:
+def flattered(found: Flattery, claim: Confirmed | None) -> str:
     """By how much the best of the search flattered itself."""
     promised = f"the best block of the search promised {numbers.change(found.promised)} ({arm(found.number)}"
     promised += ")" if found.again is None else f"; measured again {numbers.change(found.again)})"
-    if claim.ratio is None or found.factor is None:
-        return f"{promised}; there is no confirmed ratio to set against it"
+    if claim is None or claim.ratio is None or found.factor is None:
+        return f"{promised}; no confirmed ratio stands against it"
     factor = f"{numbers.ratio(found.factor)} ({numbers.ratio_interval(found.low, found.high)})"
     return f"{promised}, the confirmation found {numbers.change(claim.ratio)}: flattered by a factor of {factor}"
 

@@ -12,20 +12,19 @@ from fairtrial.bisect.models import Bisection, Version
 from fairtrial.bisect.simulating import Truth, simulate
 
 
-def test_a_simulated_search_asks_and_answers_as_the_real_one_does() -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_a_simulated_search_asks_and_answers_as_the_real_one_does(seed: int) -> None:
     """The same noise, drawn in the same order, gives the same number of blocks and the same answer."""
-    for seed in range(4):
-        levels = np.where(np.arange(17) >= 5 + seed, 0.05, 0.0)
-        random = np.random.default_rng(seed)
-        found = simulate(Truth(levels[None], lambda shape: random.normal(0, 0.03, shape)), blocks=400, margin=0.02)
-        random = np.random.default_rng(seed)
-        history = History(17)
-        while isinstance(step := decide(history, Limits()), Measure):
-            for _ in range(step.blocks):
-                value = levels[step.version] + random.normal(0, 0.03)
-                history.log_ratios.setdefault(step.version, []).append(float(value))
-        assert int(found.blocks[0]) == history.blocks
-        assert (found.outcome[0], found.interval[0] + 1) == (ONE_CHANGE, step.changes[0].at)
+    levels = np.where(np.arange(17) >= 5 + seed, 0.05, 0.0)
+    random = np.random.default_rng(seed)
+    found = simulate(Truth(levels[None], lambda shape: random.normal(0, 0.03, shape)), blocks=400, margin=0.02)
+    random = np.random.default_rng(seed)
+    history = History(17)
+    while isinstance(step := decide(history, Limits()), Measure):
+        values = [float(levels[step.version] + random.normal(0, 0.03)) for _ in range(step.blocks)]
+        history.log_ratios.setdefault(step.version, []).extend(values)
+    assert int(found.blocks[0]) == history.blocks
+    assert (found.outcome[0], found.interval[0] + 1) == (ONE_CHANGE, step.changes[0].at)
 
 
 def test_searches_are_about_as_rarely_wrong_as_they_say_and_take_few_blocks() -> None:

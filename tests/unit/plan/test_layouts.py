@@ -7,7 +7,10 @@ from collections import Counter
 import pytest
 from support.records import planned, tiny_plan
 
+from fairtrial.analyse.hosts.comparing import FEWEST_HOSTS
+from fairtrial.catalogue import catalogue
 from fairtrial.plan import layouts
+from fairtrial.plan.against_itself import against_itself
 from fairtrial.record.models import Plan
 from fairtrial.study.builds import Builds
 
@@ -38,6 +41,22 @@ def test_arms_differ_in_their_objects() -> None:
     (difference,) = layouts.differences(plan(5).builds)
     assert difference.values == {"a": ["/a/*.o"], "b": ["/b/*.o"]}
     assert layouts.differences(None) == []
+
+
+def test_few_orders_or_blocks_are_warned_of() -> None:
+    assert layouts.FEWEST == FEWEST_HOSTS
+    assert layouts.warnings(plan(5).builds, blocks=10) == layouts.warnings(None, blocks=1) == []
+    (few,) = layouts.warnings(plan(4).builds, blocks=8)
+    assert few.startswith("builds.link_orders: 4 say nothing of other orders")
+    (thin,) = layouts.warnings(plan(5).builds, blocks=9)
+    assert thin.endswith("use at least 10 blocks, a multiple of 5")
+
+
+def test_both_arms_of_an_a_a_run_have_the_baselines_objects() -> None:
+    own = against_itself(plan(5), catalogue=catalogue())
+    assert own.builds is not None
+    assert own.builds.objects == {"a": ["/a/*.o"], "a-again": ["/a/*.o"]}
+    assert against_itself(tiny_plan(), catalogue=catalogue()).builds is None
 
 
 def test_a_plan_without_builds_has_no_layout() -> None:

@@ -69,7 +69,7 @@ def test_the_claim_is_the_confirmations_and_the_flattery_is_beside_it() -> None:
     [
         ({"confirmed": CLAIM.model_copy(update={"verdict": "undecided"})}, "no claim: p002 against the default is und"),
         ({"confirmed": CLAIM.model_copy(update={"guardrails": {"lag": "breached"}})}, "but breaches a guardrail"),
-        ({"confirmed": None, "note": "no proposal is better"}, "no claim: no proposal is better"),
+        ({"confirmed": None, "note": "no proposal is better"}, "no claim: no proposal is better\nthe best block"),
         ({"confirmed": None, "finished": False}, "unfinished: nothing here is a claim"),
     ],
 )

@@ -87,7 +87,7 @@ def _refined(theta: Values, values: Values, n: Values, *, free: NDArray[np.bool_
 
 
 def _moved(theta: Values, step: Values, values: Values, *, n: Values) -> Values:
-    """Parameters after as much of a step as does not make the fit worse; none of it where none does."""
+    """Parameters after as much of a step as does not worsen the fit; none of it where none does."""
     rest = np.square(values - logs(theta, n)).sum(axis=-1)
     share, worse, tried = np.ones_like(rest), np.ones_like(rest, dtype=bool), theta
     for _ in range(_HALVINGS):

@@ -5,6 +5,7 @@ Owns what a study says. What links, and which block runs which order, is the pla
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
@@ -50,3 +51,7 @@ class Builds(BaseModel):
         if "output" not in named or not set(named) & set(ONE_OF):
             raise ValueError("link: expected {output}, and {objects} or {sections}, as in `cc -o {output} {objects}`")
         return self
+
+    def against_itself(self, arms: Sequence[str]) -> Builds:
+        """The same objects for all of some arms, the first of which has them here."""
+        return self.model_copy(update={"objects": dict.fromkeys(arms, self.objects[arms[0]])})

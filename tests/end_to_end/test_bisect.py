@@ -120,6 +120,15 @@ def test_levels_of_a_factor_without_a_change_say_so(here: Desk) -> None:
     assert "bisect.txt: does not match" in here.fairtrial("verify", here.run, code=1).stdout
 
 
+@pytest.mark.long
+def test_a_level_that_does_not_run_is_left_out_and_leaves_a_range(here: Desk) -> None:
+    here.study(ALIKE.replace("label: v1", "run: 'false'").replace("label: v2", "run: echo took = 110"))
+    done = here.fairtrial("bisect", "study.yaml", "--over", "version", "--from", "v0", "--to", "v2")
+    assert "one change: one of 2 versions, from v1 to v2, took +10.0 %" in done.stdout
+    assert "left out: v1: `false` ended with exit code 1" in done.stdout
+    here.fairtrial("verify", here.run)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -10,10 +10,10 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from fairtrial.analyse.designs.adjusted import CovariateAdjustment
-from fairtrial.analyse.designs.layout_models import OverLayouts
-from fairtrial.analyse.designs.interaction_models import Interaction
-from fairtrial.analyse.designs.screening_models import ScreeningResult
 from fairtrial.analyse.designs.curve_models import Curves
+from fairtrial.analyse.designs.interaction_models import Interaction
+from fairtrial.analyse.designs.layout_models import OverLayouts
+from fairtrial.analyse.designs.screening_models import ScreeningResult
 from fairtrial.analyse.hosts.models import OverHosts
 from fairtrial.analyse.noise.models import NoiseFloor, NoiseProfile
 from fairtrial.analyse.result import Result, Verdict

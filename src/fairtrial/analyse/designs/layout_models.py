@@ -1,4 +1,4 @@
-"""What a comparison says of the layouts that its programs were linked in: as of hosts, which are a random factor too."""
+"""What a comparison says of the layouts that its programs were linked in: a random factor, as hosts are."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from fairtrial.analyse.hosts.comparing import Arms, over_hosts
 from fairtrial.analyse.hosts.models import OverHosts
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.inference.comparing import ComparisonOptions
-from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison
 from fairtrial.analyse.sequential.rule import Rule
 from fairtrial.study.catalogue import MetricDefinition

@@ -18,8 +18,8 @@ from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run import loop
 from fairtrial.tune.events import TuneEvent
 from fairtrial.tune.journal import NAME, TuneJournal, read
+from fairtrial.tune.result import TuneResult, result
 from fairtrial.tune.result import read as read_record
-from fairtrial.tune.result import result
 from fairtrial.tune.running import MERGED, Runner
 from fairtrial.tune.searching import Search, started
 
@@ -88,6 +88,12 @@ def gone_on(directory: Path, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> l
     return journal.events
 
 
+def undoubted(found: TuneResult) -> TuneResult:
+    """Without the number of doubts: how fit this machine is to measure on changes from second to second."""
+    assert found.confirmed is not None
+    return found.model_copy(update={"confirmed": found.confirmed.model_copy(update={"doubts": 0})})
+
+
 def test_however_often_it_is_killed_nothing_is_lost_or_asked_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +115,7 @@ def test_however_often_it_is_killed_nothing_is_lost_or_asked_twice(
             assert len(quick.ran) == 3
         ran += quick.ran
     assert ran == whole.ran
-    assert result(read_record(tmp_path / "killed")) == found
+    assert undoubted(result(read_record(tmp_path / "killed"))) == undoubted(found)
 
     lines = (tmp_path / "whole" / NAME).read_bytes().splitlines(keepends=True)
     for cut in range(1, len(lines)):

@@ -159,9 +159,7 @@ def test_a_saturated_design_is_judged_by_its_own_effects() -> None:
     assert metric.standard_error == pytest.approx(float(maxima.pseudo_error(effects_of(metric, of))))
 
 
-@pytest.mark.parametrize(
-    ("count", "df", "quantile"), [(5, 10, 3.10), (10, 20, 3.11), (3, 5, 3.40), (1, 12, 2.179)]
-)
+@pytest.mark.parametrize(("count", "df", "quantile"), [(5, 10, 3.10), (10, 20, 3.11), (3, 5, 3.40), (1, 12, 2.179)])
 def test_the_maximum_modulus_against_its_published_table(count: int, df: int, quantile: float) -> None:
     """Stoline and Ury (1979), 5 %; the last is Student's."""
     assert maxima.modulus_quantile(0.95, count=count, df=df) == pytest.approx(quantile, abs=0.006)

@@ -14,23 +14,22 @@ RAYTRACER = (
     [20, 78, 130, 170, 190, 200, 210, 230, 260, 280, 310],
     [3.07229988338033, 5.64054410682229e-02, 3.35826676640996e-06],
     [0.044085581948648, 0.007685847977767, 0.000119510882085],
-    0.0254395090114764,
-    530.072310067876,
+    (0.0254395090114764, 530.072310067876),
 )
 SDM91 = (
     [1, 18, 36, 72, 108, 144, 216],
     [64.9, 995.9, 1652.4, 1853.2, 1828.9, 1775.0, 1702.2],
     [4.218659155116413650, 0.013452473165684075, 0.000115110078158277],
     [6.67958958784e-02, 4.04218973965e-03, 2.16209513193e-05],
-    0.0222771151787075,
-    92.5768355488886,
+    (0.0222771151787075, 92.5768355488886),
 )
 
 
-@pytest.mark.parametrize(("n", "x", "theta", "errors", "rest", "peak"), [RAYTRACER, SDM91])
+@pytest.mark.parametrize(("n", "x", "theta", "errors", "left"), [RAYTRACER, SDM91])
 def test_published_examples_are_fitted_as_r_fits_them(
-    n: list[float], x: list[float], theta: list[float], *, errors: list[float], rest: float, peak: float
+    n: list[float], x: list[float], theta: list[float], *, errors: list[float], left: tuple[float, float]
 ) -> None:
+    rest, peak = left
     at, logs = np.array(n, dtype=float), np.log(x)
     found = usl.fitted(logs, at)
     np.testing.assert_allclose(found, theta, rtol=1e-6)

@@ -56,6 +56,7 @@ whose clients [drive together](../guides/places.md#several-clients). Without it,
 load elsewhere it may also say how it reaches the system:"""
 _SECTIONS = {
     "Overlay": ("Levels", "`factors: {FACTOR: {LEVEL: …}}`"),
+    "Builds": ("Builds", "`builds:`"),
     "Curve": ("Curves", "`curve:`"),
     "Trials": ("Trials", "`trials:`"),
     "Metrics": ("Metrics", "`metrics:`"),

@@ -128,9 +128,9 @@ def test_any_cut_of_the_journal_resumes_to_the_same_trials() -> None:
 def test_their_time_says_nothing_about_the_others() -> None:
     pace = Pace(expected_s=7.0)
     pace.note(trial_record(diagnostic("a")))
-    assert pace.left_s([planned(2, "a")]) == 7.0
+    assert pace.left_s({("all", "a"): 1}) == 7.0
     pace.note(trial_record(planned(1, "a")))
-    assert pace.left_s([planned(2, "a"), diagnostic("a")]) == 2.0
+    assert pace.left_s({("all", "a"): 2}) == 2.0
 
 
 @pytest.fixture

@@ -83,7 +83,8 @@ def reader(runs: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
     """Waits for the index: a busy machine takes seconds to load the models."""
     for name in ("FIRST_WAIT_S", "WAIT_S", "SMALL_S"):
         monkeypatch.setattr(indexing, name, 120.0)
-    monkeypatch.setattr(indexing, "FRESH_S", 0.0)
+    for name in ("FRESH_S", "REST"):
+        monkeypatch.setattr(indexing, name, 0.0)
     return Reader(application(runs, epoch="e"))
 
 

@@ -74,6 +74,8 @@ def test_defaults(load: Load, small: ModuleType) -> None:
         "resolution": None,
         "fold": None,
         "hosts": "alike",
+        "reboot": "every_trial",
+        "per_boot": 1,
     }
     assert loaded.file.telemetry.interval == 1.0
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "low"})

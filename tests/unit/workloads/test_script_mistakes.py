@@ -86,7 +86,8 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
         "study.yaml:6:10: metrics.primary: required but missing",
         (
             "study.yaml:6:11: metrics.primry: unknown key; "
-            "expected one of `primary`, `secondary`, `guardrails`, `guardrail_margins` (did you mean `primary`?)"
+            "expected one of `primary`, `secondary`, `guardrails`, `guardrail_margins`, `covariates`, `adjust` "
+            "(did you mean `primary`?)"
         ),
     ]
 

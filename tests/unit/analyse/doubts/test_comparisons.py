@@ -12,7 +12,7 @@ from fairtrial.analyse import analyse, within
 from fairtrial.analyse.doubts import clients as client_doubts
 from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.doubts import contents as content_doubts
-from fairtrial.analyse.doubts import course, existing, fitness
+from fairtrial.analyse.doubts import course, covariates, curves, existing, fitness, layouts
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import hosts as host_doubts
 from fairtrial.analyse.doubts import order as order_doubts
@@ -359,6 +359,9 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         rule_doubts,
         page_doubts,
         host_doubts,
+        covariates,
+        curves,
+        layouts,
     )
     source = "".join(inspect.getsource(module) for module in (*modules, asking, gathering, reader))
     assert set(re.findall(r'code="(\w+)"', source)) == set(DOUBT_CODES)

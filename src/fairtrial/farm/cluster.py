@@ -11,60 +11,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.farm import children
+from fairtrial.farm.calls import RESOURCE, Bar, Done, Nodes, Submit, Unreachable
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Order, Outcome
 
-RESOURCE: Final = "fairtrial"
 NODES_S: Final = 60.0  # until a cluster must have a node for us: nodes and heads are restarted
 PROBE_S: Final = 60.0
 NODES: Final = f"start nodes with: ray start --address=HEAD --resources='{{\"{RESOURCE}\": 1}}'"
 # Asks for the cluster's nodes as somebody without its token would.
 UNASKED: Final = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
-
-
-@dataclass(frozen=True)
-class Submit:
-    """To the driver: hand a block to whichever node is free."""
-
-    number: int
-    order: bytes
-
-
-@dataclass(frozen=True)
-class Bar:
-    """To the driver: no more blocks for a host."""
-
-    host: str
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """From the driver: how many blocks the cluster runs at once."""
-
-    slots: int
-
-
-@dataclass(frozen=True)
-class Unreachable:
-    """From the driver, before it ends: there is no way to the cluster."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class Done:
-    """From the driver: a block came back, with its directory on this machine, or was lost."""
-
-    number: int
-    outcome: bytes = b""
-    directory: str = ""
-    lost: str = ""
 
 
 class Cluster:

@@ -20,7 +20,7 @@ import ray
 
 from fairtrial import __version__
 from fairtrial.errors import FairtrialError
-from fairtrial.farm.cluster import RESOURCE, Bar, Done, Nodes, Submit, Unreachable
+from fairtrial.farm.calls import RESOURCE, Bar, Done, Nodes, Submit, Unreachable
 from fairtrial.farm.company import Company
 from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.farm.station import Station, fresh, trials_below

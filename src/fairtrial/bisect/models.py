@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from fairtrial.analyse.result import Verdict
 from fairtrial.bisect.deciding import Outcome
+from fairtrial.record.events import Line
 from fairtrial.record.models import FileName, FormatVersion, RecordModel
 from fairtrial.study.catalogue import Better
 
@@ -152,11 +153,9 @@ class Confirmed(RecordModel):
 Event = Ready | Gap | Queried | Measured | Answered | Confirmed
 
 
-class JournalLine(RecordModel):
-    """One line of journal.jsonl. `sequence` counts from 0 without gaps."""
+class JournalLine(Line):
+    """One line of journal.jsonl."""
 
-    sequence: int
-    time: str
     entry: Annotated[Event, Field(discriminator="event")]
 
 

@@ -130,9 +130,15 @@ Event = (
 )
 
 
-class JournalLine(RecordModel):
-    """One line of journal.jsonl. `sequence` counts from 0 without gaps."""
+class Line(RecordModel):
+    """One line of a journal. `sequence` counts from 0 without gaps."""
 
     sequence: int
     time: str
+    entry: RecordModel
+
+
+class JournalLine(Line):
+    """One line of journal.jsonl. `sequence` counts from 0 without gaps."""
+
     entry: Annotated[Event, Field(discriminator="event")]

@@ -1,4 +1,4 @@
-"""journal.jsonl: append-only, synced per line; what a resumed run and `verify` believe.
+"""journal.jsonl: append-only, synced per line; what a resumed run and `verify` believe. And journals like it.
 
 A kill can only tear the last line. Reading ignores a torn line, appending first cuts it off.
 """
@@ -10,16 +10,39 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError, RecordError
-from fairtrial.record.events import Event, JournalLine
+from fairtrial.record.events import JournalLine, Line
 from fairtrial.record.files import full_disk_explained, sync_directory
+from fairtrial.record.models import RecordModel
 
 NAME = "journal.jsonl"
+LineT = TypeVar("LineT", bound=Line)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[LineT]):
+    """What a journal is of.
+
+    Attributes:
+        line: of it.
+        of: what its directory is, and `whole`, what is restored from a copy.
+        command: that printed the directory.
+    """
+
+    line: type[LineT]
+    of: str
+    whole: str
+    command: str
+
+
+RUN: Final = Kind(JournalLine, of="run", whole="record", command="fairtrial run")
 
 
 def utc_now() -> str:
@@ -36,17 +59,14 @@ def lines(path: Path) -> Iterator[JournalLine]:
     yield from JournalReader(path).lines()
 
 
-_DAMAGED = "restore the record from a copy: it was changed after it was written"
-
-
-class JournalReader:
+class LineReader(Generic[LineT]):
     """Reads a journal that may still grow: every whole line once, in order."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, kind: Kind[LineT]) -> None:
+        self._path, self._kind = path, kind
         self._offset = self._read = 0
 
-    def lines(self) -> Iterator[JournalLine]:
+    def lines(self) -> Iterator[LineT]:
         """The whole lines since the last call.
 
         Raises:
@@ -57,22 +77,30 @@ class JournalReader:
                 file.seek(self._offset)
                 data = file.read()
         except FileNotFoundError as error:
-            hint = "give the directory of a run, as `fairtrial run` printed it"
+            hint = f"give the directory of a {self._kind.of}, as `{self._kind.command}` printed it"
             raise RecordError(f"{self._path} is missing", hint=hint) from error
         for raw in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
             yield self._line(raw)
             self._offset += len(raw)
             self._read += 1
 
-    def _line(self, raw: bytes) -> JournalLine:
+    def _line(self, raw: bytes) -> LineT:
         where = f"{self._path}:{self._read + 1}"
+        hint = f"restore the {self._kind.whole} from a copy: it was changed after it was written"
         try:
-            line = JournalLine.model_validate_json(raw)
+            line = self._kind.line.model_validate_json(raw)
         except ValidationError as error:
-            raise RecordError(f"{where}: not a journal line: {error}", hint=_DAMAGED) from error
+            raise RecordError(f"{where}: not a journal line: {error}", hint=hint) from error
         if line.sequence != self._read:
-            raise RecordError(f"{where}: expected sequence number {self._read}, found {line.sequence}", hint=_DAMAGED)
+            raise RecordError(f"{where}: expected sequence number {self._read}, found {line.sequence}", hint=hint)
         return line
+
+
+class JournalReader(LineReader[JournalLine]):
+    """Of a run."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, RUN)
 
 
 def is_held(directory: Path, process: int) -> bool:
@@ -119,14 +147,14 @@ class Holder:
 
 
 class Journal:
-    """The open journal of a running run. Holds the run's lock: one controller per record.
+    """The open journal of what goes on, a run by default. Holds its lock: one controller per record.
 
     Raises:
-        PlaceError: another process is running this record.
+        PlaceError: another process is running it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, kind: Kind[Any] = RUN) -> None:
+        self._path, self._kind = path, kind
         self._file = path.open("a+b", buffering=0)  # nothing may linger in a buffer after a broken append
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -143,7 +171,7 @@ class Journal:
 
     def _look(self) -> None:
         self._cut_torn_line()
-        self._sequence = sum(1 for _ in lines(self._path))
+        self._sequence = sum(1 for _ in LineReader(self._path, self._kind).lines())
         self._known = True
 
     def _cut_torn_line(self) -> None:
@@ -153,12 +181,12 @@ class Journal:
             self._file.truncate(whole)
             os.fsync(self._file.fileno())
 
-    def append(self, entry: Event) -> None:
+    def append(self, entry: RecordModel) -> None:
         """Writes one event and makes it durable before returning."""
         with full_disk_explained(self._path.parent):
             if not self._known:
                 self._look()
-            line = JournalLine(sequence=self._sequence, time=utc_now(), entry=entry)
+            line = self._kind.line(sequence=self._sequence, time=utc_now(), entry=entry)
             self._known = False  # Ctrl-C can fall between any two of the next lines
             data = line.model_dump_json().encode() + b"\n"
             if self._file.write(data) != len(data):

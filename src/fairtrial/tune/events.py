@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fairtrial.record.events import Line
 from fairtrial.record.models import RecordModel
 from fairtrial.study.tuning import Value
 
@@ -103,9 +104,7 @@ class TuningFinished(RecordModel):
 TuneEvent = TuningStarted | Proposed | Told | Shortlisted | ConfirmationPlanned | TuningFinished
 
 
-class TuneLine(RecordModel):
-    """One line of tune.jsonl. `sequence` counts from 0 without gaps."""
+class TuneLine(Line):
+    """One line of tune.jsonl."""
 
-    sequence: int
-    time: str
     entry: Annotated[TuneEvent, Field(discriminator="event")]

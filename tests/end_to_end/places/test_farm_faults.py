@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
-from support.kin import descendants
+from support.kin import descendants, processor_share
 from support.machines.holding import NAME, Held
 from support.machines.namespace import Namespace, namespace, refused
 from support.machines.ray_cluster import ray_cluster
 from support.machines.ssh_host import SSHD, Host, host
-from support.processor_share import processor_share
 from support.spread_runs import study_of, whole
 
 from fairtrial import record

@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Whose wheels `make wheel` builds.
+MACHINES ?= x86_64 aarch64
 # Three workers a processor: docs/explanation/developing.md says why. Files in the order of tests/conftest.py: few and long before the
 # thousands of short ones, so that no worker waits for another's at the end.
 PYTEST := $(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder
 
-.PHONY: setup demo docs test test-rust test-python test-long lint lint-python lint-rust wheel generate clean
+.PHONY: setup demo docs test test-rust test-python test-long lint lint-python lint-rust wheel deb image generate clean
 
 # Thousands of processes start here: where Python may not keep its bytecode, each compiles all its packages for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -34,7 +36,7 @@ $(VENV)/.installed: $(VENV)/.locked target/.compiled pyproject.toml $(shell find
 	touch $@
 
 demo: setup
-	$(BIN)/fairtrial run studies/sqlite-wal.yaml
+	$(BIN)/fairtrial demo
 
 # Rust's tests wait for servers half of their time: once they are compiled, they run beside Python's.
 test: setup
@@ -61,6 +63,7 @@ test-long: setup
 	scripts/install-servers
 	$(PYTEST) -m long
 	scripts/test-rust --ignored
+	scripts/fuzz
 
 lint: setup
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint-python lint-rust
@@ -71,24 +74,39 @@ lint-python: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/typos
+	! command -v actionlint || actionlint
 
 lint-rust: setup
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo clippy --package fairtrial-locks --features preload --quiet -- -D warnings
+	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --locked --package fairtrial-locks --features preload --quiet -- -D warnings
+	scripts/audit
 
 # Links, anchors and menus are checked: a page that is wrong fails.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-wheel: $(VENV)/.locked
-	scripts/build-locks
-	$(BIN)/maturin build --release --out dist
+# Zig is the C compiler and the linker for both machines, and brings musl.
+$(VENV)/.zig: packaging/zig.lock $(VENV)/.locked
+	$(BIN)/python -m pip install --quiet --no-compile --require-hashes --only-binary :all: -r packaging/zig.lock
+	touch $@
+
+wheel: $(VENV)/.zig
+	for machine in $(MACHINES); do scripts/build-wheel $$machine dist || exit; done
+
+# Of the wheel for this machine, with all its dependencies.
+deb:
+	packaging/debian/build dist
+
+image: deb
+	podman build --tag fairtrial --file packaging/Containerfile .
 
 generate: setup
 	scripts/generate-wire
 	scripts/generate-reference
 	scripts/generate-audits
+	scripts/generate-manual
+	scripts/generate-third-party
 
 clean:
 	rm -rf $(VENV) target dist src/fairtrial/locks/libfairtrial_locks.so

@@ -1,69 +1,46 @@
-"""How often a split-plot claims a difference that is not there, with the boot as the unit and with the trial as one.
-
-    .venv/bin/python benches/calibrated_boots.py [--runs 10000] [--seed 20261126]
+"""Split-plots over boots: claims with the boot as the unit, and with the trial as one.
 
 Arms do not differ. Logarithms scatter between boots and within them; each arm boots once in a round, and each boot has
-several trials. Printed are false claims at 5 %: of fairtrial's own test over boots, whose values are the means of their
-trials, and of the same test if every trial were a block, which is what `reboot: between_blocks` must not be read as.
+several trials. `n` is boots of an arm, and the column is the scatter of boots to that of trials. fairtrial tests means
+of boots; beside it stands the same test if every trial were a block, as `reboot: between_blocks` must not be read.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from calibrated_paths import ALPHA, CONFIDENCE, Setup
 
-from fairtrial.analyse.inference import confirming, t_tests
+from fairtrial.analyse.inference import t_tests
 
-ALPHA = 0.05
-WITHIN = 0.01  # between trials of a boot, on the logarithm
-BOOTS = (6, 10, 20)
-PER_BOOT = (1, 3, 10)
-RATIOS = (0.0, 0.3, 1.0, 3.0)  # of the scatter between boots to that
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
+    from calibrated_paths import Rate
+    from simulated_noise import Values
 
-def claims(baseline: NDArray[np.float64], arm: NDArray[np.float64]) -> float:
-    """Share of runs, shape (runs, units), that claim a difference."""
-    logs = arm - baseline
-    p = confirming.paired(t_tests.paired_many(baseline, arm).p, logs, level=ALPHA, alpha=ALPHA)
-    return float((p < ALPHA).mean())
+WITHIN: Final = 0.01  # between trials of a boot, on the logarithm
+PER_BOOT: Final = (1, 3, 10)
+SCATTER: Final = {"alike": 0.0, "0.3": 0.3, "1": 1.0, "3": 3.0}
 
 
-def simulated(
-    random: np.random.Generator, *, boots: int, per_boot: int, between: float, runs: int
-) -> tuple[float, float]:
-    """Shares of false claims: by boot, and by trial."""
-    arms = [
-        7
-        + between * random.standard_normal((runs, boots, 1))
-        + WITHIN * random.standard_normal((runs, boots, per_boot))
-        for _ in range(2)
-    ]
-    means = [np.log(np.exp(arm).mean(axis=2)) for arm in arms]
-    trials = [arm.reshape(runs, boots * per_boot) for arm in arms]
-    return claims(*means), claims(*trials)
+def boots(setup: Setup) -> Iterator[Rate]:
+    for trials in PER_BOOT:
+        shape = (setup.runs, setup.n, trials)
+        between = SCATTER[setup.noise] * WITHIN * setup.random.standard_normal((2, *shape[:2], 1))
+        arms = between + WITHIN * setup.random.standard_normal((2, *shape))
+        path = f"{trials} trials of each boot" if trials > 1 else "1 trial of each boot"
+        yield from _rates(setup, path, np.log(np.exp(arms).mean(axis=3)), default=True)
+        if trials > 1:
+            yield from _rates(setup, f"{path}: as if blocks", arms.reshape(2, setup.runs, -1), default=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Simulates and prints."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=20261126)
-    options = parser.parse_args(arguments)
-    random = np.random.default_rng(options.seed)
-    print("| boots of an arm | trials of each | scatter of boots / of trials | by boot, % | by trial, % |")
-    print("|--:|--:|--:|--:|--:|")
-    for boots in BOOTS:
-        for per_boot in PER_BOOT:
-            for ratio in RATIOS:
-                if per_boot == 1 and ratio not in (0.0, 1.0):
-                    continue
-                found = simulated(random, boots=boots, per_boot=per_boot, between=ratio * WITHIN, runs=options.runs)
-                by_boot, by_trial = (f"{100 * each:.1f}" for each in found)
-                print(f"| {boots} | {per_boot} | {ratio:g} | {by_boot} | {by_trial} |", flush=True)
+def _rates(setup: Setup, path: str, arms: Values, *, default: bool) -> Iterator[Rate]:
+    claimed = (setup.p(arms[0], arms[1]) < ALPHA) & setup.may_claim(paired=True)
+    yield setup.rate(path, "false", claimed, default=default)
+    low, high = t_tests.paired_many(arms[0], arms[1]).interval(confidence=CONFIDENCE)
+    yield setup.rate(path, "covers", (low <= 0) & (high >= 0), default=default)
 
 
-if __name__ == "__main__":
-    main()
+PATHS: Final = {"boots": boots}

@@ -6,7 +6,6 @@ Deviations of a trial are of one size in every path; a covariate that explains h
 from __future__ import annotations
 
 import math
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from calibrated_paths import Rate
 
-NAME: Final = re.compile(r"\bcovariates?\b")  # in the name of each path here
 SPIKE_SHARE, SPIKE_BY = 0.1, 0.5  # one calibration loop in ten is interrupted and takes half as long again
 MOVED_BY: Final = 0.01  # by an arm: as much as the covariate varies from trial to trial
 BOUND: Final = math.log1p(0.02)

@@ -1,22 +1,18 @@
-"""How often intervals of curves cover, and how often curves claim what is not there: `--help`.
+"""How often intervals of curves cover, and how often curves claim what is not there.
 
 Trials of two arms follow the Universal Scalability Law at 1, 2, 4, … 64 users. Every block has a noise that its arms
 share (2 %), every round one that all its blocks share (1 %), and every trial one of its own, the column's; *rising*
-noise grows threefold from 1 to 64 users. Prints tables in Markdown as benches/calibration.py does, and ends with 1 if a
-path misses what is required of it.
+noise grows threefold from 1 to 64 users.
 """
 
 from __future__ import annotations
 
-import argparse
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from calibrated_paths import ALPHA, CONFIDENCE, Rate
-from calibration import TITLES, table
+from calibrated_paths import ALPHA, CONFIDENCE, Setup
 from scipy import special
 
 from fairtrial.analyse.designs import curve_errors, usl
@@ -28,7 +24,7 @@ from fairtrial.analyse.inference import confirming, families
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from calibrated_paths import Figure
+    from calibrated_paths import Rate
     from numpy.typing import NDArray
     from simulated_noise import Values
 
@@ -47,7 +43,6 @@ SECOND: Final = (85.0, 0.01, 0.0004)  # crosses the first
 ALIKE: Final = (97.0, 0.03, 0.0006)  # 3 % below the first everywhere
 ENDLESS: Final = (100.0, 0.03, 0.0)
 BEND: Final = 0.1  # of the value at 8 users: what the law cannot follow
-RUNS, RUNS_AT_ONCE = 10_000, 2_000
 
 
 @dataclass(frozen=True)
@@ -58,13 +53,12 @@ class Fitted:
     n: int
 
     @classmethod
-    def of(cls, laws: tuple[Values, Values], *, noise: str, n: int, random: np.random.Generator) -> Fitted:
-        runs = RUNS_AT_ONCE
-        size, growth = NOISE[noise]
-        own = size * np.linspace(1, growth, len(USERS))
-        shared = random.normal(0, OF_BLOCK, (runs, n, len(USERS))) + random.normal(0, OF_ROUND, (runs, n, 1))
+    def of(cls, setup: Setup, *laws: Values) -> Fitted:
+        random, (size, growth) = setup.random, NOISE[setup.noise]
+        own, shape = size * np.linspace(1, growth, len(USERS)), (setup.runs, setup.n, len(USERS))
+        shared = random.normal(0, OF_BLOCK, shape) + random.normal(0, OF_ROUND, (*shape[:2], 1))
         first, second = (law + shared + own * random.normal(0, 1, shared.shape) for law in laws)
-        return cls((first, second), n)
+        return cls((first, second), setup.n)
 
     @cached_property
     def means(self) -> list[Values]:
@@ -151,14 +145,10 @@ def law(of: tuple[float, float, float]) -> Values:
     return usl.logs(np.array([np.log(of[0]), *of[1:]]), USERS)
 
 
-def rates(noise: str, n: int, random: np.random.Generator) -> Iterator[Rate]:
-    """One batch of every path."""
-
-    def rate(path: str, figure: Figure, hits: NDArray[np.bool_] | np.bool_, *, default: bool = True) -> Rate:
-        total = float(np.sum(hits))
-        return Rate(path, noise, n, figure, default, np.size(hits), total, total)
-
-    two = Fitted.of((law(FIRST), law(SECOND)), noise=noise, n=n, random=random)
+def rates(setup: Setup) -> Iterator[Rate]:
+    """Two arms that differ, two alike but for their rate, two without a peak, and one that is bent."""
+    rate = setup.rate
+    two = Fitted.of(setup, law(FIRST), law(SECOND))
     true = np.array([np.log(FIRST[0]), *FIRST[1:]])
     off = np.abs(two.theta[0] - true)
     held, nls = off <= two.away(two.alone(two.moves[0])), off <= two.by_residuals()
@@ -181,14 +171,14 @@ def rates(noise: str, n: int, random: np.random.Generator) -> Iterator[Rate]:
     yield rate("crossing", "covers", (np.abs(difference) <= two.away(sums))[:, 0])
     yield rate("crossing shown", "power", two.crossing_shown())
     yield rate("a parameter differs, family of 3, Holm", "power", two.claims().any(axis=1))
-    alike = Fitted.of((law(FIRST), law(ALIKE)), noise=noise, n=n, random=random)
+    alike = Fitted.of(setup, law(FIRST), law(ALIKE))
     yield rate("sigma or kappa differ, family of 3, Holm", "false", alike.claims()[:, 1:].any(axis=1))
     yield rate("crossing shown", "false", alike.crossing_shown())
     yield rate("misfit", "false", alike.misfit_p() < MISFIT_LEVEL)
-    endless = Fitted.of((law(ENDLESS), law(ENDLESS)), noise=noise, n=n, random=random)
+    endless = Fitted.of(setup, law(ENDLESS), law(ENDLESS))
     yield rate("peak shown where there is none", "false", np.isfinite(endless.peak()[1]))
     yield rate("a parameter differs, family of 3, Holm", "false", endless.claims().any(axis=1))
-    bent = Fitted.of((law(FIRST) + BEND * (USERS == 8), law(FIRST)), noise=noise, n=n, random=random)  # noqa: PLR2004
+    bent = Fitted.of(setup, law(FIRST) + BEND * (USERS == 8), law(FIRST))  # noqa: PLR2004
     yield rate("misfit, 10 % at 8 users", "power", bent.misfit_p() < MISFIT_LEVEL)
 
 
@@ -202,32 +192,4 @@ def _crossing() -> float:
     return low
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"simulated runs per row, in batches of {RUNS_AT_ONCE}")
-    parser.add_argument("--seed", type=int, default=20261126)
-    parser.add_argument("--n", type=int, nargs="+", default=BLOCKS, help="blocks")
-    parser.add_argument("--noise", nargs="+", choices=NOISE, default=list(NOISE))
-    asked = parser.parse_args()
-    found: list[Rate] = []
-    for n in asked.n:
-        for noise in asked.noise:
-            random = np.random.default_rng([asked.seed, zlib.crc32(f"{noise} {n}".encode())])
-            sums = list(rates(noise, n, random))
-            for _ in range(asked.runs // RUNS_AT_ONCE - 1):
-                sums = [one + other for one, other in zip(sums, rates(noise, n, random), strict=True)]
-            found += sums
-    print(f"{asked.runs:,} runs per row, seed {asked.seed}; in brackets the exact 95 % Monte-Carlo bounds.")
-    for figure, title in TITLES.items():
-        if any(each.figure == figure for each in found):
-            print(f"\n### {title}, curves\n")
-            print("\n".join(table(found, figure, asked.noise)))
-    missed = [each for each in found if each.missed]
-    print(f"\n{sum(each.required for each in found) - len(missed)} figures are as required.")
-    for each in missed:
-        print(f"- missed: {each.path}, {each.noise}, n = {each.n}: {each.figure} {each.estimate:.2%}")
-    return 1 if missed else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+PATHS: Final = {"curves": rates}

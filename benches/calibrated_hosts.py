@@ -6,7 +6,6 @@ The effects of hosts are normal, and every host has noise of its own.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from fairtrial.analyse.sequential import SimulatedOutcomes
 
-NAME: Final = re.compile(r"\b\d+ hosts, ")  # in the name of each path here
 TAUS: Final = {"equal hosts": 0.0, "tau 0.5 %": 0.005, "tau 2 %": 0.02}  # noise is 1.4 % per block
 BLOCKS: Final = (10, 20)  # of all hosts together
 EFFECT: Final = math.log(1.03)  # on average, for power

@@ -6,7 +6,6 @@ Beside the test that the analysis uses stand the classical F test, Box's, and ro
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from fairtrial.analyse.inference.t_tests import TTests
     from fairtrial.analyse.sequential.rule import Rule
 
-NAME: Final = re.compile(r"\binteraction\b")  # in the name of each path here
 BLOCKS: Final = (4, 6, 8, 10)
 BESIDE: Final = (6, 10)  # blocks, of tests that the analysis does not claim by
 EFFECT: Final = math.log(1.02)  # ratio of ratios, for power

@@ -24,8 +24,8 @@ BOUND = math.log1p(0.02)  # the default margin
 ARMS = 3  # besides the baseline, where several share it
 CELLS, CELLS_OF_ARMS, SCREENED = 6, 4, 12
 LIMIT_OF_BOUND, COVERED = 0.055, 0.94  # required of default paths: so exact a 5 % of false claims, and coverage
-Figure = Literal["false", "covers", "power", "blocks", "width"]
-NUMBERS = ("blocks", "width")  # figures that are means, not shares of runs
+Figure = Literal["false", "covers", "power", "blocks", "width", "promised", "confirmed", "trial", "found"]
+NUMBERS = ("blocks", "width", "promised", "confirmed", "trial", "found")  # figures that are means, not shares of runs
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,22 @@ class Rate:
         return self.default and self.figure in {"false", "covers"}
 
     @property
-    def missed(self) -> bool:
-        """Whether a default path is not shown to be what is required."""
+    def met(self) -> bool:
+        """Whether the bounds show what is required."""
         low, high = self.bounds
-        if not self.required:
-            return False
-        return high > LIMIT_OF_BOUND if self.figure == "false" else low < COVERED
+        return high <= LIMIT_OF_BOUND if self.figure == "false" else low >= COVERED
+
+    @property
+    def p_met(self) -> float:
+        """The chance of a rate as bad as this if the true one is at the limit of what is required."""
+        if self.figure == "false":
+            return float(stats.binom.sf(self.total - 1, self.runs, LIMIT_OF_BOUND))
+        return float(stats.binom.cdf(self.total, self.runs, COVERED))
+
+    @property
+    def unshown(self) -> bool:
+        """Whether a default path is not shown to be what is required."""
+        return self.required and not self.met
 
 
 @dataclass(frozen=True)

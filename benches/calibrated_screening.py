@@ -7,7 +7,6 @@ of all of them, with as many trials as the screening and the study that confirms
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from fairtrial.analyse.designs.screening_models import ErrorSource
 
-NAME: Final = re.compile(r"\b\d+ options (in|one)\b")  # in the name of each path here
 CONFIRMED: Final = (10, 20)  # blocks of the study that confirms
 NOMINATED: Final = 3
 EFFECT: Final = math.log(1.04)

@@ -1,4 +1,4 @@
-"""How often tuning claims a gain that is not there, how much its best flatters itself, and what it finds: `--help`.
+"""How often tuning claims a gain that is not there, how much its best flatters itself, and what it finds.
 
 Response surfaces of known height under noise of 1 to 5 %, searched by fairtrial's own stages: a block for each
 proposal, fresh blocks for the best, a confirmation with planned blocks. Beside it what is usually done: the best single
@@ -7,32 +7,36 @@ trial wins. The search is Optuna's, or a random one that stands in for it where 
 
 from __future__ import annotations
 
-import argparse
 import math
-import zlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
-from scipy import stats
+from calibrated_paths import ALPHA, Setup
 
 from fairtrial.analyse.inference import confirming, t_tests
 from fairtrial.study.tuning import TunedOption, Tuning
 from fairtrial.tune import planning
-from fairtrial.tune.events import Stages
 from fairtrial.tune.proposing import Proposer, require
 
-Values = NDArray[np.float64]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from calibrated_paths import Rate
+    from simulated_noise import Values
+
+    from fairtrial.tune.events import Stages
+
+    Ask = Callable[[Sequence[Values], Sequence[float]], Values]
+
 OPTIONS: Final = 5
-ALPHA: Final = 0.05
+TUNING: Final = Tuning.model_validate({"options": {"o": {"of": "system.x.o", "from": 0.0, "to": 1.0}}})
 MARGIN: Final = 0.01
 BLOCK_SHARE: Final = 1.0  # deviation of a block's own level, beside the trial's; it cancels in ratios
 GAIN: Final = math.log(1.2)  # of the best point of a surface over the default
-BUDGETS: Final = (20, 50, 100)
-NOISES: Final = (0.01, 0.02, 0.05)
+NOISE: Final = {"1 %": 0.01, "2 %": 0.02, "5 %": 0.05}
 
 
 @dataclass(frozen=True)
@@ -104,15 +108,13 @@ class Machine:
         return float(self.surface.gain(point)) + float(self.random.normal(0, noise))
 
 
-Ask = Callable[[Sequence[Values], Sequence[float]], Values]
-
-
 def at_random(random: np.random.Generator, _proposals: int) -> Ask:
     return lambda _points, _gains: random.uniform(0, 1, OPTIONS)
 
 
 def by_optuna(random: np.random.Generator, proposals: int) -> Ask:
     """The search's own samplers on a study that is told step by step: the same at a fraction of the time."""
+    require()
     options = {
         f"o{i}": TunedOption.model_validate({"of": f"system.x.o{i}", "from": 0.0, "to": 1.0}) for i in range(OPTIONS)
     }
@@ -174,105 +176,31 @@ def best_trial(machine: Machine, ask: Ask, *, trials: int) -> Outcome:
     return Outcome(claimed=gains[best] > 0, promised=gains[best], true=float(machine.surface.gain(points[best])))
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What is simulated in one row; `again`: how many are measured again in how many blocks, if not as by default."""
-
-    search: str
-    noise: float
-    budget: int
-    inert: bool
-    again: tuple[int, ...] = field(default=(), repr=False)  # the same random numbers whatever it is
-
-
-@dataclass(frozen=True)
-class Row:
-    """Replications of one setting."""
-
-    setting: Setting
-    ours: list[Outcome]
-    naive: list[Outcome]
+def tunings(setup: Setup, *, search: str) -> Iterator[Rate]:
+    """Options that do nothing, and options with a gain; `n` is the budget of trials, and the column a trial's noise."""
+    random, stages = setup.random, planning.stages(TUNING, budget=setup.n)
+    for gain in (0.0, GAIN):
+        ours, naive = [], []
+        for _ in range(setup.runs):
+            machine = Machine(Surface.drawn(random, gain=gain), NOISE[setup.noise], random)
+            ours.append(tuned(machine, SEARCHES[search](random, stages.proposals), stages=stages, tuning=TUNING))
+            naive.append(best_trial(machine, SEARCHES[search](random, setup.n), trials=setup.n))
+        path = f"{search}, {'a gain of 20 %' if gain else 'inert options'}"
+        yield from _rates(setup, path, (ours, naive), gain=gain)
 
 
-def simulate(setting: Setting, *, runs: int, seed: int) -> Row:
-    """The replications' random numbers depend on nothing else that is simulated."""
-    random = np.random.default_rng([seed, zlib.crc32(str(setting).encode())])
-    budget, search = setting.budget, SEARCHES[setting.search]
-    again = dict(zip(("best", "blocks"), setting.again, strict=False))
-    tuning = Tuning.model_validate({"options": {"o": {"of": "system.x.o", "from": 0.0, "to": 1.0}}, "again": again})
-    stages = planning.stages(tuning, budget=budget)
-    ours, naive = [], []
-    for _ in range(runs):
-        machine = Machine(Surface.drawn(random, gain=0.0 if setting.inert else GAIN), setting.noise, random)
-        ours.append(tuned(machine, search(random, stages.proposals), stages=stages, tuning=tuning))
-        naive.append(best_trial(machine, search(random, budget), trials=budget))
-    return Row(setting, ours, naive)
+def _rates(setup: Setup, path: str, outcomes: tuple[list[Outcome], list[Outcome]], *, gain: float) -> Iterator[Rate]:
+    ours, naive = outcomes
+    of, confirmed = np.array, [each for each in ours if each.blocks]
+    yield setup.rate(path, "power" if gain else "false", of([each.claimed for each in ours]))
+    yield setup.rate(path, "covers", of([each.covered for each in confirmed]))
+    yield setup.number(path, "promised", np.expm1([each.promised for each in ours]))
+    yield setup.number(path, "confirmed", np.expm1([each.confirmed for each in confirmed]))
+    yield setup.number(path, "trial", np.expm1([each.promised for each in naive]))
+    yield setup.number(path, "blocks", of([each.blocks for each in ours], dtype=float))
+    if gain:
+        yield setup.number(path, "found", of([each.delivered / gain for each in ours]))
+        yield setup.number(f"{path}, the best single trial", "found", of([each.true / gain for each in naive]))
 
 
-def share(events: Iterable[bool]) -> str:
-    """In percent, with the exact 95 % Monte-Carlo bounds (Clopper and Pearson 1934)."""
-    every = list(events)
-    runs, count = len(every), sum(every)
-    if not runs:
-        return "–"
-    low = float(stats.beta.ppf(0.025, count, runs - count + 1)) if count else 0.0
-    high = float(stats.beta.ppf(0.975, count + 1, runs - count)) if count < runs else 1.0
-    return f"{count / runs * 100:.1f} ({low * 100:.1f}–{high * 100:.1f})"
-
-
-def percent(gains: Iterable[float]) -> str:
-    """The mean of log ratios, as a change in percent."""
-    every = list(gains)
-    return f"{math.expm1(float(np.mean(every))) * 100:+.1f}" if every else "–"
-
-
-def cells(row: Row) -> list[str]:
-    """One line of a table."""
-    confirmed = [each for each in row.ours if each.blocks]
-    found = [each.delivered / GAIN for each in row.ours]
-    naive = [each.true / GAIN for each in row.naive]
-    of = row.setting
-    line = [of.search, f"{of.noise * 100:.0f} %", str(of.budget), str(len(row.ours))]
-    line += [share(each.claimed for each in row.ours), share(each.covered for each in confirmed)]
-    line += [percent(each.promised for each in row.ours), percent(each.confirmed for each in confirmed)]
-    line += [percent(each.promised for each in row.naive), percent(each.true for each in row.naive)]
-    line += [f"{np.mean([each.blocks for each in row.ours]):.1f}"]
-    if not of.inert:
-        line += [f"{np.mean(found) * 100:.0f}", f"{np.mean(naive) * 100:.0f}"]
-    return line
-
-
-HEAD: Final = (
-    "search", "noise", "budget", "runs", "claims, %", "covers, %", "promised, %", "confirmed, %",
-    "best trial promised, %", "best trial is, %", "blocks confirming",
-)  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=10_000, help="replications of a row with the random search")
-    parser.add_argument("--optuna-runs", type=int, default=300, help="replications of a row with Optuna")
-    parser.add_argument("--noise", type=float, nargs="*", default=NOISES)
-    parser.add_argument("--budget", type=int, nargs="*", default=BUDGETS)
-    parser.add_argument("--again", type=int, nargs=2, default=(), metavar=("BEST", "BLOCKS"))
-    parser.add_argument("--inert", type=int, nargs="*", default=(1, 0), help="1: options do nothing; 0: they do")
-    parser.add_argument("--seed", type=int, default=20261126)
-    given = parser.parse_args()
-    require()
-    for inert in given.inert:
-        head = [*HEAD, *([] if inert else ["gain found, %", "by the best trial, %"])]
-        print(f"\n### {'Inert options' if inert else 'A gain of 20 % to be found'}\n")
-        print(f"| {' | '.join(head)} |\n|{'--:|' * len(head)}")
-        for search, runs in (("random", given.runs), ("optuna", given.optuna_runs)):
-            for noise in given.noise:
-                for budget in given.budget if runs else ():
-                    row = simulate(
-                        Setting(search, noise, budget, inert=bool(inert), again=tuple(given.again)),
-                        runs=runs,
-                        seed=given.seed,
-                    )
-                    print(f"| {' | '.join(cells(row))} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+PATHS: Final = {f"tuning-{name}": partial(tunings, search=name) for name in SEARCHES}

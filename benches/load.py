@@ -4,7 +4,7 @@
 
 Per client: user + system time of its process per unit of work and throughput, median with smallest and largest; then
 the engine's ratio to each other client, paired by round. Peers that are not installed are skipped, and it says so.
-`--agent` names the engine's binary (a release build; default: beside this Python).
+`--agent` names the engine's binary (a release build; default: beside this Python), `--beside` another build of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -56,6 +56,7 @@ class Bench:
     directory: Path
     seconds: float
     agent: Path
+    beside: Path | None = None
 
     def endpoint(self, database: str) -> dict[str, object]:
         """`Endpoint` of crates/protocol."""
@@ -137,6 +138,8 @@ def clients(bench: Bench, profile: str, users: int) -> dict[str, Client]:
         them["floor, io_uring"] = lambda: run_floor(bench, users, "uring")
     if bench.agent.is_file():
         them["engine"] = lambda: run_engine(bench, profile, users)
+    if beside := bench.beside:
+        them["other build"] = lambda: run_engine(replace(bench, agent=beside), profile, users)
     them["sysbench"] = lambda: run_sysbench(bench, profile, users)
     return them
 
@@ -177,13 +180,14 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", choices=list(UNITS), default=list(UNITS))
     parser.add_argument("--users", type=int, nargs="+", default=[1, 16, 64])
     parser.add_argument("--agent", type=Path, default=Path(sys.executable).parent / "fairtrial-agent")
+    parser.add_argument("--beside", type=Path, help="Another build of the engine, to compare with.")
     options = parser.parse_args()
     if not shutil.which("sysbench"):
         parser.error("sysbench fills the tables: install it (apt install sysbench)")
     if not options.agent.is_file():
         print(f"engine skipped: no {options.agent}")
     with private_mariadb() as socket, TemporaryDirectory(prefix="bench-") as name:
-        bench = Bench(socket=socket, directory=Path(name), seconds=options.seconds, agent=options.agent)
+        bench = Bench(socket, Path(name), options.seconds, options.agent, options.beside)
         subprocess.run(["cc", "-O2", "-o", str(bench.directory / "floor"), str(FLOOR)], check=True)
         timed([*sysbench(bench, "point_select", 2), "prepare"])
         for profile in options.rows:

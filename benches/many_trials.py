@@ -1,11 +1,12 @@
 """What each command costs of a record of many small trials: milliseconds per trial, processor time and peak memory.
 
-    .venv/bin/python benches/many_trials.py [--trials 1000 10000] [--stop fixed] [--keep DIR] [--only verify report …]
+    .venv/bin/python benches/many_trials.py [--trials 1000 10000] [--stop fixed] [--fresh] [--keep DIR] [--only …]
 
 One real run of two commands that only print gives trials of every cell and arm. The record is then made by the writer
 that a run uses: real plans, files, hashes and journals, but nothing is synced, which would take most of an hour. Of a
 rule that may stop, the looks are the rule's own, after each round. `record` is what making it cost the controller, of
-which `first` and `last` fifth are told apart: what grows with the number committed shows there. `page` is all that a
+which `first` and `last` fifth are told apart, and what it holds after each: memory and open files. What grows with the
+number committed shows there. With `--fresh` the place is opened for every trial, as a guest is. `page` is all that a
 browser gets when it opens the run. Each command is a process of its own; its children's time counts, the largest
 process' memory is told.
 """
@@ -82,22 +83,35 @@ def study(directory: Path, *, blocks: int, stop: str) -> Path:
     return path
 
 
+def held() -> tuple[float, int]:
+    """MiB of this process that are resident, and how many files it has open."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 2**20, sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
 class Copying(Conductor):
     """A run whose trials are copies of those of another one."""
 
     model: record.Record
+    fresh: bool
     used_s: list[float]
+    held: list[tuple[float, int]]
 
     def _run_trials(self) -> None:
-        self.used_s = []
-        for opened in (event for event in self.model.events if isinstance(event, PlaceOpened)):
+        self.used_s, self.held = [], []
+        places = [event for event in self.model.events if isinstance(event, PlaceOpened)]
+        for opened in places:
             self.writer.note_place(opened)
         likes = {(trial.trial.cell, trial.trial.arm, trial.trial.block): trial for trial in self.model.trials}
         while (planned := self._next()) is not None:
+            for opened in places if self.fresh else ():
+                self.writer.note_place(opened)
             self._append(TrialStarted(trial=planned))
             self._copy(planned, likes[planned.cell, planned.arm, 1 + planned.block % BLOCKS])
             usage = resource.getrusage(resource.RUSAGE_SELF)
             self.used_s.append(usage.ru_utime + usage.ru_stime)
+            if len(self.used_s) % max(1, len(self.writer.plan.trials) // 5) == 0:
+                self.held.append(held())
 
     def _copy(self, planned: PlannedTrial, like: TrialRecord) -> None:
         directory = self.writer.begin(planned.id)
@@ -113,13 +127,13 @@ class Copying(Conductor):
         self._repair()
 
 
-def made(model: record.Record, path: Path, directory: Path) -> dict[str, float]:
+def made(model: record.Record, path: Path, directory: Path, *, fresh: bool) -> dict[str, float]:
     """Makes a record; milliseconds of processor time per trial, of all and of the first and the last fifth."""
     kinds = catalogue()
     plan = planning.make(language.load(path, catalogue=kinds), catalogue=kinds)
     writer = record.create(directory, plan=plan, sources={"study.yaml": path.read_text(encoding="utf-8")})
     run = Copying(writer=writer, progress=Told(), stopping=stopping_rule(plan))
-    run.model = model
+    run.model, run.fresh = model, fresh
     run.execute()
     writer.close()
     used = run.used_s
@@ -129,7 +143,9 @@ def made(model: record.Record, path: Path, directory: Path) -> dict[str, float]:
         "ms": 1000 * used[-1] / len(used),
         "first": 1000 * (used[fifth - 1] - used[0]) / max(1, fifth - 1),
         "last": 1000 * (used[-1] - used[-fifth]) / max(1, fifth - 1),
-        "MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "first MiB": run.held[0][0],
+        "last MiB": run.held[-1][0],
+        "more files": run.held[-1][1] - run.held[0][1],
     }
 
 
@@ -154,10 +170,10 @@ def measured(model: record.Record, scratch: Path, options: argparse.Namespace) -
         path = study(scratch, blocks=trials // (CELLS * ARMS), stop=options.stop)
         directory: Path = (options.keep or scratch) / "runs" / f"many-{options.stop}-{trials}"
         if not directory.exists():
-            yield {"of": "record", **made(model, path, directory)}
+            yield {"of": "record", **made(model, path, directory, fresh=options.fresh)}
         committed = sum(1 for _ in (directory / "trials").iterdir())
         for name, command in COMMANDS.items():
-            if not options.only or name in options.only:
+            if options.only is None or name in options.only:
                 yield {"of": name, "trials": committed, **timed([*command, directory], trials=committed)}
 
 
@@ -166,6 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--stop", default="fixed")
+    parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--keep", type=Path, help="directory in which records stay, and are found again")
     parser.add_argument("--only", nargs="*", choices=COMMANDS)
     options = parser.parse_args(arguments)

@@ -380,7 +380,7 @@ def _cell(rates: Sequence[Rate]) -> str:
     worst = max(rates, key=lambda rate: rate.estimate)
     middle, low, high = (f"{100 * value:.1f}" for value in (worst.estimate, *worst.bounds))
     noise = f" {worst.noise}" if len(rates) > 1 else ""
-    return f"**{middle}** ({low}–{high}){noise}" if worst.missed else f"{middle} ({low}–{high}){noise}"
+    return f"**{middle}** ({low}–{high}){noise}" if worst.unshown else f"{middle} ({low}–{high}){noise}"
 
 
 def _parser() -> argparse.ArgumentParser:

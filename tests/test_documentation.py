@@ -157,7 +157,7 @@ def exit_codes() -> set[int]:
         each = pending.pop()
         codes.add(each.exit_code)
         pending += each.__subclasses__()
-    for path in (SOURCE / "cli").glob("*.py"):
+    for path in (SOURCE / "cli").rglob("*.py"):
         tree = ast.parse(words(path))
         constants = {
             target.id: node.value.value

@@ -12,7 +12,7 @@ from fairtrial.cli.app import app
 from fairtrial.wire import Limits
 from reference.markdown import render, table
 
-_NOTES = {
+NOTES = {
     "run": "Prints the record's path, progress, and at the end the verdicts, the doubts and the report's path. "
     "On Ctrl-C and SIGTERM it undoes settings and keeps finished trials. After any end, SIGKILL included, `--resume` "
     "continues with the next trial of the plan that the run began with. It takes the newest unfinished run of the "
@@ -23,7 +23,9 @@ _NOTES = {
     "states its processor time.",
     "plan": "Estimates the duration before any measurement. Reports all mistakes in the study at once, each with file, "
     "line and column. If this machine keeps an A/A run of the study, the plan states the smallest effect that the "
-    "planned blocks can detect.",
+    "planned blocks can detect. With `--effects` it lists instead what a run does: every command line with its user and "
+    "place, every setting with its undo, files, addresses, and downloads with their checksums. It starts nothing for "
+    "that, not even a program that prints its version, and reaches no host.",
     "power": "Needs a pilot of at least three whole blocks: the study's A/A run that its place keeps, or a run named "
     "by `--from`. Plans for power 0.8 with the upper bound of the pilot's deviation, at the level that the family "
     "leaves.",
@@ -50,8 +52,10 @@ _NOTES = {
     "standard output. Without `--output`, only the files of `--save` and `--export` remain. "
     "[More](../guides/comparing.md#two-commands).",
     "history": "Points come from finished runs. [More](../guides/auditing.md#histories).",
-    "gate": "Exits with 1 if a check fails or no check is possible. With `--baseline`, RUNS is a run, or a directory "
-    "for its newest run; `--by`, `--acknowledged` and `--alarm-alpha` are for histories.",
+    "gate": "Exits with 1 if a check fails or no check is possible, and with 5 if `--arms` leaves one undecided. With "
+    "`--baseline` and `--arms`, RUNS is a run, or a directory for its newest run; `--by`, `--acknowledged` and "
+    "`--alarm-alpha` are for histories, and `--alpha` and `--margin` are not for `--arms`, which takes the verdicts of "
+    "the run's report. [More](../guides/continuous-integration.md).",
     "beside": "Each field gets one word: `agree`, `disagree`, a difference `only published` or `only re-run`, or "
     "`neither`. A field without a test gets another word: `not run`; `no verdict` if the run is unfinished, a "
     "condition was missed or there are too few blocks for any claim; `no evidence` if a clock's metric was measured "
@@ -86,31 +90,31 @@ def _shown(path: tuple[str, ...], command: Any) -> Mapping[str, str]:
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
     options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
     rows = [
-        (f"`{_placeholder(each)}`", each.help, "required" if each.required else f"`{each.default}`")
+        (f"`{placeholder(each)}`", each.help, "required" if each.required else f"`{each.default}`")
         for each in arguments
     ]
     rows += [(_spelled(option), option.help, _default(option)) for option in options]
     words = [
         "fairtrial",
         *path,
-        *(_placeholder(argument) if argument.required else f"[{_placeholder(argument)}]" for argument in arguments),
+        *(placeholder(argument) if argument.required else f"[{placeholder(argument)}]" for argument in arguments),
         *(["[OPTIONS]"] if options else []),
     ]
     return {
         "usage": " ".join(words),
         "help": command.help,
-        "note": _NOTES.get(path[-1], ""),
+        "note": NOTES.get(path[-1], ""),
         "table": table(("argument", "meaning", "default"), rows) if rows else "",
     }
 
 
-def _placeholder(parameter: Any) -> str:
+def placeholder(parameter: Any) -> str:
     """What stands for a value: `STUDY`."""
     return str(parameter.metavar or parameter.name).upper()
 
 
 def _spelled(option: Any) -> str:
-    metavar = "" if option.is_flag else f" {_placeholder(option)}"
+    metavar = "" if option.is_flag else f" {placeholder(option)}"
     return f"`{'`, `'.join(option.opts)}{metavar}`" + (", may be repeated" if option.multiple else "")
 
 

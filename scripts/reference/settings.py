@@ -56,7 +56,17 @@ _SHELL = "sh"
 
 def page(catalogue: Catalogue) -> str:
     """The page as Markdown."""
-    return render("settings.md", kinds=[_shown(kind) for kind in catalogue.settings.values()])
+    privileges = ((f"[`{name}`](#{name})", _privilege(name)) for name in catalogue.settings)
+    return render(
+        "settings.md",
+        kinds=[_shown(kind) for kind in catalogue.settings.values()],
+        privileges=table(("setting", "takes of root's"), privileges),
+    )
+
+
+def _privilege(name: str) -> str:
+    privilege = settings.SETTINGS[name].privilege
+    return privilege if privilege in ("none", "user 0") else f"`{privilege.replace(', ', '`, `')}`"
 
 
 def _shown(kind: Kind) -> Mapping[str, str]:

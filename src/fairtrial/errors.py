@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+LONGEST: Final = 32 << 10  # characters of a message: what it quotes can be of any length, and nobody reads on
 INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 NOT_FOUND: Final = "not_found"  # the wire's code for a file, program or user that is not there
 
@@ -32,7 +33,7 @@ class FairtrialError(Exception):
     exit_code = 4
 
     def __init__(self, message: str, *, hint: str) -> None:
-        super().__init__(message)
+        super().__init__(message if len(message) <= LONGEST else f"{message[:LONGEST]}…")
         self.hint = hint
 
 

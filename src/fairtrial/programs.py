@@ -1,12 +1,15 @@
-"""Programs of a place that a kind runs: what `doctor` looks for, and how a missing one is installed."""
+"""Programs of a place that a kind runs, and whatever else it does: for `doctor`, and for who reads a study first."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from fairtrial.errors import NOT_FOUND, AgentError
+
+SERVERS: Final = "servers' user"  # of an act: who runs servers where the agent is root
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,32 @@ class Program:
     def install(self) -> str:
         """How to get it."""
         return f"`apt install {self.package or self.name}` at the place, as root"
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing that a run does, as the study alone tells it, for `fairtrial plan --effects`.
+
+    Attributes:
+        kind: what is done; `knows not` is of a kind from another package.
+        what: the command line, source, address, path, or setting with its value; what is handed in is in braces.
+        when: in words.
+        user: who does it; empty: the agent's own user, or, `here`, the user who runs fairtrial.
+        here: on the machine that runs fairtrial, wherever the trial is.
+        undo: how a change is taken back.
+    """
+
+    kind: Literal["runs", "downloads", "connects", "listens", "changes", "writes", "reads", "knows not"]
+    what: str
+    when: str = "in every trial"
+    user: str = ""
+    here: bool = False
+    undo: str = ""
+
+
+def untold(room: str, name: str) -> Act:
+    """What is said of a kind that does not say what it does."""
+    return Act("knows not", f"what the {room} `{name}` does: read the package that it is from", when="")
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ Scalars come from the workload's and the sampler's own functions, given only the
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import signal
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
+from pydantic_core import from_json
 
 from fairtrial.analyse.sequential import SequentialRun, follow
 from fairtrial.errors import FairtrialError, RecordError
@@ -178,7 +178,7 @@ def made_again(trial: RawTrial, *, metrics: PlannedMetrics) -> MadeAgain:
         # What the run asked when it committed the trial, and the sums it wrote: scalars read some of its files only.
         contradictions += agreement.contradictions(trial.directory, workload)
         contradictions += counters.contradictions(trial.directory, window=trial.window, sources=trial.telemetry)
-    except (FairtrialError, OSError, ValueError, KeyError) as error:
+    except (FairtrialError, OSError, ValueError, LookupError, ArithmeticError, TypeError) as error:
         return MadeAgain(None, error=str(error))
     return MadeAgain(scalars, contradictions)
 
@@ -186,7 +186,7 @@ def made_again(trial: RawTrial, *, metrics: PlannedMetrics) -> MadeAgain:
 def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, known: Sequence[str]) -> list[str]:
     """Where a report is not what these trials give; `known` is what was found of the trials themselves."""
     try:
-        stored = json.loads((directory / REPORT).read_bytes())
+        stored = from_json((directory / REPORT).read_bytes())
         if (version := stored["format_version"]) != REPORT_FORMAT_VERSION:
             expected = f"expected format {REPORT_FORMAT_VERSION}, found {version}"
             return [f"{REPORT}: {expected}; write it again with `fairtrial report`"]

@@ -20,6 +20,9 @@ STOP_REASONS: Final[Mapping[str, str]] = {
     "time_budget": "the next round would not end within the time budget",
 }
 _MINUTE_S, _HOUR_S = 60, 3600
+FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")  # how a cell begins that spreadsheets compute
+# What may stand in a text though it prints nothing: lines, tabs, and every space (category Zs), which moves no cursor.
+LAYOUT: Final = frozenset("\n\t\u00a0\u1680\u202f\u205f\u3000").union(map(chr, range(0x2000, 0x200B)))
 _BINARY_UNITS: Final = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
@@ -29,6 +32,19 @@ def size(count: int) -> str:
         if count >= 1 << bits:
             return f"{count / (1 << bits):.1f} {unit}"
     return f"{count} B"
+
+
+def printable(text: str) -> str:
+    """The same text with what would not be seen, or would turn others' order around, as escape sequences."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in LAYOUT else ascii(each)[1:-1] for each in text)
+
+
+def csv_cell(text: str) -> str:
+    """A text as a cell of a table: one that a spreadsheet would compute begins with an apostrophe. No numbers."""
+    line = text.replace("\r", " ")  # which ends a row where no quotes are around it
+    return f"'{line}" if text.startswith(FORMULAS) else line
 
 
 def cut(text: str, most: int) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk
+from support.uncompiled import without_compilers
 
 from fairtrial import record
 from fairtrial.locks import announcement_in
@@ -27,21 +28,16 @@ MATURIN = Path(sys.executable).with_name("maturin")
 
 pytestmark = pytest.mark.timeout(1800)  # a cold build takes minutes, and waits for others that build here
 
-STUDY = """\
-study: from-the-wheel
-workload: {command: {run: "true"}}
-factors: {arm: {a: {}, b: {workload: {command: {run: "true b"}}}}}
-arm: arm
-trials: {blocks: 2}
-metrics: {primary: elapsed_s}
-"""
+# One block of the demonstration, by users who mostly think.
+SHORT = ("--set", "trials.blocks=1", "--set", "workload.tpcc.think_time=10ms")
 
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment that holds the wheel."""
+    """An environment that holds the wheel, and the PATH of who uses it."""
 
     directory: Path
+    programs: str
 
     @property
     def scripts(self) -> Path:
@@ -52,7 +48,7 @@ class Installed:
         done = subprocess.run(
             [self.scripts / "fairtrial", *map(str, arguments)],
             cwd=here.directory,
-            env={**inherited, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},  # neither a checkout's agent nor its scripts
+            env={**inherited, "PATH": self.programs},  # no compiler, no cargo, no agent of a checkout
             capture_output=True,
             text=True,
             check=False,
@@ -86,7 +82,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     subprocess.run([*argv, "install", *options, str(wheel)], check=True)
     (packages,) = directory.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return Installed(directory)
+    return Installed(directory, without_compilers(directory / "programs"))
 
 
 def test_the_wheel_brings_package_command_and_agent(installed: Installed, here: Desk) -> None:
@@ -114,15 +110,26 @@ def test_the_wheel_brings_the_lock_library(installed: Installed) -> None:
     assert (found.kind, found.refused) == ("ticket", None)
 
 
-def test_a_study_is_planned_run_and_verified_from_the_wheel(installed: Installed, here: Desk) -> None:
-    study = here.study(STUDY)
-    assert "expected duration" in installed.run(here, "plan", study)
-    assert "report.html" in installed.run(here, "run", study)
+def test_the_demonstration_runs_and_is_verified_from_the_wheel(installed: Installed, here: Desk) -> None:
+    assert "report.html" in installed.run(here, "demo", *SHORT)
     found = record.read(here.run)
     assert [trial.valid for trial in found.trials] == [True] * 4
     (place,) = found.places
     assert place.agent_sha256 == sha256(installed.scripts / "fairtrial-agent"), "another agent did the work"
     assert "every reported number recomputed" in installed.run(here, "verify", here.run)
+
+
+def test_manual_pages_completion_and_licences_come_with_the_wheel(installed: Installed, here: Desk) -> None:
+    share = installed.directory / "share"
+    assert "Run a study" in (share / "man" / "man1" / "fairtrial-run.1").read_text(encoding="utf-8")
+    (licences,) = installed.directory.glob("lib/python*/site-packages/fairtrial-*.dist-info/licenses")
+    assert "libsqlite3-sys" in (licences / "THIRD-PARTY").read_text(encoding="utf-8")
+    assert list(licences.parent.glob("sboms/*.cdx.json"))
+    completion = share / "bash-completion" / "completions" / "fairtrial"
+    script = f"PATH={installed.scripts}:$PATH; . {completion}; COMP_WORDS=(fairtrial ver); COMP_CWORD=1; "
+    argv = ["bash", "-c", script + '_fairtrial_completion fairtrial; echo "${COMPREPLY[@]}"']
+    done = subprocess.run(argv, cwd=here.directory, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["verify"]
 
 
 def test_ready_studies_and_published_data_come_with_the_wheel(installed: Installed, here: Desk) -> None:

@@ -7,13 +7,18 @@ mod boot;
 mod native;
 mod schema;
 mod serve;
+mod write_setting;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs,
+};
 
 #[derive(Parser)]
 #[command(name = "fairtrial-agent", version, about, long_about = None)]
@@ -88,6 +93,13 @@ enum Command {
     HttpGet,
     /// Bring the page cache to rest (`Settle` → `Settled`).
     Settle,
+    /// Write a setting for an ordinary user's agent, if it is on the list: what a rule of sudo(8) may allow.
+    WriteSetting {
+        /// The file.
+        path: String,
+        /// What it gets.
+        value: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -96,7 +108,19 @@ fn main() -> ExitCode {
     if !matches!(command, Command::Serve | Command::Boot) {
         take_descriptors(); // not of what starts servers: they keep the limit that their user has
     }
-    let outcome = match command {
+    let outcome = if is_load(&command) {
+        confine().and_then(|()| carry_out(command))
+    } else {
+        carry_out(command)
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => native::say(&error),
+    }
+}
+
+fn carry_out(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Serve => serve::run(),
         Command::Boot => boot::run(),
         Command::Schema => native::print(&schema::wire()),
@@ -126,11 +150,53 @@ fn main() -> ExitCode {
         Command::Restore => native::run(fairtrial_state::restore),
         Command::HttpGet => native::run(|url| anyhow::Ok(fairtrial_sample::http_get(url))),
         Command::Settle => native::run(fairtrial_state::settle),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => native::say(&error),
+        Command::WriteSetting { path, value } => write_setting::run(&path, &value),
     }
+}
+
+/// Whether a subcommand only talks to servers, or reads and writes a trial's files.
+fn is_load(command: &Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::TpccLoad
+            | C::TpccDrive
+            | C::TpccCheck
+            | C::OltpLoad
+            | C::OltpDrive
+            | C::OltpCheck
+            | C::ScriptLoad
+            | C::ScriptPreflight
+            | C::ScriptDrive
+            | C::FileLoad
+            | C::FileDrive
+            | C::LockDrive
+            | C::Sql
+            | C::SqlHold
+            | C::Ceiling
+            | C::Noop
+            | C::HttpGet
+    )
+}
+
+/// What root keeps for a load: a server's socket is in a directory of the server's user, and limits stay as they were.
+const LOADS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
+    .union(CapabilitySet::IPC_LOCK)
+    .union(CapabilitySet::SYS_RESOURCE);
+
+/// Gives up, before the first thread and for good, what a load has no use for: it reads what servers send.
+fn confine() -> anyhow::Result<()> {
+    let confined = || {
+        set_no_new_privs(true)?;
+        let kept = capabilities(None)?.permitted & LOADS;
+        let sets = CapabilitySets {
+            effective: kept,
+            permitted: kept,
+            inheritable: CapabilitySet::empty(),
+        };
+        set_capabilities(None, sets)
+    };
+    confined().context("cannot give up privileges")
 }
 
 /// The words meant for this program: a guest's kernel hands its first process every word of the command line that it

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ladder::Ladder;
 
+/// `InnoDB`'s own limit; a server that says more has no rung for each.
+const MOST_THREADS: u32 = 32;
+
 /// Values of the two variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Values {
@@ -36,7 +39,10 @@ impl Knobs {
         Self {
             threads_settable,
             own,
-            most_threads: threads.most.unwrap_or(own.threads).max(threads.least),
+            most_threads: threads
+                .most
+                .unwrap_or(own.threads.min(MOST_THREADS))
+                .max(threads.least),
             full_batch: full_batch.max(batch_size.least),
             least_batch: batch_size.least,
         }
@@ -176,6 +182,16 @@ mod tests {
             (8, 1000),
             "the server's own lie below the least"
         );
+    }
+
+    #[test]
+    fn a_ladder_has_no_more_rungs_than_threads_can_be_set() {
+        let own = Values {
+            threads: u32::MAX,
+            ..OWN
+        };
+        let knobs = Knobs::new(own, true, bounds(1, None), bounds(1, None));
+        assert_eq!(knobs.most_threads, 32);
     }
 
     #[test]

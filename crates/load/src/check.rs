@@ -76,8 +76,9 @@ impl TpccCheckJob {
             for warehouse in in_doubt.map(|(warehouse, _)| *warehouse) {
                 let answer =
                     violators(&mut connection, &condition.query(warehouse), &mut examples).await;
-                violations +=
+                let more =
                     answer.map_err(|error| CheckError::Condition(condition.clause, error))?;
+                violations = u64::saturating_add(violations, more);
             }
             let (clause, statement) = (condition.clause.into(), condition.statement.into());
             checked.push(Condition {

@@ -175,6 +175,9 @@ pub fn content_sha256(endpoint: &Endpoint, warehouses: u32) -> Result<String, Lo
     population::content::of_endpoint(endpoint, &Warehouses::new(warehouses, 0)?)
 }
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+
 // The tests' support files name the crate as its users do.
 #[cfg(test)]
 extern crate self as fairtrial_load;

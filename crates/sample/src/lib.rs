@@ -6,6 +6,8 @@
 //! gives nulls. Every reader takes the root of its `/proc`, so that tests show it a tree of their own.
 
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod parse;
 mod proc_file;
 mod sampler;

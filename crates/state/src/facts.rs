@@ -19,6 +19,8 @@ use crate::settle::kibibytes;
 
 const UNKNOWN: &str = "unknown";
 const KIBIBYTE: u64 = 1024;
+/// Of processors and of nodes, more than any kernel has (`NR_CPUS` is 8192 at most).
+const MOST_NUMBERS: usize = 1 << 16;
 
 /// What the firmware's tables of virtual machines say, and what people call those (systemd-detect-virt(1)).
 const VENDORS: [(&str, &str); 9] = [
@@ -56,8 +58,8 @@ pub fn facts_below(root: &Path, state_directory: &Path) -> Result<Facts, StateEr
         distribution: distribution(&content(root, "etc/os-release")),
         processors: processors(&content(root, "sys/devices/system/cpu/online")),
         processor_model: known(processor_model(&processor)),
-        memory_bytes: kibibytes(&meminfo, "MemTotal").unwrap_or(0) * KIBIBYTE,
-        swap_bytes: kibibytes(&meminfo, "SwapTotal").unwrap_or(0) * KIBIBYTE,
+        memory_bytes: bytes(&meminfo, "MemTotal"),
+        swap_bytes: bytes(&meminfo, "SwapTotal"),
         virtualisation: virtualisation(root, &processor),
         clock_source: known(content(
             root,
@@ -81,6 +83,12 @@ fn content(root: &Path, path: &str) -> String {
     fs::read(root.join(path))
         .map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
         .unwrap_or_default()
+}
+
+fn bytes(meminfo: &str, name: &str) -> u64 {
+    kibibytes(meminfo, name)
+        .unwrap_or(0)
+        .saturating_mul(KIBIBYTE)
 }
 
 fn known(value: String) -> String {
@@ -130,7 +138,8 @@ fn listed(text: &str) -> Vec<u32> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
     };
-    text.split(',').filter_map(range).flatten().collect()
+    let numbers = text.split(',').filter_map(range).flatten();
+    numbers.take(MOST_NUMBERS).collect()
 }
 
 /// Processors that are online, by the kernel's list or as many as may be used.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairtrial.analyse import sequential, within
-from fairtrial.analyse.boots import by_boot
+from fairtrial.analyse.boots import BETWEEN_BLOCKS, by_boot
 from fairtrial.analyse.designs import screening
 from fairtrial.analyse.designs.covariates import Adjusting, adjusting
 from fairtrial.analyse.designs.curves import curves
@@ -99,7 +99,7 @@ def analyse(
             without_verdict=lambda each: bool(unmet[each.cell] & {each.baseline, each.arm}),
             steadiness=steadiness,
             fixed=plan.design.stop == "fixed",
-            in_step=selection.contrast != plan.arm,
+            in_step=selection.contrast != plan.arm or plan.design.reboot == BETWEEN_BLOCKS,
             run=run,
             stopping=sequential.stopping(plan, run) if selection.contrast == plan.arm else None,
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 from fairtrial.analyse.boots import averaged
@@ -43,14 +44,32 @@ class Selection:
     Attributes:
         voided: (cell of the plan, block) of every block that lost a trial.
         used: every used trial, in time order.
+        trials: all of them, used or not.
     """
 
+    plan: Plan
+    trials: Sequence[TrialRecord]
     contrast: str
     levels: tuple[str, ...]
     cells: tuple[ContrastCell, ...]
     used: tuple[TrialRecord, ...]
     voided: tuple[tuple[str, int], ...]
-    counts: Counts
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many trials and blocks there are of each kind."""
+        planned = {(trial.cell, trial.block) for trial in self.plan.trials}
+        ran = {(trial.trial.cell, trial.trial.block) for trial in self.trials}
+        valid = sum(trial.valid for trial in self.trials)
+        return Counts(
+            planned=len(self.plan.trials),
+            finished=len(self.trials),
+            valid=valid,
+            invalid=len(self.trials) - valid,
+            used=len(self.used),
+            blocks_voided=len(self.voided),
+            blocks_replaced=len(ran - planned),
+        )
 
 
 def select(
@@ -86,12 +105,13 @@ def select(
         used = [trial for trial in used if trial.trial.block in planned]
     _refuse_twins(used)
     return Selection(
+        plan=plan,
+        trials=trials,
         contrast=chosen,
         levels=tuple(plan.factors[chosen]),
         cells=_cells(plan, used, contrast=chosen),
         used=tuple(used),
         voided=tuple(sorted(lost)),
-        counts=_counts(plan, trials, used=len(used), voided=len(lost)),
     )
 
 
@@ -137,18 +157,3 @@ def _cells(plan: Plan, used: Sequence[TrialRecord], *, contrast: str) -> tuple[C
         name = "+".join(combination) or ONLY_CELL
         cells.append(ContrastCell(name=name, levels=levels, groups=groups, planned_cells=planned))
     return tuple(cells)
-
-
-def _counts(plan: Plan, trials: Sequence[TrialRecord], *, used: int, voided: int) -> Counts:
-    planned = {(trial.cell, trial.block) for trial in plan.trials}
-    ran = {(trial.trial.cell, trial.trial.block) for trial in trials}
-    valid = sum(trial.valid for trial in trials)
-    return Counts(
-        planned=len(plan.trials),
-        finished=len(trials),
-        valid=valid,
-        invalid=len(trials) - valid,
-        used=used,
-        blocks_voided=voided,
-        blocks_replaced=len(ran - planned),
-    )

@@ -74,7 +74,8 @@ class Course:
         without_verdict: whether a comparison gets none, because a cell is not what its name says.
         steadiness: of each trial, where it is known.
         fixed: whether the number of blocks was fixed beforehand.
-        in_step: whether trials of a block stand in several cells, as where another factor than the arm is compared.
+        in_step: whether several cells share what their blocks vary by: where another factor than the arm is compared,
+            trials of a block stand in several; where arms boot once in a round, a boot does.
         run: the looks that a stopping rule took, where there was one.
         stopping: what is reported of them.
     """

@@ -20,6 +20,7 @@ from fairtrial.audit.models import ROutput
 from fairtrial.audit.noise_floor import Floors
 from fairtrial.audit.printed import read
 from fairtrial.audit.reading import Dataset
+from fairtrial.study.tree.quantities import PLACEHOLDER
 
 
 def findings(dataset: Dataset, floors: Floors) -> Iterator[AuditFinding]:
@@ -137,18 +138,22 @@ def r_line(of: ArmComparison) -> dict[str, str]:
 
 
 def _r_line(dataset: Dataset, line: ROutput) -> Iterator[AuditFinding]:
-    comparison = next(
-        each
-        for each in compared(dataset, metric=line.metric, contrast=line.contrast)
-        if each.at == line.levels and each.second == line.second
-    )
     where = Passage(f"R output, {line.metric} by {line.contrast}")
+    described = dataset.description
+    known = line.metric in described.metrics and line.contrast in described.factors
+    every = compared(dataset, metric=line.metric, contrast=line.contrast) if known else []
+    comparison = next((each for each in every if each.at == line.levels and each.second == line.second), None)
+    if comparison is None:
+        yield where.unknown(f"{place(line.levels)}: every figure", "", "the data have no such comparison")
+        return
     for column, computed in r_line(comparison).items():
         printed = getattr(line, column)
         kind: Kind | None = None if printed == computed else "differs"
         yield where.checked(f"{place(line.levels)}: {column}", printed, computed=computed, kind=kind)
-    numbers = {factor: dataset.levels(factor).index(level) + 1 for factor, level in line.levels.items()}
-    label = dataset.description.script_labels[line.contrast].format(**numbers)
+    if line.contrast not in described.script_labels:
+        return
+    numbers = {factor: str(dataset.levels(factor).index(level) + 1) for factor, level in line.levels.items()}
+    label = PLACEHOLDER.sub(lambda name: numbers.get(name[1], name[0]), described.script_labels[line.contrast])
     kind = None if label == line.label else "label"
     yield where.checked(f"{place(line.levels)}: label", line.label, computed=label, kind=kind)
 

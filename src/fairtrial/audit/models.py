@@ -5,14 +5,20 @@ What it claims is in `claims.models`.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from fairtrial.study.catalogue import Better
 
 Levels = dict[str, str]  # level by factor
 Order = Literal["sequential", "rows", "unknown"]
+
+
+def _level_pairs(text: str) -> str:
+    if not all("=" in pair for pair in text.split(";")):
+        raise ValueError(f"expected `factor=level;factor=level`, found {text!r}")
+    return text
 
 
 class DescriptionModel(BaseModel):
@@ -90,7 +96,7 @@ class ROutput(DescriptionModel):
     contrast: str
     first: str
     second: str
-    at: str
+    at: Annotated[str, AfterValidator(_level_pairs)]
     t: str
     df: str
     p: str

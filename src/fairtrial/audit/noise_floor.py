@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -129,11 +128,19 @@ def _means(values: Mapping[int, Values]) -> dict[int, float]:
 
 def _largest(means: Sequence[float]) -> tuple[float, int, int] | None:
     """The largest relative difference of two, later minus earlier, and which; None where an earlier one is 0."""
-    pairs = list(combinations(range(len(means)), 2))
-    if not all(means[earlier] for earlier, _ in pairs):
+    if not all(means[:-1]):
         return None
-    apart = [((means[later] - means[earlier]) / abs(means[earlier]), earlier, later) for earlier, later in pairs]
-    return max(apart, key=lambda each: abs(each[0]))
+    last = len(means) - 1
+    highest = lowest = last  # of those later than the one looked at
+    apart: list[tuple[float, int, int]] = []
+    for earlier in range(last - 1, -1, -1):
+        apart += [
+            ((means[later] - means[earlier]) / abs(means[earlier]), earlier, later)
+            for later in sorted({highest, lowest}, reverse=True)
+        ]
+        highest = earlier if means[earlier] >= means[highest] else highest
+        lowest = earlier if means[earlier] <= means[lowest] else lowest
+    return max(reversed(apart), key=lambda each: abs(each[0]))
 
 
 def _repeated(metric: str, levels: Levels, *, by: str, values: Mapping[int, Values]) -> RepeatedConfiguration | None:

@@ -53,17 +53,38 @@ def history(repository: Path, span: str) -> list[Commit]:
     good, dots, bad = span.partition("..")
     if not (good and dots and bad) or bad.startswith("."):
         raise _wrong(f"expected GOOD..BAD, found `{span}`", "for example --commits v1.0..HEAD")
-    first = _git(repository, "rev-parse", "--verify", "--quiet", f"{good}^{{commit}}").strip()
-    last = _git(repository, "rev-parse", "--verify", "--quiet", f"{bad}^{{commit}}").strip()
+    first, last = (hash_of(repository, name) for name in (good, bad))
     if _git(repository, "merge-base", first, last).strip() != first:
         raise _wrong(f"{good} is not an ancestor of {bad}", f"begin at their merge base: `git merge-base {good} {bad}`")
-    form = "--format=%H%x00%h%x00%s"
-    lines = _git(repository, "log", "--no-walk", form, first).splitlines()
-    lines += _git(repository, "log", "--first-parent", "--reverse", form, f"{first}..{last}").splitlines()
-    commits = [Commit(*line.split("\0", 2)) for line in lines]
+    if first not in _git(repository, "rev-list", "--first-parent", last).split():
+        said = f"{good} was merged into {bad}'s branch from another one: commits before the merge do not have it"
+        raise _wrong(said, f"begin at a commit of `git log --first-parent {bad}`")
+    form = ("log", "-z", "--format=%H%x00%h%x00%s")  # a subject may hold any character that ends lines
+    told = _git(repository, *form, "--no-walk", first)
+    told += _git(repository, *form, "--first-parent", "--reverse", f"{first}..{last}")
+    parts = told.removesuffix("\0").split("\0")
+    commits = [Commit(*parts[start : start + 3]) for start in range(0, len(parts), 3)]
     if len(commits) < 2:  # noqa: PLR2004 - two ends
         raise _wrong(f"no commit between {good} and {bad}", "give a good commit and a later bad one")
     return commits
+
+
+def top_level(directory: Path) -> Path:
+    """The working tree that a directory is in.
+
+    Raises:
+        InputError: it is in none.
+    """
+    return Path(_git(directory, "rev-parse", "--show-toplevel").strip())
+
+
+def hash_of(repository: Path, name: str) -> str:
+    """The hash of a commit.
+
+    Raises:
+        InputError: the repository has no such commit.
+    """
+    return _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").strip()
 
 
 @dataclass(frozen=True)
@@ -102,35 +123,41 @@ class Builds:
             shutil.rmtree(directory, ignore_errors=True)
             _git(self.repository, "clone", "--quiet", "--shared", "--no-checkout", ".", str(directory))
             _git(directory, "checkout", "--quiet", "--detach", commit)
-            self._run(directory, self.logs / f"{commit}.log")
+            run_build(self.command, directory, self.logs / f"{commit}.log")
             seconds = time.monotonic() - began
             told = {"commit": commit, "command": self.command, "seconds": seconds}
             write_synced(done, json.dumps(told).encode() + b"\n")
             return seconds
 
-    def _run(self, directory: Path, log: Path) -> None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                ["sh", "-c", self.command],
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                code = process.wait(LONGEST_BUILD_S)
-            except subprocess.TimeoutExpired as error:
-                raise UnbuildableError(f"`{self.command}` ran longer than {LONGEST_BUILD_S:g} s") from error
-            finally:
-                with contextlib.suppress(ProcessLookupError):  # what it left running would load the trials
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        if code != 0:
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LAST_LINES:]
-            words = " / ".join(said)[-_MOST_CHARACTERS:]
-            raise UnbuildableError(f"`{self.command}` ended with code {code}" + (f": {words}" if words else ""))
+
+def run_build(command: str, directory: Path, log: Path) -> None:
+    """Runs a build command by a shell in a checkout; what it prints goes to `log`.
+
+    Raises:
+        UnbuildableError: it failed, or took too long.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["sh", "-c", command],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(LONGEST_BUILD_S)
+        except subprocess.TimeoutExpired as error:
+            raise UnbuildableError(f"`{command}` ran longer than {LONGEST_BUILD_S:g} s") from error
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # what it left running would load the trials
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if code != 0:
+        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LAST_LINES:]
+        words = " / ".join(said)[-_MOST_CHARACTERS:]
+        raise UnbuildableError(f"`{command}` ended with code {code}" + (f": {words}" if words else ""))
 
 
 @contextlib.contextmanager
@@ -143,7 +170,8 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _git(repository: Path, *words: str) -> str:
     try:
-        done = subprocess.run(["git", "-C", repository, *words], check=False, capture_output=True, text=True)
+        command = ["git", "-C", str(repository), *words]
+        done = subprocess.run(command, check=False, capture_output=True, encoding="utf-8", errors="replace")
     except FileNotFoundError as error:
         raise PlaceError("git is not on PATH", hint="install git") from error
     if done.returncode != 0:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
 
+from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.merging import SECTIONS
 
 BUILD: Final = "{build}"  # in a study: the directory in which a commit was built
@@ -76,6 +78,23 @@ def built(merged: Mapping[str, Any], directory: str) -> dict[str, Any]:
     """A level that puts the directory of a build where the base trial names `{build}`; empty if it does nowhere."""
     overlay = {section: _filled(merged[section], directory) for section in SECTIONS if section in merged}
     return {section: found for section, found in overlay.items() if found is not None}
+
+
+def require_built(merged: Mapping[str, Any], study: Path) -> None:
+    """Raises why commits cannot be a study's versions.
+
+    Raises:
+        InputError: its base trial does not name `{build}`, or does not run on this machine, where commits are built.
+    """
+    message, suggestion = "", ""
+    if not built(merged, "/"):
+        message = f"nothing in the study names `{BUILD}`, the directory in which a commit is built"
+        suggestion = f"for example workload: {{command: {{run: '{BUILD}/prog'}}}}"
+    elif (place := next(iter(merged["place"]))) != "local":
+        message = f"commits are built on this machine, and trials run at a place of kind `{place}`"
+        suggestion = "use `place: {local: {}}`"
+    if message:
+        raise InputError([Problem(message, str(study), suggestion=suggestion)], hint="see `--help` of this command")
 
 
 def written(study: Mapping[str, Any]) -> str:

@@ -152,8 +152,6 @@ def costs(history: History) -> Floats:
 def _answered(history: History, now: Posterior) -> Answer | None:
     """The answer, if what is known holds one."""
     found = held(now)
-    if found.outcome == holding.NO_CHANGE:
-        return Answer("no_change")
     size = float(now.tail)
     first = _change(history, int(found.interval), probability=float(found.probability), size=size)
     if found.outcome == holding.ONE_CHANGE:

@@ -1,6 +1,7 @@
-"""When a search has its answer: one change, two steps or none hold what they must. Pure.
+"""When a search has its answer: one change or two steps hold what they must. Pure.
 
-Arrays may have leading axes: so many independent searches.
+That nothing changed is for the ends to say: a posterior that holds it knows no margin. Arrays may have leading axes: so
+many independent searches.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import numpy as np
 
 from fairtrial.bisect.posterior import Floats, Integers, Posterior
 
-HOLDS: Final = 0.95  # what ends the search, of a change or of there being none
+HOLDS: Final = 0.95  # what ends the search
 TWO_STEPS_HOLD: Final = 0.8  # of there being two
 TWO_STEPS_GONE: Final = 0.1  # at most, where one change is the answer
-SEARCHING, ONE_CHANGE, TWO_STEPS, NO_CHANGE = range(4)
+SEARCHING, ONE_CHANGE, TWO_STEPS = range(3)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def held(now: Posterior) -> Held:
     rules = two >= TWO_STEPS_HOLD
     both = np.minimum(first.max(axis=-1), last.max(axis=-1))
     alone = (two <= TWO_STEPS_GONE) & (culprits.max(axis=-1) >= HOLDS)
-    outcome = np.select([now.none >= HOLDS, rules & (both >= HOLDS), alone], [NO_CHANGE, TWO_STEPS, ONE_CHANGE], 0)
+    outcome = np.select([rules & (both >= HOLDS), alone], [TWO_STEPS, ONE_CHANGE], SEARCHING)
     chosen = np.where(rules[..., None], first, culprits)
     return Held(outcome, *_best(chosen), *_best(last))
 

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import copy
 import math
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from fairtrial import plan as planning
-from fairtrial import record
-from fairtrial import study as language
 from fairtrial.bisect import compiling, journal
 from fairtrial.bisect.commits import Builds, UnbuildableError
 from fairtrial.bisect.deciding import Change, History, Limits, Measure, believed, decide
@@ -43,17 +39,15 @@ from fairtrial.bisect.reading import (
     block_seconds,
     confirmation,
     confirming_blocks,
-    failure,
     log_ratios,
     summary,
     take,
 )
-from fairtrial.catalogue import catalogue
 from fairtrial.errors import FairtrialError, PlaceError
 from fairtrial.plan.shuffling import SEED_BITS, digest
+from fairtrial.queries import failure, loaded, run_whole
 from fairtrial.record import Record, Writer
-from fairtrial.record.files import write_synced
-from fairtrial.study import Study
+from fairtrial.record.files import make_directory, write_synced
 from fairtrial.systems import system_of
 
 LOGS: Final = "builds"
@@ -136,7 +130,7 @@ class Bisecting:
         if number in self.history.ready:
             return 0.0
         began = time.monotonic()
-        _, study = self._study(self._pair(0, number or self.history.end, blocks=1, seed=self.question.seed))
+        study = loaded(self._text(self._pair(0, number or self.history.end, blocks=1, seed=self.question.seed)))
         system = system_of(study.resolve({**self.question.pinned, self.question.over: version.name}).system)
         if (source := system.awaited()) is None:
             return 0.0
@@ -166,7 +160,7 @@ class Bisecting:
         directory = self.directory / BLOCKS / f"{number:04}"
         pair = self._pair(0, step.version, blocks=step.blocks, seed=_seed(self.question.seed, number))
         try:
-            finished = self._record(directory, pair)
+            finished = run_whole(directory, partial(self._text, pair), self.conduct, arm=name)
         except FairtrialError as error:
             if not (reason := failure(directory, error, arm=name)):
                 raise
@@ -191,7 +185,8 @@ class Bisecting:
         )
         self._ready(change.after)
         self._ready(change.at)
-        finished = self._record(self.directory / CONFIRMATION.format(number=number), pair)
+        directory = self.directory / CONFIRMATION.format(number=number)
+        finished = run_whole(directory, partial(self._text, pair), self.conduct)
         self._append(confirmation(finished, self.question, number=number, change=change))
         self.conclude(finished)
 
@@ -211,30 +206,8 @@ class Bisecting:
             return compiling.built(self.merged, str(self.builds.directory(version.commit)))
         return version.overlay
 
-    def _study(self, pair: compiling.Pair) -> tuple[str, Study]:
-        text = compiling.study_text(self.merged, pair, pinned=self.question.pinned)
-        with tempfile.TemporaryDirectory() as name:
-            path = Path(name) / "study.yaml"
-            path.write_text(text, encoding="utf-8")
-            return text, language.load(path, catalogue=catalogue())
-
-    def _record(self, directory: Path, pair: compiling.Pair) -> Record:
-        """A record of a pair, run to its end: taken up where a kill left it."""
-        if (directory / "plan.json").exists():
-            if (known := record.read(directory)).finished:
-                return known
-            writer = record.resume(directory)
-        else:
-            shutil.rmtree(directory, ignore_errors=True)  # a kill can fall between the directory and its plan
-            text, study = self._study(pair)
-            plan = planning.make(study, catalogue=catalogue())
-            sources = {"study.yaml": text, "study.merged.yaml": language.dump(study)}
-            writer = record.create(directory, plan=plan, sources=sources)
-        try:
-            self.conduct(writer)
-        finally:
-            writer.close()
-        return record.read(directory)
+    def _text(self, pair: compiling.Pair) -> str:
+        return compiling.study_text(self.merged, pair, pinned=self.question.pinned)
 
     def _append(self, event: Event) -> None:
         self._journal.append(event)
@@ -244,7 +217,7 @@ class Bisecting:
 
 def begin(directory: Path, question: Bisection, merged: dict[str, Any]) -> None:
     """Makes a bisection's directory."""
-    directory.mkdir(parents=True)
+    make_directory(directory, fresh=True)
     write_synced(directory / STUDY, compiling.written(merged).encode())
     write_synced(directory / QUESTION, question.model_dump_json(indent=1).encode() + b"\n")  # last: now it can resume
 

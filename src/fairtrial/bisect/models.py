@@ -13,6 +13,8 @@ from fairtrial.record.models import FileName, FormatVersion, RecordModel
 from fairtrial.study.catalogue import Better
 
 FORMAT_VERSION = 1
+LARGEST = 700  # log ratio whose exponential a float holds
+LONGEST_S = 1e10
 
 
 class Version(RecordModel):
@@ -67,7 +69,7 @@ class Ready(RecordModel):
 
     event: Literal["ready"] = "ready"
     version: int
-    seconds: float
+    seconds: Annotated[float, Field(ge=0, le=LONGEST_S)]
 
 
 class Gap(RecordModel):
@@ -110,8 +112,8 @@ class Measured(RecordModel):
     event: Literal["measured"] = "measured"
     number: int
     version: int
-    log_ratios: list[float]
-    seconds: float
+    log_ratios: list[Annotated[float, Field(ge=-LARGEST, le=LARGEST)]]
+    seconds: Annotated[float, Field(ge=0, le=LONGEST_S)]
     believed: Believed | None = None
 
 

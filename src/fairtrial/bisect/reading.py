@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
-from fairtrial import record
 from fairtrial.bisect.deciding import History, believed, probabilities
 from fairtrial.bisect.models import (
     Answered,
@@ -25,9 +24,9 @@ from fairtrial.bisect.models import (
     Ready,
     VersionResult,
 )
-from fairtrial.errors import FairtrialError, PlaceError, RecordError, SystemStartError
+from fairtrial.errors import PlaceError, RecordError
+from fairtrial.queries import log_ratio, whole_blocks
 from fairtrial.record import Record
-from fairtrial.record.models import TrialStarted
 from fairtrial.report.analysing import analysed
 
 QUESTION: Final = "bisection.json"
@@ -48,7 +47,7 @@ def question(directory: Path) -> Bisection:
         RecordError: the directory is not one of a bisection.
     """
     path = directory / QUESTION
-    if not path.exists():
+    if not path.is_file():
         hint = "give the directory that `fairtrial bisect` printed"
         raise RecordError(f"{directory} is not a bisection: it has no {QUESTION}", hint=hint)
     try:
@@ -77,19 +76,16 @@ def log_ratios(of: Record, bisection: Bisection, *, version: str) -> list[float]
     """Log ratios of a version to the reference, by block; void blocks are left out.
 
     Raises:
-        PlaceError: a value is not positive.
+        PlaceError: a trial has no positive value.
     """
-    void = {(event.cell, event.block) for event in of.voided}
-    blocks: dict[int, dict[str, float]] = {}
-    for trial in of.trials:
-        if trial.valid and (trial.trial.cell, trial.trial.block) not in void:
-            blocks.setdefault(trial.trial.block, {})[trial.trial.arm] = trial.scalars[bisection.metric]
     reference = bisection.versions[0].name
-    pairs = [arms for _, arms in sorted(blocks.items()) if arms.keys() == {reference, version}]
-    if any(value <= 0 for arms in pairs for value in arms.values()):
+    pairs = [arms for arms in whole_blocks(of) if arms.keys() == {reference, version}]
+    found = [log_ratio(arms[reference], arms[version], metric=bisection.metric) for arms in pairs]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
         hint = f"choose a metric that is positive in every trial: --set metrics.primary=…, not {bisection.metric}"
-        raise PlaceError(f"{of.directory}: a value of {bisection.metric} is not positive", hint=hint)
-    return [math.log(arms[version] / arms[reference]) for arms in pairs]
+        raise PlaceError(f"{of.directory}: a trial has no positive value of {bisection.metric}", hint=hint)
+    return known
 
 
 def block_seconds(of: Record) -> float:
@@ -97,19 +93,6 @@ def block_seconds(of: Record) -> float:
     spans = [(datetime.fromisoformat(each.started), datetime.fromisoformat(each.finished)) for each in of.trials]
     busy = sum((finished - started).total_seconds() for started, finished in spans)
     return busy / max(of.plan.design.blocks, 1)
-
-
-def failure(directory: Path, error: FairtrialError, *, arm: str) -> str:
-    """Why a run ended, if one version does not run: it does not start, or all its trials are invalid; else empty."""
-    if not (directory / "plan.json").exists():
-        return ""
-    of = record.read(directory)
-    if isinstance(error, SystemStartError):
-        started = [event.trial.arm for event in of.events if isinstance(event, TrialStarted)]
-        return str(error).splitlines()[0] if started and started[-1] == arm else ""
-    invalid = [trial for trial in of.trials if not trial.valid]
-    lost = isinstance(error, PlaceError) and len(of.voided) > of.plan.design.voided_limit
-    return invalid[-1].invalid_reason.splitlines()[0] if lost and {each.trial.arm for each in invalid} == {arm} else ""
 
 
 def summary(history: History) -> Believed | None:
@@ -153,7 +136,15 @@ def confirmation(of: Record, bisection: Bisection, *, number: int, change: Found
 
 
 def result(bisection: Bisection, events: list[Event]) -> BisectResult:
-    """bisect.json, from the question and the journal."""
+    """bisect.json, from the question and the journal.
+
+    Raises:
+        RecordError: the journal is of other versions.
+    """
+    known = range(len(bisection.versions))
+    if any(event.version not in known for event in events if isinstance(event, Ready | Gap | Measured)):
+        hint = "restore the directory from a copy: its files are of two bisections"
+        raise RecordError(f"the journal names a version that {QUESTION} does not have", hint=hint)
     history = History(len(bisection.versions))
     reasons: dict[int, str] = {}
     for event in events:

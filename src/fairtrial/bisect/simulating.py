@@ -8,13 +8,14 @@ from typing import Final
 
 import numpy as np
 
+from fairtrial.bisect import settling
 from fairtrial.bisect.asking import next_version
-from fairtrial.bisect.holding import NO_CHANGE, SEARCHING, held
+from fairtrial.bisect.holding import SEARCHING, held
 from fairtrial.bisect.posterior import Evidence, Floats, Integers, posterior
 from fairtrial.bisect.settling import CHANGED, FEWEST, OPEN, ends_from, settle, unsettled
-from fairtrial.bisect.settling import NO_CHANGE as SETTLED_WITHOUT
 
 Draw = Callable[[tuple[int, ...]], Floats]  # noise of that shape
+NO_CHANGE: Final = -1  # beside the outcomes of `holding`: the ends say so
 AT_ONCE: Final = 250  # searches: their arrays stay in the processor's cache
 
 
@@ -42,7 +43,7 @@ class Searches:
     Attributes:
         blocks, ends: all, and those of the ends.
         versions: how many were tested beside the reference.
-        outcome: `holding`'s; `SEARCHING` for none.
+        outcome: `NO_CHANGE`, or `holding`'s; `SEARCHING` for none.
         interval, second: where the step lies, and the second of two.
         size, noise: level of the end, and what a block's log ratio varies by.
     """
@@ -110,7 +111,7 @@ def _some(truth: Truth, *, blocks: int, margin: float) -> Searches:
         blocks=ends.n.astype(np.int64),
         ends=ends.n.astype(np.int64),
         versions=np.ones(count, dtype=np.int64),
-        outcome=np.where(settled == SETTLED_WITHOUT, NO_CHANGE, SEARCHING),
+        outcome=np.where(settled == settling.NO_CHANGE, NO_CHANGE, SEARCHING),
         interval=np.full(count, -1),
         second=np.full(count, -1),
         size=ends.mean.copy(),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from pydantic_core import from_json
 
 from fairtrial import record, verify
 from fairtrial.bisect import journal, wording
@@ -103,12 +104,17 @@ def _answer(bisection: Bisection, events: list[Event], history: History) -> list
 
 
 def _files(directory: Path, bisection: Bisection, events: list[Event]) -> list[str]:
-    if not (directory / RESULT).exists():
+    if not (directory / RESULT).is_file():
         return []
     again = result(bisection, events)
-    texts = verify.differences(json.loads((directory / RESULT).read_bytes()), again.model_dump(mode="json"))
+    try:
+        stored = from_json((directory / RESULT).read_bytes())
+    except ValueError as error:
+        return [f"{RESULT}: cannot be read: {error}"]
+    texts = verify.differences(stored, again.model_dump(mode="json"))
     mismatches = [f"{RESULT}: {text}" for text in texts]
-    if not mismatches and (directory / TEXT).read_text(encoding="utf-8") != wording.render(again):
+    text = directory / TEXT
+    if not mismatches and (not text.is_file() or text.read_text(encoding="utf-8") != wording.render(again)):
         mismatches.append(f"{TEXT}: does not match {RESULT}")
     return mismatches
 

@@ -101,10 +101,10 @@ def _loaded(request: Request, over: str) -> Study:
         except InputError:
             if over != SERVER:
                 raise _unknown(request, over) from None
-    return _load(request, [*as_written, *_placeholder(over)])
+    return _load(request, [*as_written, *placeholder(over)])
 
 
-def _placeholder(over: str) -> list[str]:
+def placeholder(over: str = COMMIT) -> list[str]:
     """Two levels that any trial can have."""
     return [
         f"factors.{over}.{name}={{settings: {{environment: {{{PLACEHOLDER}: {name}}}}}}}"
@@ -121,12 +121,12 @@ def name_of(study: Path) -> str:
     try:
         return language.load(study, catalogue=catalogue()).name
     except InputError:
-        return language.load(study, catalogue=catalogue(), overrides=[f"arm={COMMIT}", *_placeholder(COMMIT)]).name
+        return language.load(study, catalogue=catalogue(), overrides=[f"arm={COMMIT}", *placeholder()]).name
 
 
 def _unknown(request: Request, over: str) -> InputError:
     """Why a study cannot be bisected over a factor: it has no such factor, or is wrong itself."""
-    study = _load(request, [*request.overrides, f"arm={COMMIT}", "also_compare=[]", *_placeholder(COMMIT)])
+    study = _load(request, [*request.overrides, f"arm={COMMIT}", "also_compare=[]", *placeholder()])
     names = [factor.name for factor in study.factors if factor.name != COMMIT]
     if over not in names:
         message = f"unknown factor `{over}`; expected one of {listed([*names, SERVER])}"
@@ -162,14 +162,7 @@ def _levels(request: Request, study: Study, merged: Mapping[str, Any]) -> list[V
 
 def _commits(request: Request, merged: Mapping[str, Any]) -> list[Version]:
     """The commits; each level's overlay follows from where it is built."""
-    if not compiling.built(merged, "/"):
-        message = f"nothing in the study names `{compiling.BUILD}`, the directory in which a commit is built"
-        raise _wrong(
-            message, str(request.study), f"for example workload: {{command: {{run: '{compiling.BUILD}/prog'}}}}"
-        )
-    if (place := next(iter(merged["place"]))) != "local":
-        message = f"commits are built on this machine, and trials run at a place of kind `{place}`"
-        raise _wrong(message, str(request.study), "run the bisection there")
+    compiling.require_built(merged, request.study)
     found = commits.history(request.repository, request.commits)
     return [Version(name=each.name, commit=each.hash, subject=each.subject) for each in found]
 

@@ -9,15 +9,16 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Runs the command line and exits.
 
-    Exit codes: 0 fine, 1 a finding, 2 the user's input, 3 the environment, 4 our bug, 130 Ctrl-C.
+    Exit codes: 0 fine, 1 a finding, 2 the user's input, 3 the environment, 4 our bug, 5 an undecided gate, 130 Ctrl-C.
     """
     from fairtrial.cli.app import app
     from fairtrial.errors import INTERRUPTED, FairtrialError
+    from fairtrial.words import printable
 
     try:
         app(standalone_mode=True)
     except FairtrialError as error:
-        print(f"error: {error}\nhint: {error.hint}", file=sys.stderr)
+        print(printable(f"error: {error}\nhint: {error.hint}"), file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -26,7 +27,7 @@ def main() -> NoReturn:
     except Exception:  # noqa: BLE001 - whatever arrives here is our bug, and says so
         import traceback
 
-        traceback.print_exc()
+        print(printable(traceback.format_exc()), file=sys.stderr, end="")
         print("this is a bug in fairtrial: please report it with the lines above", file=sys.stderr)
         sys.exit(4)
     sys.exit(0)

@@ -13,7 +13,6 @@ app = typer.Typer(
     name="fairtrial",
     help="Controlled performance experiments, with verdicts a sceptic can re-run.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -29,12 +28,18 @@ def _version(
     context: typer.Context,
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    ssh_config: options.SshConfigurations = None,
 ) -> None:
     if version:
         from fairtrial import __version__
 
         typer.echo(f"fairtrial {__version__}")
         raise typer.Exit
+    if ssh_config:
+        from fairtrial.places import ssh
+
+        for each in ssh_config:
+            ssh.allow_configuration(each)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -53,10 +58,14 @@ def run(
     places: options.HostsFile = None,
     cluster: options.ClusterAddress = None,
     insecure_farm: options.WithoutToken = False,
+    base: options.BaseCheckout = "",
+    head: options.HeadCheckout = "",
+    build: options.BuildCommand = "",
 ) -> None:
-    """Run a study and report its verdicts."""
+    """Run a study and report its verdicts. A study is a program: read a stranger's by `plan --effects` first."""
     from fairtrial.cli.running import run as command
     from fairtrial.cli.running.farming import Farm
+    from fairtrial.compare.checkouts import named
 
     command.run(
         study,
@@ -68,7 +77,24 @@ def run(
         drawn=not plain,
         page=page,
         farm=Farm(places=places, cluster=cluster, insecure=insecure_farm),
+        checkouts=named(base, head, build=build),
     )
+
+
+@app.command()
+def demo(
+    size: options.Size = None,
+    overrides: options.Overrides = None,
+    output: options.Output = Path("runs"),
+    *,
+    plain: options.Plain = False,
+) -> None:
+    """Run the demonstration study. Compares two journal modes of SQLite under TPC-C; needs no server and no root."""
+    from fairtrial.cli.running import run as command
+    from fairtrial.studies.ready import bundled
+
+    (study,) = [file for file in bundled() if file.stem == "sqlite-wal"]
+    command.run(study, size=size, overrides=overrides or [], output=output, resume=False, drawn=not plain)
 
 
 @app.command()
@@ -80,8 +106,14 @@ def plan(
     aa: options.AgainstItself = False,
     places: options.PlannedHosts = None,
     hosts: options.HostCount = None,
+    effects: options.OnlyEffects = False,
 ) -> None:
     """Show what a study would run. Prints every trial, what differs between the arms, and the expected duration."""
+    if effects:
+        from fairtrial.cli.running import effects as listing
+
+        listing.show(study, size=size, overrides=overrides or [])
+        return
     from fairtrial.cli.running import plan as command
 
     command.plan(study, size=size, overrides=overrides or [], against_itself=aa, places=places, hosts=hosts)
@@ -296,14 +328,20 @@ def compare(
     export: options.Export = None,
     fail_if: options.FailIf = None,
     output: options.KeptRecord = None,
+    base: options.BaseCheckout = "",
+    head: options.HeadCheckout = "",
+    build: options.BuildCommand = "",
     *,
     shell: options.Shell = False,
 ) -> None:
     """Compare commands by whole runs in randomised blocks. Prints a verdict and the kernel's accounting."""
     from fairtrial.cli import compare as command
+    from fairtrial.compare.checkouts import named
 
+    checkouts = named(base, head, build=build)
     request = command.compare_options(
         commands,
+        checkouts=checkouts,
         names=name or (),
         shell=shell,
         prepare=prepare,
@@ -320,7 +358,7 @@ def compare(
         stopping=command.stopping(stop, blocks=blocks, min_blocks=min_blocks, precision=precision),
     )
     results = command.CompareOutputs(save=save, export=export or [], fail_if=fail_if or [], output=output, runs=runs)
-    command.compare(request, results)
+    command.compare(request, results, checkouts)
 
 
 @app.command()
@@ -420,16 +458,20 @@ def gate(
     margin: options.LargestChange = None,
     junit: options.JunitFile = None,
     markdown: options.MarkdownFile = None,
+    accepted: options.AcceptedFile = None,
     *,
+    arms: options.WithinRun = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fail if the newest run is worse than its history or a baseline."""
+    """Fail if the newest run is worse than its history, a baseline run or its own baseline arm."""
     from fairtrial.cli.reading import gate as command
     from fairtrial.cli.reading.history import levels
 
     command.gate(
         paths,
         baseline=baseline,
+        arms=arms,
+        accepted=accepted,
         metrics=metrics or [],
         by=by,
         acknowledged=acknowledged,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
-
-from rich.console import Console
 
 from fairtrial import plan as planning
 from fairtrial import record, report
@@ -23,11 +22,13 @@ from fairtrial.cli.reading.analyse import direction
 from fairtrial.cli.running.one_line import OneLine
 from fairtrial.cli.running.resuming import directory_name
 from fairtrial.cli.running.stopping import stopping_rule
-from fairtrial.cli.terminal import print_whole
+from fairtrial.cli.terminal import Console, print_whole
 from fairtrial.compare import compiling, exporting, showing, trying
+from fairtrial.compare.checkouts import LABELS, Checkouts
 from fairtrial.compare.compiling import STUDY, CompareOptions
 from fairtrial.compare.trying import Calibration
 from fairtrial.errors import InputError, Problem
+from fairtrial.places.local import KEPT_VARIABLE
 from fairtrial.record import Record, Writer
 from fairtrial.report.analysing import analysed
 from fairtrial.run import Run, opened, watched
@@ -63,13 +64,25 @@ class CompareOutputs:
 
 
 def compare_options(
-    commands: Sequence[str], *, timeout: str, better: str | None, names: Sequence[str], **others: Any
+    commands: Sequence[str],
+    *,
+    timeout: str,
+    better: str | None,
+    names: Sequence[str],
+    checkouts: Checkouts | None = None,
+    **others: Any,
 ) -> CompareOptions:
     """What the options ask for; `others` are the fields of `CompareOptions` as they are.
 
     Raises:
-        InputError: a time, a share or a direction that is none.
+        InputError: a time, a share or a direction that is none; several commands, or names, for two checkouts.
     """
+    if checkouts is not None:
+        if len(commands) != 1 or names:
+            wrong = "names" if names else f"{len(commands)} commands"
+            problem = Problem(f"expected one command, which runs in both checkouts, found {wrong}", "--base, --head")
+            raise InputError([problem], hint="leave --name out, and give one command")
+        commands, names = [*commands, *commands], LABELS
     for option, read in (("margin", parse_share), ("confidence", parse_share)):
         _read(f"--{option}", others[option], read)
     return CompareOptions(
@@ -117,8 +130,8 @@ def stopping(stop: str, *, blocks: int, min_blocks: int | None, precision: str |
     return chosen | ({"precision": precision} if looks and precision is not None else {})
 
 
-def compare(options: CompareOptions, results: CompareOutputs) -> None:
-    """Compares commands, prints the verdict, and exits with 1 if it is one of `fail_if`.
+def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkouts | None = None) -> None:
+    """Compares commands, or one in two checkouts; prints the verdict, and exits with 1 if it is one of `fail_if`.
 
     Raises:
         FairtrialError: a command or an option is wrong, or the run cannot go on.
@@ -126,6 +139,9 @@ def compare(options: CompareOptions, results: CompareOutputs) -> None:
     """
     _check(options, results)
     signal.signal(signal.SIGTERM, as_interrupt)
+    os.environ.setdefault(KEPT_VARIABLE, "*")  # the commands are the user's own, and run as in the user's shell
+    if checkouts is not None:
+        options = replace(options, directories=checkouts.built())
     aside = Console(stderr=True)  # results alone go to standard output
     metric = compiling.judged(options)
     progress = OneLine(aside, metric=metric, unit=options.unit if options.metric else "s")

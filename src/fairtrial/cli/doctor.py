@@ -155,20 +155,19 @@ def looked_at(place: Section, *, boots: bool = True) -> Iterator[tuple[OpenPlace
     from fairtrial.doctor.programs import PROGRAMS
     from fairtrial.places import is_fresh, open_place
     from fairtrial.places.vm import accelerators
-    from fairtrial.wire.open_place import OpenPlace
+    from fairtrial.run.opening import placed
 
     # Looking changes nothing and needs no lock; a guest that boots beside a measurement would disturb it.
     with open_place(place.kind, place.parameters, holder=HOLDER, lock=is_fresh(place)) as agent:
-        opened = OpenPlace(agent=agent)
+        opened = placed(agent)
         if place.kind == LOCAL and boots:
             accelerators.try_out(state=Path(opened.state_directory) / "vm")
         yield opened, look(opened, programs=PROGRAMS.values())
 
 
 def _print(results: Sequence[PlaceFitness]) -> None:
-    from rich.console import Console
 
-    from fairtrial.cli.terminal import print_whole
+    from fairtrial.cli.terminal import Console, print_whole
 
     console = Console(highlight=False)
     for each in results:

@@ -7,6 +7,21 @@ from typing import Annotated
 
 import typer
 
+# Of all commands.
+
+SshConfigurations = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--ssh-config",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="SSH configuration that places of a study may name; it can run commands on this machine. Put it before "
+        "the command.",
+        show_default=False,
+    ),
+]
+
 # Of several commands.
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="Study file (YAML).", show_default=False)]
@@ -51,6 +66,14 @@ PlannedHosts = Annotated[
     ),
 ]
 HostCount = Annotated[int | None, typer.Option(min=1, help="Show how long the study takes on so many hosts.")]
+OnlyEffects = Annotated[
+    bool,
+    typer.Option(
+        "--effects",
+        help="List instead what a run does: programs and their users, settings with their undo, files, addresses, "
+        "downloads. Runs nothing; STUDY may be a run's directory.",
+    ),
+]
 ClusterAddress = Annotated[
     str | None,
     typer.Option("--farm", metavar="ADDRESS", help="Run blocks on nodes of a Ray cluster, side by side."),
@@ -58,6 +81,19 @@ ClusterAddress = Annotated[
 WithoutToken = Annotated[bool, typer.Option("--insecure-farm", help="Accept a Ray cluster that asks for no token.")]
 WithPage = Annotated[
     bool, typer.Option("--page", help="Show the run in a browser while it goes on; prints the page's address.")
+]
+
+# Of `run` and `compare`.
+
+BaseCheckout = Annotated[
+    str,
+    typer.Option(
+        "--base", metavar="CHECKOUT", help="Checkout to compare with: a directory, or a commit of the repository here."
+    ),
+]
+HeadCheckout = Annotated[str, typer.Option("--head", metavar="CHECKOUT", help="Checkout to judge, beside --base.")]
+BuildCommand = Annotated[
+    str, typer.Option("--build", metavar="COMMAND", help="Shell command that builds a checkout, run in it.")
 ]
 
 # Of `screen`.
@@ -155,9 +191,6 @@ FromLevel = Annotated[
 ]
 ToLevel = Annotated[str, typer.Option("--to", metavar="LEVEL", help="Level behind the change.")]
 Commits = Annotated[str, typer.Option("--commits", metavar="GOOD..BAD", help="Commits to search, along first parents.")]
-BuildCommand = Annotated[
-    str, typer.Option("--build", metavar="COMMAND", help="Shell command that builds a commit in its checkout.")
-]
 Repository = Annotated[
     Path, typer.Option("--repository", metavar="DIR", help="Git repository of the commits (default: this directory).")
 ]
@@ -270,7 +303,9 @@ WholeAnalysis = Annotated[bool, typer.Option("--json", help="Print the whole ana
 Commands = Annotated[
     list[str],
     typer.Argument(
-        metavar="COMMAND...", help="Two or more commands, each quoted; the first is the baseline.", show_default=False
+        metavar="COMMAND...",
+        help="Two or more commands, each quoted; the first is the baseline. With --base and --head, one command.",
+        show_default=False,
     ),
 ]
 Names = Annotated[list[str] | None, typer.Option("--name", help="Label of a command; give one per command, in order.")]
@@ -387,6 +422,17 @@ LargestChange = Annotated[
 ]
 BaselineRun = Annotated[
     Path | None, typer.Option("--baseline", metavar="RUN", help="Run to compare with (default: the history).")
+]
+WithinRun = Annotated[
+    bool, typer.Option("--arms", help="Compare the arms of the newest run with that run's own baseline arm.")
+]
+AcceptedFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--accepted",
+        metavar="FILE",
+        help="Ledger of accepted regressions (default: fairtrial-accepted.yaml here, if there is one).",
+    ),
 ]
 JunitFile = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write results as JUnit XML.")]
 MarkdownFile = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write results as Markdown.")]

@@ -37,7 +37,7 @@ def place(word: str) -> Section:
     """
     from pydantic import ValidationError
 
-    from fairtrial.places import PLACES
+    from fairtrial.places import PLACES, ssh
     from fairtrial.study.resolved import Section
     from fairtrial.study.tree.problems import did_you_mean, listed
 
@@ -46,11 +46,14 @@ def place(word: str) -> Section:
         message = f"unknown kind of place `{kind}`; expected one of {listed(PLACES)}"
         raise _wrong(message, suggestion=did_you_mean(kind, PLACES))
     try:
-        return Section({kind: PLACES[kind].model.model_validate(parameters or {}).model_dump(mode="json")})
+        valid = PLACES[kind].model.model_validate(parameters or {})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = ".".join([kind, *(str(part) for part in first["loc"])])
         raise _wrong(first["msg"], field=field) from error
+    if isinstance(valid, ssh.SshParameters) and valid.config is not None:
+        ssh.allow_configuration(valid.config)
+    return Section({kind: valid.model_dump(mode="json")})
 
 
 def _address(word: str) -> tuple[str, Mapping[str, object]]:

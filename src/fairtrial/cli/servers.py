@@ -61,9 +61,8 @@ def check(system: str, version: str | None) -> None:
         InputError: no such build is known.
         PlaceError: it cannot be had, or does not run here.
     """
-    from rich.console import Console
-
     from fairtrial.cli.running.progress import ProgressLines
+    from fairtrial.cli.terminal import Console
     from fairtrial.run.feasibility.server import check as checked
     from fairtrial.run.opening import opened
     from fairtrial.study.resolved import Section

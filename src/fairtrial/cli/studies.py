@@ -38,7 +38,7 @@ def listing() -> None:
         typer.echo(f"cannot determine what this machine can run: {error}", err=True)
     here = {each.study.name: ", ".join(each.here) or "none" for each in studies}
     width = max(map(len, [*here.values(), "unknown"]))
-    typer.echo("ready studies: fairtrial run studies/NAME.yaml --size SIZE")
+    typer.echo(f"ready studies: fairtrial run {ready.bundled()[0].parent}/NAME.yaml --size SIZE")
     typer.echo(SIZES)
     typer.echo(f"  {'study':22}  {'runs here':{width}}  question")
     for study in [each.study for each in studies] or map(ready.described, ready.bundled()):

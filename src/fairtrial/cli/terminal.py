@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from rich.console import Console, Group, RenderableType
+from collections.abc import Iterator
+
+from rich import console as rich
+from rich.console import ConsoleOptions, Group, RenderableType
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
+
+from fairtrial.words import printable
 
 UNLIMITED = 10_000  # columns; no table of ours comes near
 
 
-def print_whole(console: Console, content: RenderableType) -> None:
+class Console(rich.Console):
+    """Prints what others may have written: a terminal obeys nothing in it."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """The same segments, with what would not be seen as escape sequences; the console's own controls stay."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
+def say(text: str) -> None:
+    """Prints text that others may have written: a terminal obeys nothing in it."""
+    print(printable(text))
+
+
+def print_whole(console: rich.Console, content: RenderableType) -> None:
     """Prints with every table as wide as it needs to be; prose wraps at the console's width where tables fit in it.
 
     A pipe is 80 columns wide to rich, which would cut a verdict table that a mail or a log is to show whole.

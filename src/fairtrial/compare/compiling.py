@@ -41,6 +41,7 @@ class CompareOptions:
         names: of the commands, one each; empty: letters.
         shell: whether `sh -c` runs them.
         directory: where they run.
+        directories: where each of them runs; empty: all of them in `directory`.
         metric: where in the output a number stands that is judged instead of wall time: a regular expression with one
             group, or a path into JSON.
         stopping: `trials` of the study, beyond seed, margin and confidence.
@@ -50,6 +51,7 @@ class CompareOptions:
     names: tuple[str, ...] = ()
     shell: bool = False
     directory: str = "/"
+    directories: tuple[str, ...] = ()
     prepare: str | None = None
     setup: str | None = None
     warm_ups: int = 1
@@ -72,6 +74,10 @@ class CompareOptions:
     def by_label(self) -> dict[str, str]:
         """Commands by their names."""
         return dict(zip(self.labels, self.commands, strict=True))
+
+    def directory_of(self, label: str) -> str:
+        """Where a command runs."""
+        return dict(zip(self.labels, self.directories, strict=True))[label] if self.directories else self.directory
 
     def run(self, command: str) -> str:
         """A command line as a study says it: without a shell, or with one by name."""
@@ -140,7 +146,15 @@ def study_text(options: CompareOptions, *, runs: int) -> str:
         **({"metrics": metric} if metric else {}),
     }
     arms = {
-        label: {"workload": {"command": {"run": options.run(command), "label": label}}}
+        label: {
+            "workload": {
+                "command": {
+                    "run": options.run(command),
+                    "label": label,
+                    **({"directory": options.directory_of(label)} if options.directories else {}),
+                }
+            }
+        }
         for label, command in options.by_label.items()
     }
     secondary = [*([ELAPSED] if metric else []), *ACCOUNTING]

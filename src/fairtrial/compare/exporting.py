@@ -14,11 +14,13 @@ from fairtrial.compare.showing import scale_of, sentences, summaries, worth_sayi
 from fairtrial.compare.trying import Calibration
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports import STOPPED_BY
+from fairtrial.report import markdown as marked
 from fairtrial.report import numbers
 from fairtrial.report.concerns import Concern, concerns
 from fairtrial.report.document import finite
 from fairtrial.report.tables import change, metric_tables, procedure, verdict
 from fairtrial.report.text.summary import estimands
+from fairtrial.words import csv_cell
 
 FORMAT_VERSION: Final = 1
 SUFFIXES: Final = (".csv", ".json", ".md")
@@ -57,10 +59,10 @@ def _csv(analysis: Analysis, options: CompareOptions) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     stopped = {} if analysis.stopping is None else {STOPPED_BY: analysis.stopping.rule}
-    writer.writerow(["name", "command", "block", *stopped, *analysis.metrics])
+    writer.writerow(["name", "command", "block", *stopped, *map(csv_cell, analysis.metrics)])
     for (_, block, arm), row in sorted(values.items()):
         figures = (repr(row[m]) if m in row else "" for m in analysis.metrics)
-        writer.writerow([arm, commands[arm], block, *stopped.values(), *figures])
+        writer.writerow([csv_cell(arm), csv_cell(commands[arm]), block, *stopped.values(), *figures])
     return stream.getvalue()
 
 
@@ -96,7 +98,7 @@ def _markdown(analysis: Analysis, options: CompareOptions) -> str:
             shown = [*change(other, scale), verdict(other, table.definition, margin=analysis.margin)]
         cells = [
             label,
-            f"`{command.replace('|', chr(92) + '|')}`",
+            marked.cell(command),
             f"{scale.value(each.mean)} ± {scale.value(each.sd)}",
         ]
         cells += [f"{scale.value(min(each.values))} … {scale.value(max(each.values))}", *shown]

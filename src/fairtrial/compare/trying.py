@@ -81,8 +81,8 @@ def _shortest(place: OpenPlace, options: CompareOptions, command: str, *, label:
     times: list[float] = []
     while len(times) < (TRIES if not times or times[-1] < TRIAL_S else 1):
         if options.prepare:
-            _succeed(place, options, options.prepare, option="--prepare")
-        times.append(_succeed(place, options, command, option=label))
+            _succeed(place, options, options.prepare, option="--prepare", directory=options.directory_of(label))
+        times.append(_succeed(place, options, command, option=label, directory=options.directory_of(label)))
     return min(times)
 
 
@@ -93,14 +93,16 @@ def _runs(options: CompareOptions, elapsed: Iterable[float]) -> int:
     return max(1, min(MOST_RUNS, math.ceil(TRIAL_S / max(elapsed))))
 
 
-def _succeed(place: OpenPlace, options: CompareOptions, command: str, *, option: str) -> float:
+def _succeed(
+    place: OpenPlace, options: CompareOptions, command: str, *, option: str, directory: str | None = None
+) -> float:
     """Runs a command to its end; its wall time in seconds."""
     lines: list[str] = []
     try:
         process = place.agent.spawn(
             name="command",
             argv=shlex.split(options.run(command)),
-            directory=options.directory,
+            directory=directory or options.directory,
             on_line=lambda _stream, line: lines.append(line),
         )
     except AgentError as error:

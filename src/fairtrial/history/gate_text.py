@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from fairtrial.history.gating import Gate, GateCheck
+from fairtrial.history.gating import AcceptedRegression, Gate, GateCheck, Status
+from fairtrial.report import markdown as marked
+from fairtrial.report import numbers
 from fairtrial.report.text import columns
 
 SUITE: Final = "fairtrial gate"
-_MARK: Final = {"passed": "✓", "failed": "✗", "skipped": "–"}
+_MARK: Final[dict[Status, str]] = {"failed": "✗", "undecided": "?", "accepted": "!", "passed": "✓", "skipped": "–"}
 
 
 def text(gate: Gate) -> Iterator[str]:
@@ -21,27 +23,42 @@ def text(gate: Gate) -> Iterator[str]:
     yield summary(gate)
     for note in gate.notes:
         yield from columns.prose(f"note: {note}", indent="  ")
+    for entry in gate.ledger:
+        words = f"{entry.because} (by {entry.by}, {entry.at})"
+        yield from columns.prose(f"ledger: {_accepted(entry)}: {entry.state}: {words}", indent="  ")
 
 
 def summary(gate: Gate) -> str:
-    """`failed against history: 1 of 4 checks, 0 skipped`."""
-    failed = sum(each.status == "failed" for each in gate.checks)
-    skipped = sum(each.status == "skipped" for each in gate.checks)
-    if not gate.passed and not failed:
+    """`failed against history: 1 of 4 checks failed, 0 skipped`."""
+    found = [each.status for each in gate.checks]
+    failed, skipped = found.count("failed"), found.count("skipped")
+    if not failed and gate.outcome == "failed":
         return f"failed against {gate.against}: nothing could be checked, {skipped} skipped"
-    result = "passed" if gate.passed else "failed"
-    return f"{result} against {gate.against}: {failed} of {len(gate.checks)} checks failed, {skipped} skipped"
+    others = [f"{count} {name}" for name in ("undecided", "accepted") if (count := found.count(name))]
+    counts = [f"{failed} of {len(found)} checks failed", *others, f"{skipped} skipped"]
+    return f"{gate.outcome} against {gate.against}: {', '.join(counts)}"
 
 
 def markdown(gate: Gate) -> str:
-    """For a comment on a change."""
-    head = [f"### {SUITE}: {summary(gate)}", "", "| | series | metric | result |", "|---|---|---|---|"]
+    """For a comment on a change. Whatever somebody else wrote is a code span."""
+    head = [f"### {SUITE}: {marked.code(summary(gate))}", "", "| | series | metric | result |", "|---|---|---|---|"]
     rows = [
-        f"| {_MARK[each.status]} | {_cell(each.series)} | `{each.metric}` | {_cell(each.message)} |"
+        f"| {_MARK[each.status]} | {' | '.join(map(marked.cell, (each.series, each.metric, each.message)))} |"
         for each in _ordered(gate)
     ]
-    notes = ["", *(f"- {note}" for note in gate.notes)] if gate.notes else []
-    return "\n".join([*head, *rows, *notes]) + "\n"
+    ledger = [
+        f"- ledger: {marked.code(_accepted(each))}: {each.state}: {marked.code(each.because)} "
+        f"by {marked.code(each.by)} ({marked.code(each.at)})"
+        for each in gate.ledger
+    ]
+    notes = [*(f"- {marked.code(note)}" for note in gate.notes), *ledger]
+    return "\n".join([*head, *rows, *([""] if notes else []), *notes]) + "\n"
+
+
+def _accepted(entry: AcceptedRegression) -> str:
+    """`elapsed_s of head worse by up to 5 % until 2030-01-31`."""
+    series = f" of {entry.series}" if entry.series else ""
+    return f"{entry.metric}{series} worse by up to {numbers.percent(entry.worse_by)} until {entry.until}"
 
 
 def junit(gate: Gate) -> str:
@@ -49,7 +66,7 @@ def junit(gate: Gate) -> str:
     counts = {
         "tests": len(gate.checks),
         "failures": sum(each.status == "failed" for each in gate.checks),
-        "skipped": sum(each.status == "skipped" for each in gate.checks),
+        "skipped": sum(each.status in ("skipped", "undecided") for each in gate.checks),
         "errors": 0,
     }
     attributes = {name: str(count) for name, count in counts.items()}
@@ -59,7 +76,7 @@ def junit(gate: Gate) -> str:
         case = ET.SubElement(suite, "testcase", {"classname": each.series, "name": each.metric, "time": "0"})
         if each.status == "failed":
             ET.SubElement(case, "failure", {"message": each.message, "type": "slower"}).text = each.message
-        elif each.status == "skipped":
+        elif each.status in ("skipped", "undecided"):
             ET.SubElement(case, "skipped", {"message": each.message})
         else:
             ET.SubElement(case, "system-out").text = each.message
@@ -69,8 +86,4 @@ def junit(gate: Gate) -> str:
 
 def _ordered(gate: Gate) -> list[GateCheck]:
     """Failures first."""
-    return sorted(gate.checks, key=lambda each: ("failed", "passed", "skipped").index(each.status))
-
-
-def _cell(words: str) -> str:
-    return words.replace("|", "\\|")
+    return sorted(gate.checks, key=lambda each: list(_MARK).index(each.status))

@@ -1,9 +1,10 @@
-"""May this run pass? One check for each series of a history, or for each comparison of two runs."""
+"""May this run pass? One check for each series of a history, or for each comparison of two runs or of a run's arms."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 from typing import Final, Literal
 
 from fairtrial.analyse.boots import averaged
@@ -17,9 +18,11 @@ from fairtrial.metrics.frames import used_trials
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
 from fairtrial.report import numbers
-from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.study.catalogue import Better, MetricDefinition
 
-Status = Literal["passed", "failed", "skipped"]
+Status = Literal["passed", "failed", "accepted", "undecided", "skipped"]
+Outcome = Literal["passed", "failed", "undecided"]
+LedgerState = Literal["used", "unused", "exceeded", "expired"]
 DIGITS: Final = ".10g"  # of a constant: what differs beyond them is rounding
 BETWEEN_RUNS: Final = (
     "two runs are compared by their trials, so noise from run to run counts as a difference; "
@@ -32,28 +35,56 @@ class GateCheck(Result):
 
     Attributes:
         series, metric: what was looked at.
+        status: `accepted`: it would fail, and the ledger excuses it.
         message: what was found.
+        worse_by: the estimated share by which the metric is worse; None where it is not, or where it has no share.
     """
 
     series: str
     metric: str
     status: Status
     message: str
+    worse_by: float | None = None
+
+
+class AcceptedRegression(Result):
+    """An entry of the ledger, as `fairtrial.history.accepted` reads it, and what became of it at this gate.
+
+    Attributes:
+        at: where it stands, `file:line`.
+        state: `exceeded`: a check of its metric is worse than it accepts.
+    """
+
+    at: str
+    metric: str
+    series: str
+    worse_by: float
+    because: str
+    by: str
+    until: date
+    state: LedgerState
 
 
 class Gate(Result):
-    """Every check, and what holds for all of them."""
+    """Every check, and what holds for all of them; `ledger` has the regressions that the project accepts."""
 
     against: str
     checks: tuple[GateCheck, ...]
     notes: tuple[str, ...] = ()
+    ledger: tuple[AcceptedRegression, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether it is open. Skipped checks do not hold it shut, but a gate of nothing else is no gate."""
+        found = {check.status for check in self.checks}
+        if "failed" in found or found <= {"skipped"}:
+            return "failed"
+        return "undecided" if "undecided" in found else "passed"
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed. Skipped ones do not hold it shut, but a gate of nothing else is no gate."""
-        return all(check.status != "failed" for check in self.checks) and any(
-            check.status == "passed" for check in self.checks
-        )
+        """Whether no check failed, and none is undecided."""
+        return self.outcome == "passed"
 
 
 def by_history(history: History) -> Gate:
@@ -81,14 +112,14 @@ def _of_series(of: SeriesResult, level: float) -> GateCheck:
         return _check(of, "passed" if words else "skipped", words or f"too few runs ({len(of.values)})")
     departure = departure_in_words(of)
     if departure and _matters(of.alarm):
-        return _check(of, "failed", departure)
+        return _check(of, "failed", departure, ratio=of.alarm.ratio)
     last = of.changes[-1] if of.changes else None
     if last is not None and of.p_adjusted is not None and of.p_adjusted <= level and _matters(last):
-        return _check(of, "failed", f"level changed at {last.run}: {_size(of, last)}; {last.direction}")
+        words = f"level changed at {last.run}: {_size(of, last)}; {last.direction}"
+        return _check(of, "failed", words, ratio=last.ratio)
     if of.alarm.raised and _matters(of.alarm):
-        return _check(
-            of, "failed", f"newest run against the previous level: {_size(of, of.alarm)}; {of.alarm.direction}"
-        )
+        words = f"newest run against the previous level: {_size(of, of.alarm)}; {of.alarm.direction}"
+        return _check(of, "failed", words, ratio=of.alarm.ratio)
     known = [each.known.because for each in (last, of.alarm) if each is not None and each.known is not None]
     note = f" (known: {known[0]})" if known else ""
     return _check(of, "passed", f"newest run against the previous level: {_size(of, of.alarm)}{note}")
@@ -133,8 +164,18 @@ def _size(of: SeriesResult, change: LevelChange | Alarm) -> str:
     return size_in_words(change.ratio.estimate, difference, of.unit)
 
 
-def _check(of: SeriesResult, status: Status, message: str) -> GateCheck:
-    return GateCheck(series=of.series, metric=of.metric, status=status, message=message)
+def worse_by(ratio: Interval, better: Better | None) -> float | None:
+    """The estimated share by which a metric got worse; where nobody said what is better, by which it changed."""
+    if ratio.estimate is None or not math.isfinite(ratio.estimate):
+        return None
+    rise = ratio.estimate - 1
+    worse = abs(rise) if better is None else -rise if better == "higher" else rise
+    return worse if worse > 0 else None
+
+
+def _check(of: SeriesResult, status: Status, message: str, *, ratio: Interval | None = None) -> GateCheck:
+    worse = None if ratio is None else worse_by(ratio, of.better)
+    return GateCheck(series=of.series, metric=of.metric, status=status, message=message, worse_by=worse)
 
 
 def by_baseline(
@@ -199,7 +240,7 @@ def _compared(
     cell, arm, metric = pair
     new, old = both
     # Every arm is held against its own past, so arms share no baseline: each is a place of its own in the family.
-    subject = comparing.Subject(metric=metric, role="primary", cell=_named(cell, arm))
+    subject = comparing.Subject(metric=metric, role="primary", cell=named(cell, arm))
     return comparing.compare(old, new, subject=subject, setting=setting)
 
 
@@ -208,6 +249,7 @@ def _of_pair(
 ) -> GateCheck:
     cell, arm, metric = pair
     status: Status = "skipped"
+    worse: float | None = None
     if comparison is None:
         status = "skipped" if len(new.values) else "failed"
         message = f"{'the baseline' if len(new.values) else 'the run'} has no value"
@@ -218,8 +260,10 @@ def _of_pair(
         size = size_in_words(comparison.ratio.estimate, comparison.difference.estimate or 0.0, definition.unit)
         p = 1.0 if comparison.p_adjusted is None else comparison.p_adjusted
         message = f"{size}{interval_in_words(comparison.ratio)}: {comparison.verdict}, p = {p:.3g} after Holm"
-    return GateCheck(series=_named(cell, arm), metric=metric, status=status, message=message)
+        worse = worse_by(comparison.ratio, definition.better)
+    return GateCheck(series=named(cell, arm), metric=metric, status=status, message=message, worse_by=worse)
 
 
-def _named(cell: str, arm: str) -> str:
+def named(cell: str, arm: str) -> str:
+    """A series of one arm in one cell."""
     return arm if cell == "all" else f"{cell} · {arm}"

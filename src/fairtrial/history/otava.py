@@ -6,6 +6,7 @@ Source: the page on CSV in the documentation of apache/otava, and its sample fil
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from fairtrial import foreign
 from fairtrial.errors import InputError, Problem
 from fairtrial.history.series import Series, SeriesPoint
 from fairtrial.study.tree.problems import listed
@@ -45,29 +47,27 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
     if not names:
         raise _refusal(path, "expected a column of numbers, found none", line=1)
     ordered = sorted(enumerate(rows, start=2), key=lambda each: _time(path, each[1][TIME], line=each[0]))
-    branches = dict.fromkeys(row.get(BRANCH, "") for _, row in ordered)
+    branches: dict[str, list[tuple[int, dict[str, str]]]] = {}
+    for line, row in ordered:
+        branches.setdefault(row.get(BRANCH, ""), []).append((line, row))
     every = [
         Series(
             name=" · ".join(part for part in (path.stem, branch) if part),
             metric=metric,
             unit="",
             better=None,
-            points=tuple(
-                _point(path, row, metric=metric, line=line)
-                for line, row in ordered
-                if row.get(BRANCH, "") == branch and row[metric]
-            ),
-            newest=_name([row for _, row in ordered if row.get(BRANCH, "") == branch][-1]),
+            points=tuple(_point(path, row, metric=metric, line=line) for line, row in own if row[metric]),
+            newest=_name(own[-1][1]),
         )
         for metric in names
-        for branch in branches
+        for branch, own in branches.items()
     ]
     return [series for series in every if series.points]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = foreign.read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise _refusal(path, f"cannot read the file: {error}", line=0) from error
     try:
@@ -76,10 +76,13 @@ def _rows(path: Path) -> list[dict[str, str]]:
         dialect = csv.excel
     reader = csv.DictReader(text.splitlines(), delimiter=dialect.delimiter)
     rows = []
-    for line, row in enumerate(reader, start=2):
-        if None in row or None in row.values():
-            raise _refusal(path, f"expected {len(reader.fieldnames or [])} fields", line=line)
-        rows.append({str(name).strip(): str(value).strip() for name, value in row.items()})
+    try:
+        for line, row in enumerate(reader, start=2):
+            if None in row or None in row.values():
+                raise _refusal(path, f"expected {len(reader.fieldnames or [])} fields", line=line)
+            rows.append({str(name).strip(): str(value).strip() for name, value in row.items()})
+    except csv.Error as error:
+        raise _refusal(path, f"not a table: {error}", line=reader.line_num) from error
     return rows
 
 
@@ -109,15 +112,19 @@ def _name(row: dict[str, str]) -> str:
 def _time(path: Path, text: str, *, line: int) -> float:
     """Seconds since 1970: ISO 8601, Otava's `2024.01.01 3:00:00 +0100`, or the number itself. No zone means UTC."""
     try:
-        return float(text)
+        seconds = float(text)
     except ValueError:
         pass
+    else:
+        if math.isfinite(seconds):
+            return seconds
     for pattern in (None, *_TIMES):
         try:
             instant = datetime.strptime(text, pattern) if pattern else datetime.fromisoformat(text)  # noqa: DTZ007
         except ValueError:
             continue
-        return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
+        with contextlib.suppress(OverflowError):  # a zone can lead out of all years
+            return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
     raise _refusal(path, f"time: expected a time such as `2024-01-31 12:00:00 +0100`, found `{text}`", line=line)
 
 

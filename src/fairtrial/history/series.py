@@ -8,6 +8,7 @@ standard error is a share.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
 
 Row = TypeVar("Row", bound=BaseModel)
 
+_ALONE: Final = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # nothing is fetched
+_GLOB: Final = re.compile(r"[*?\[]")  # in the name of a directory they are themselves
 _PLANS: Final = """
 SELECT filename, format_version, study, size, arm, factors, cells, metrics, design
 FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
@@ -369,8 +372,8 @@ def _rows(row: type[Row], query: str, files: Sequence[Path]) -> Iterator[tuple[P
     if not files:
         return
     try:
-        with duckdb.connect(":memory:") as connection:
-            cursor = connection.execute(query, [[str(file) for file in files]])
+        with duckdb.connect(":memory:", config=dict(_ALONE)) as connection:
+            cursor = connection.execute(query, [[_GLOB.sub(r"[\g<0>]", str(file)) for file in files]])
             names = [column[0] for column in cursor.description]
             for values in cursor.fetchall():
                 fields = dict(zip(names, values, strict=True))

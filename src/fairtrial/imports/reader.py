@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 from fairtrial.words import first_problem
 
 _POSITION: Final = re.compile(r" at line (\d+) column (\d+)")
+MOST_CELLS: Final = 1 << 22  # of a table most of which is empty
+MOST_EMPTY: Final = 8  # cells for each figure
 M = TypeVar("M")
 Figure = str | int | float
 
@@ -142,6 +145,15 @@ def file_table(
 
     Where `better` of a metric is None, its definition's direction is nothing to go by.
     """
+    columns: dict[str, set[bool]] = defaultdict(set)
+    for row in rows:
+        for name, value in row.items():
+            columns[name].add(isinstance(value, str))
+    hint = "give the file as the tool wrote it"
+    if mixed := next((name for name, kinds in columns.items() if len(kinds) > 1), None):
+        raise refused(source, "expected names or numbers in a column, found both", hint=hint, field=mixed)
+    if len(columns) * len(rows) > max(MOST_CELLS, MOST_EMPTY * sum(map(len, rows))):
+        raise refused(source, f"too many columns, most of them empty: {len(columns)}", hint=hint)
     frame = pl.DataFrame(rows, infer_schema_length=None)
     definitions = {name: define(name) for name, dtype in frame.schema.items() if dtype.is_float()}
     undirected = frozenset(name for name in definitions if better is not None and better(name) is None)

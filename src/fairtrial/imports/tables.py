@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -11,9 +15,13 @@ import polars as pl
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports.reader import ImportSource, Reader
 from fairtrial.imports.rows import FileTable, is_record
+from fairtrial.metrics.parquet import MOST_VALUES
+from fairtrial.metrics.parquet import read as read_parquet
 
 PARQUET: Final = b"PAR1"
 SEPARATORS: Final = ",;\t|"
+MOST_COLUMNS: Final = 4096
+TRANSPOSED: Final = "give the table a row per trial, and a column per metric"
 
 
 def is_parquet(content: bytes) -> bool:
@@ -33,11 +41,25 @@ def parquet(source: ImportSource) -> FileTable:
         InputError: it is damaged or empty.
     """
     try:
-        frame = pl.read_parquet(io.BytesIO(source.content))
+        _try(source.content)
+        frame = read_parquet(io.BytesIO(source.content))
     except (pl.exceptions.PolarsError, OSError) as error:
         problem = Problem(f"not a complete Parquet file: {error}", source.name)
         raise InputError([problem], hint="write the file again") from error
     return _not_empty(FileTable(name=source.name, frame=frame))
+
+
+def _try(content: bytes) -> None:
+    """Has another process read the file first: a damaged one can end its reader.
+
+    Raises:
+        OSError: what is wrong with it.
+    """
+    program = [sys.executable, "-P", str(Path(__file__).with_name("parquet_reader.py")), str(MOST_VALUES)]
+    done = subprocess.run(program, input=content, capture_output=True, check=False)
+    said = done.stdout.decode(errors="replace").strip()
+    if said or done.returncode:
+        raise OSError(said or f"it ends the program that reads it ({done.returncode})")
 
 
 def csv_table(source: ImportSource) -> FileTable:
@@ -72,7 +94,10 @@ def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list
         for record in filter(is_record, reader):
             if not header:
                 header = [cell.strip() for cell in record]
-                twice = sorted({cell for cell in header if header.count(cell) > 1})
+                if len(header) > MOST_COLUMNS:
+                    message = f"expected at most {MOST_COLUMNS} columns, found {len(header)}"
+                    raise InputError([Problem(message, name, line=reader.line_num, column=1)], hint=TRANSPOSED)
+                twice = sorted(cell for cell, times in Counter(header).items() if times > 1)
                 if twice:
                     problem = Problem(f"two columns have the name `{twice[0]}`", name, line=reader.line_num, column=1)
                     raise InputError([problem], hint="give every column a unique name")

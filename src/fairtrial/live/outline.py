@@ -51,15 +51,14 @@ class Now:
 
 def now(run: FollowedRun) -> Now:
     """The head of the page."""
-    slots = run.fates
-    owed = [slot for slot in slots if slot.fate not in ("stopped", "void") or slot.trial.id in run.slots.finished]
-    done = sum(slot.trial.id in run.slots.finished for slot in slots)
+    done = len(run.slots.finished)
     left = "" if run.left_s is None else f"{duration(run.left_s)} left"
     trial = None if run.live is None or run.paused else run.live.trial
     # Of a farm it is the last one that was run here.
     planned = None if trial is None or trial.id in run.slots.finished else run.slots.planned.get(trial.id)
     if trial is None or planned is None:
-        return Now("paused" if run.paused else run.state, _sentence(run), done, len(owed), left)
+        kept = (slot.fate not in ("stopped", "void") or slot.trial.id in run.slots.finished for slot in run.fates)
+        return Now("paused" if run.paused else run.state, _sentence(run), done, sum(kept), left)
     load = run.activity
     return Now(
         state=run.state,

@@ -7,9 +7,9 @@ as done.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import per_transaction
@@ -19,17 +19,20 @@ from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
 FILE: Final = "result.json"
 NANOSECONDS_PER_SECOND: Final = 1e9
+LARGEST: Final = 1 << 62
+
+Count = Annotated[int, Field(ge=-LARGEST, le=LARGEST)]  # sums of them are floats
 
 
 class TransactionOutcomes(BaseModel):
     """How transactions of one type ended inside the window; the last two are 0 in records of older engines."""
 
-    committed: int
-    rolled_back: int
-    failed: int
-    retried: int
-    statements: int = 0
-    saturated: int = 0
+    committed: Count
+    rolled_back: Count
+    failed: Count
+    retried: Count
+    statements: Count = 0
+    saturated: Count = 0
 
     @property
     def done(self) -> int:
@@ -40,20 +43,20 @@ class TransactionOutcomes(BaseModel):
 class ArrivalCounts(BaseModel):
     """What became of the transactions that should have begun."""
 
-    offered: int
-    waiting: int
-    waiting_most: int
-    timed_out: int | None = None
+    offered: Count
+    waiting: Count
+    waiting_most: Count
+    timed_out: Count | None = None
 
 
 class Quantiles(BaseModel):
     """Percentiles, nanoseconds."""
 
-    p50_ns: int
-    p95_ns: int
-    p99_ns: int
-    p999_ns: int
-    max_ns: int
+    p50_ns: Count
+    p95_ns: Count
+    p99_ns: Count
+    p999_ns: Count
+    max_ns: Count
 
 
 class SearchProbe(BaseModel):
@@ -62,8 +65,8 @@ class SearchProbe(BaseModel):
     directory: str
     rate_per_s: float
     window: Window
-    offered: int
-    done: int
+    offered: Count
+    done: Count
     latency: Quantiles | None = None
     client_busy_share: float | None = None
     met: bool
@@ -90,7 +93,7 @@ class ErrorCount(BaseModel):
     """Errors of one kind inside the window."""
 
     kind: str
-    count: int
+    count: Count
 
 
 class ClientLoop(BaseModel):

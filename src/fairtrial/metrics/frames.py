@@ -28,6 +28,7 @@ IDENTITY: Final = {
     "invalid_reason": pl.String,
     "started": pl.String,
     "host": pl.String,
+    "layout": pl.String,
 }
 
 # Columns that say how much there is now, not how often something happened; proc_stat(5), iostats.rst, mm/vmstat.c.
@@ -85,6 +86,7 @@ def trials(record: Record) -> pl.DataFrame:
             "invalid_reason": trial.invalid_reason,
             "started": trial.started,
             "host": trial.host,
+            "layout": trial.layout,
             **{factors[factor]: level for factor, level in trial.levels.items()},
             **trial.scalars,
         }

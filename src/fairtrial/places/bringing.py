@@ -6,10 +6,13 @@ Owns the scripts that run there before the agent does. They need sh, sha256sum a
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
+from collections.abc import Iterator
 from typing import Final, Protocol
 
-from fairtrial.places.local import STATE_VARIABLE
+from fairtrial.places.local import KEPT_VARIABLE, STATE_DIRECTORIES, STATE_VARIABLE
+from fairtrial.programs import Act
 from fairtrial.wire import Limits, find_agent
 
 PUSH_S: Final = 600.0  # 10 MB over a slow line
@@ -51,6 +54,13 @@ class RunScript(Protocol):
         """
 
 
+def acts(state_directory: str | None) -> Iterator[Act]:
+    """What is done there so that an agent runs."""
+    yield Act("writes", "the agent, below ~/.cache/fairtrial/agents or the state directory", "once")
+    yield Act("runs", "fairtrial-agent serve", "as long as the run")
+    yield Act("writes", state_directory or STATE_DIRECTORIES, "data, work directories, undo journal")
+
+
 def serving(run: RunScript, *, limits: Limits, state_directory: str | None, cache: str | None = None) -> str:
     """Brings the agent there unless it is there already; returns the script that starts it.
 
@@ -70,7 +80,8 @@ def serving(run: RunScript, *, limits: Limits, state_directory: str | None, cach
     answer = run(look, b"", limit_s=limits.short_s)
     if not answer.startswith("ready "):
         answer = run(push, content, limit_s=PUSH_S)
-    environment = {**limits.environment(), **({STATE_VARIABLE: state_directory} if state_directory else {})}
+    own = {STATE_VARIABLE: state_directory, KEPT_VARIABLE: os.environ.get(KEPT_VARIABLE)}
+    environment = {**limits.environment(), **{name: value for name, value in own.items() if value}}
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
     return f"exec env {variables} {shlex.quote(answer.removeprefix('ready ').strip())} serve"
 

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.places.place import ReachedPlace
+from fairtrial.programs import Act
 from fairtrial.wire import Limits, PipeTransport, find_agent
 
 STATE_VARIABLE = "FAIRTRIAL_STATE_DIRECTORY"
+# Names variables, separated by commas, that an agent's processes get beside the few of a clean environment; `*`: all.
+KEPT_VARIABLE = "FAIRTRIAL_ENVIRONMENT"
+# The beginning of a command line by which an agent that is not root has root write settings.
+HELPER_VARIABLE = "FAIRTRIAL_HELPER"
+STATE_DIRECTORIES = "/var/lib/fairtrial (root) or ~/.local/state/fairtrial (others)"
+YOU = "the user who runs fairtrial"
 
 
 class LocalParameters(BaseModel):
@@ -36,6 +44,18 @@ class Local(ReachedPlace[LocalParameters]):
     def word(self) -> str:
         """As the command line names it, wherever its state is."""
         return self.name
+
+    @property
+    def agent_user(self) -> str:
+        """The one who runs fairtrial."""
+        return YOU
+
+    def acts(self) -> Iterator[Act]:
+        """The agent, and where it keeps what it makes."""
+        yield Act("runs", "fairtrial-agent serve", "as long as the run")
+        yield Act(
+            "writes", self.parameters.state_directory or STATE_DIRECTORIES, "data, work directories, undo journal"
+        )
 
     def connect(self, limits: Limits, *, path: str = "") -> PipeTransport:
         """Starts an agent.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program, untold
 from fairtrial.wire import Agent, Limits, Transport
 from fairtrial.wire.facts import GuestFacts
 from fairtrial.wire.open_place import OpenPlace
@@ -103,6 +103,15 @@ class Place(ABC, Generic[P]):
     def need(self) -> str:
         """What must be there to open it, as a plan tells; empty: nothing."""
         return ""
+
+    @property
+    def agent_user(self) -> str:
+        """Who the agent is there, in words."""
+        return "the agent's user"
+
+    def acts(self) -> Iterator[Act]:
+        """What is done to reach it, from its parameters alone."""
+        yield untold("place", self.name)
 
     @property
     def boots_anew(self) -> bool:

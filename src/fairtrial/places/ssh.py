@@ -1,31 +1,41 @@
 """A host over SSH: the user's own configuration, keys and host checks; the agent is brought there by its hash.
 
 ssh(1) does everything that has to do with trust. Nothing is asked (BatchMode) and nothing is accepted for the user.
+A configuration file runs commands on this machine (`ProxyCommand`, `Match exec`), so a study can only name one that its
+user has named, too.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import shlex
 import subprocess
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import bringing, running
+from fairtrial.places import bringing, running, ssh_acts
 from fairtrial.places.boot import booting, looking, ways
 from fairtrial.places.boot.booting import BootingHost
 from fairtrial.places.boot.parameters import BootParameters
 from fairtrial.places.boot.waiting import RestartingHost
 from fairtrial.places.place import PASSING, Disk, ReachedPlace
+from fairtrial.programs import Act
 from fairtrial.study.tree.paths import OwnPath
 from fairtrial.wire import Agent, Limits, PipeTransport
 from fairtrial.wire.open_place import OpenPlace
 
 ALIVE_COUNT = 3  # unanswered: ssh ends after the wire's own limit of silence at the latest
+CONFIG_VARIABLE: Final = "FAIRTRIAL_SSH_CONFIG"  # files that a study may name, separated as in PATH
+# Also in `%h` and `%r` of the user's own ProxyCommand, which a shell reads.
+HOST: Final = r"^[\w.:%\[][\w.:%\[\]@-]*$"
+USER: Final = r"^[\w.][\w.@+-]*$"
 SSH_FAILED = 255  # ssh's exit code for its own errors; others are the remote command's
 
 # What ssh says, in lower case, and what the user can do.
@@ -45,10 +55,14 @@ class SshParameters(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host: str = Field(min_length=1, pattern=r"^[^-]", description="Host name, address, or an alias of the ssh config.")
-    user: str | None = Field(None, pattern=r"^[^-]", description="Log in as this user; else as ssh would.")
+    host: str = Field(pattern=HOST, description="Host name, address, or an alias of the ssh config.")
+    user: str | None = Field(None, pattern=USER, description="Log in as this user; else as ssh would.")
     port: int | None = Field(None, ge=1, le=65535, description="Port; else as ssh would.")
-    config: OwnPath | None = Field(None, description="Another ssh configuration file, for `ssh -F`.")
+    config: OwnPath | None = Field(
+        None,
+        description="Another ssh configuration file, for `ssh -F`; only one that `--ssh-config FILE` or "
+        "`$FAIRTRIAL_SSH_CONFIG` names as well.",
+    )
     state_directory: str | None = Field(
         None, pattern="^/", description="Where the agent keeps its state there, as for a local place."
     )
@@ -90,6 +104,18 @@ class Ssh(ReachedPlace[SshParameters]):
     def boots_anew(self) -> bool:
         """Whether the study names a kernel to boot."""
         return self.parameters.boot is not None
+
+    @property
+    def agent_user(self) -> str:
+        """Whom ssh logs in."""
+        return f"{self.parameters.user or 'the user that ssh logs in'} at {self.parameters.host}"
+
+    def acts(self) -> Iterator[Act]:
+        """Ssh, the agent there, and the boot."""
+        own = self.parameters
+        yield from ssh_acts.acts(own.host, user=own.user, config=own.config, state=own.state_directory)
+        if own.boot is not None:
+            yield from ssh_acts.booting(own.boot)
 
     def duration_s(self) -> float:
         """Of its boot."""
@@ -149,6 +175,29 @@ class Ssh(ReachedPlace[SshParameters]):
         return PipeTransport([*ssh, _in_sh(script)], limits=limits)
 
 
+def allow_configuration(path: str | Path) -> None:
+    """Lets the studies of this process name an ssh configuration file, because its user has named it."""
+    allowed = os.environ.get(CONFIG_VARIABLE)
+    own = str(Path(path).expanduser().absolute())
+    os.environ[CONFIG_VARIABLE] = own if not allowed else f"{allowed}{os.pathsep}{own}"
+
+
+def _configuration(config: str | None) -> list[str]:
+    if config is None:
+        return []
+    path = Path(config).expanduser()
+    allowed = [Path(each).expanduser() for each in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if each]
+    if path.resolve() not in [each.resolve() for each in allowed]:
+        raise PlaceError(
+            f"the study names the ssh configuration {config}, which may run commands on this machine (ProxyCommand): "
+            "it is not used unless you name it, too",
+            hint=f"read it; to use it, put `--ssh-config {config}` before the command, or remove `config` from the "
+            "study",
+            field="place.ssh.config",
+        )
+    return ["-F", str(path)]
+
+
 def _run_of(holder: str) -> str:
     """Without the process, which is another one after a resume."""
     return holder.rpartition(", process")[0] or holder
@@ -164,7 +213,7 @@ def _ssh(parameters: SshParameters, limits: Limits) -> list[str]:
         "RequestTTY": "no",
         "LogLevel": "ERROR",
     }
-    argv = ["ssh", *(["-F", str(Path(parameters.config).expanduser())] if parameters.config else [])]
+    argv = ["ssh", *_configuration(parameters.config)]
     for name, value in options.items():
         argv += ["-o", f"{name}={value}"]
     argv += ["-p", str(parameters.port)] if parameters.port else []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Final
 
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairtrial.errors import PlaceError
 from fairtrial.places import bringing, running
 from fairtrial.places.place import ReachedPlace
+from fairtrial.programs import Act
 from fairtrial.study.tree.quantities import CommandLine
 from fairtrial.wire import Limits, PipeTransport
 
@@ -57,6 +59,16 @@ class Through(ReachedPlace[ThroughParameters]):
     def need(self) -> str:
         """The way there."""
         return f"`{self.parameters.command}` to run commands"
+
+    @property
+    def agent_user(self) -> str:
+        """Nobody knows before."""
+        return f"whoever `{self.parameters.command}` runs commands as"
+
+    def acts(self) -> Iterator[Act]:
+        """The command line, and what it runs there."""
+        yield Act("runs", f"{self.parameters.command} sh -c {{script}}", "as long as the run", here=True)
+        yield from bringing.acts(self.parameters.state_directory)
 
     def connect(self, limits: Limits) -> PipeTransport:
         """Brings the agent there unless it is there already, and starts it.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
 
-from fairtrial.plan import costs, layouts, ordering, screening
+from fairtrial.plan import costs, layouts, ordering, screening, unpinned
 from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
 from fairtrial.plan.screening import ONLY_CELL
@@ -74,7 +74,10 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         trials=trials,
         duration_s=costs.duration_s(trials, resolved, catalogue),
         disk_bytes=costs.disk_bytes(resolved, design, catalogue) + costs.diagnostic_bytes(probing),
-        warnings=[*_warnings(design), *layouts.warnings(file.builds, blocks=design.blocks)] if matrix is None else [],
+        warnings=[
+            *([*_warnings(design), *layouts.warnings(file.builds, blocks=design.blocks)] if matrix is None else []),
+            *unpinned.warnings(resolved),
+        ],
     )
 
 

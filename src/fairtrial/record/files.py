@@ -8,6 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from fairtrial.errors import PlaceError
 
@@ -21,6 +22,18 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def make_directory(directory: Path, *, fresh: bool = False) -> None:
+    """Makes a directory with its parents, durably: what is synced below a name that is lost is lost as well.
+
+    Raises:
+        FileExistsError: it is there, and shall be `fresh`.
+    """
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    directory.mkdir(parents=True, exist_ok=not fresh)
+    for each in missing:
+        sync_directory(each.parent)
 
 
 def write_synced(path: Path, data: bytes) -> None:
@@ -62,15 +75,25 @@ def hashes(directory: Path) -> dict[str, str]:
     return {name: sha256(directory / name) for name in relative_files(directory)}
 
 
+# What a disk says, in words; whatever else goes wrong is told as it is.
+TROUBLES: Final = {
+    errno.ENOSPC: ("no space left on the disk of {}", "free some space"),
+    errno.EDQUOT: ("no space left on the disk of {} for this user", "free some space, or raise the quota"),
+    errno.EIO: ("the disk of {} reports an error", "look at the kernel's log, and move the record to another disk"),
+    errno.EROFS: ("the disk of {} no longer accepts writes", "look at the kernel's log, and mount it writable"),
+}
+
+
 @contextlib.contextmanager
-def full_disk_explained(directory: Path) -> Iterator[None]:
-    """Turns a full disk into an error that says which disk, and that nothing finished is lost."""
+def disk_explained(directory: Path) -> Iterator[None]:
+    """Turns a disk that is full or broken into an error that says which, and that nothing finished is lost."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in TROUBLES:
             raise
+        what, fix = TROUBLES[error.errno]
         raise PlaceError(
-            f"no space left on the disk of {directory} while writing the record",
-            hint="free some space and continue with `fairtrial run … --resume`; all finished trials are kept",
+            f"{what.format(directory)} while writing the record",
+            hint=f"{fix}, and continue with `fairtrial run … --resume`; all finished trials are kept",
         ) from error

@@ -17,12 +17,14 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record.events import JournalLine, Line
-from fairtrial.record.files import full_disk_explained, sync_directory
+from fairtrial.record.files import disk_explained, sync_directory
 from fairtrial.record.models import RecordModel
 
 NAME = "journal.jsonl"
+MOST_BYTES: Final = 1 << 30  # read at once; a hundred thousand trials leave a fifth of it
 LineT = TypeVar("LineT", bound=Line)
 
 
@@ -73,12 +75,13 @@ class LineReader(Generic[LineT]):
             RecordError: a line that is not the last cannot be read, or the sequence has a gap.
         """
         try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
+            data = foreign.read(self._path, most_bytes=MOST_BYTES, offset=self._offset)
         except FileNotFoundError as error:
             hint = f"give the directory of a {self._kind.of}, as `{self._kind.command}` printed it"
             raise RecordError(f"{self._path} is missing", hint=hint) from error
+        except OSError as error:
+            hint = f"restore the {self._kind.whole} from a copy"
+            raise RecordError(f"{self._path} cannot be read: {error.strerror}", hint=hint) from error
         for raw in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
             yield self._line(raw)
             self._offset += len(raw)
@@ -183,7 +186,7 @@ class Journal:
 
     def append(self, entry: RecordModel) -> None:
         """Writes one event and makes it durable before returning."""
-        with full_disk_explained(self._path.parent):
+        with disk_explained(self._path.parent):
             if not self._known:
                 self._look()
             line = self._kind.line(sequence=self._sequence, time=utc_now(), entry=entry)

@@ -18,11 +18,13 @@ from typing import BinaryIO, Final
 
 from pydantic import Field, ValidationError
 
+from fairtrial import foreign
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.journal import Holder, is_held, utc_now
 from fairtrial.record.models import RecordModel
 
 NAME: Final = "live.json"
+MOST_BYTES: Final = 1 << 20
 MOST_NOTES: Final = 100
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of the user's own below it, closed to others
 REQUESTS: Final = ".requests"
@@ -78,7 +80,7 @@ class FeedLine(RecordModel):
 def read(directory: Path) -> Live | None:
     """What a run says now; None if it says nothing, or nothing that this version understands."""
     try:
-        return Live.model_validate_json((directory / NAME).read_bytes())
+        return Live.model_validate_json(foreign.read(directory / NAME, most_bytes=MOST_BYTES))
     except (OSError, ValidationError):
         return None
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
+    AllowInfNan,
     BaseModel,
     ConfigDict,
     Field,
@@ -57,7 +58,7 @@ RelativePath = Annotated[str, AfterValidator(_below)]
 class RecordModel(BaseModel):
     """Frozen, and refuses keys it does not know: a record from a newer fairtrial is refused, not misread."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # JSON has neither
 
 
 class Cell(RecordModel):
@@ -345,7 +346,7 @@ class TrialRecord(RecordModel):
     finished: str
     clock: Clock
     window: Window | None
-    scalars: dict[str, float]
+    scalars: dict[str, Annotated[float, AllowInfNan()]]  # none that was read is: see `consistency`
     effective: list[EffectiveSetting] = []
     options: dict[str, str] = {}
     system_facts: dict[str, str] = {}
@@ -353,7 +354,7 @@ class TrialRecord(RecordModel):
     data: TrialData = TrialData()
     checks: list[Check] = []
     phases_s: dict[str, float] = {}
-    telemetry: list[str] = []
+    telemetry: list[FileName] = []
     clock_shift: ClockShift | None = None
     clients: list[ClientRecord] = []
     host: str = ""

@@ -13,8 +13,9 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
-from fairtrial.record import journal
+from fairtrial.record import consistency, journal
 from fairtrial.record.events import Event, JournalLine, RunFinished, RunStarted
 from fairtrial.record.files import relative_files, sha256
 from fairtrial.record.models import (
@@ -36,6 +37,7 @@ from fairtrial.record.models import (
 from fairtrial.study.resolved import Section
 
 PLACES: Final = "places.json"
+MOST_BYTES: Final = 256 << 20  # of one document: a plan of a hundred thousand trials has a tenth
 GRADES: Final[tuple[Grade, ...]] = ("unknown", "fine", "caution", "unfit")  # what was seen says more than what was not
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -78,9 +80,12 @@ class Record:
     def committed(self) -> tuple[TrialRecord, ...]:
         """Every committed trial, valid or not, diagnostic or not, in the order they were run."""
         names = [event.trial for event in self.events if isinstance(event, TrialFinished)]
+        planned = {} if self.known.keys() >= set(names) else {each.id: each for each in self._every_planned}
         for name in names:
             if name not in self.known:
-                self.known[name] = trial_from_directory(self.trial_directory(name))
+                trial = trial_from_directory(self.trial_directory(name))
+                consistency.require_trial(self.plan, trial, planned=planned.get(name), path=self.trial_directory(name))
+                self.known[name] = trial
         return tuple(self.known[name] for name in names)
 
     @cached_property
@@ -98,6 +103,10 @@ class Record:
         """Every trial planned at the start or added since."""
         added = [trial for event in self.events if isinstance(event, BlockAdded) for trial in event.trials]
         return (*self.plan.trials, *added)
+
+    @property
+    def _every_planned(self) -> tuple[PlannedTrial, ...]:
+        return (*self.planned, *self.plan.diagnostics)
 
     @property
     def voided(self) -> tuple[BlockVoided, ...]:
@@ -154,7 +163,10 @@ def read(directory: Path) -> Record:
     written = read_plan(directory)
     lines = tuple(journal.lines(directory / journal.NAME))
     plan = extended(written, (line.entry for line in lines))
-    return Record(directory=directory, plan=plan, journal=lines)
+    found = Record(directory=directory, plan=plan, journal=lines)
+    consistency.require_plan(plan, directory)
+    consistency.require_journal(plan, found.events, directory / journal.NAME)
+    return found
 
 
 def read_plan(directory: Path) -> Plan:
@@ -256,9 +268,11 @@ def trial_from_directory(directory: Path) -> TrialRecord:
 
 def _load(model: type[Model], path: Path) -> Model:
     try:
-        return model.model_validate_json(path.read_bytes())
+        return model.model_validate_json(foreign.read(path, most_bytes=MOST_BYTES))
     except FileNotFoundError as error:
         raise RecordError(f"{path} is missing", hint="restore the record from a copy") from error
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read: {error.strerror}", hint="restore the record from a copy") from error
     except ValidationError as error:
         raise _unreadable(path, error) from error
 

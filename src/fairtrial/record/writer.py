@@ -6,12 +6,21 @@ import errno
 import os
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
-from fairtrial.record.events import Event, JournalLine, RunResumed, RunStarted
-from fairtrial.record.files import full_disk_explained, hashes, sha256, sync_directory, sync_tree, write_synced
+from fairtrial.record.events import Event, RunResumed, RunStarted
+from fairtrial.record.files import (
+    disk_explained,
+    hashes,
+    make_directory,
+    sha256,
+    sync_directory,
+    sync_tree,
+    write_synced,
+)
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import Journal, JournalReader
 from fairtrial.record.models import PlaceOpened, Plan, TrialFinished, TrialRecord
@@ -31,6 +40,20 @@ PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a t
 MOST_OF_A_NAME = 99  # runs that begin in one second; two digits, so that names sort by time
 
 
+@dataclass(frozen=True)
+class Changes:
+    """What came to a record since it was asked last; the first time, all that it has.
+
+    Attributes:
+        plan: with all that the run was extended by.
+        trials: that were committed, in that order, diagnostic ones left out.
+    """
+
+    plan: Plan
+    events: tuple[Event, ...]
+    trials: tuple[TrialRecord, ...]
+
+
 class Writer:
     """The record of a run that is being written.
 
@@ -39,26 +62,28 @@ class Writer:
         plan: as stored.
     """
 
-    def __init__(self, directory: Path, *, plan: Plan) -> None:
+    def __init__(self, directory: Path, *, plan: Plan, opened: Iterable[PlaceOpened] = ()) -> None:
         self.directory = directory
         self.plan = plan
         self._trials = directory / "trials"
         self._journal = Journal(directory / JOURNAL)
         self._reader = JournalReader(directory / JOURNAL)
-        self._lines: list[JournalLine] = []
-        self._opened: dict[tuple[str, Section], PlaceOpened] = {}
         self._extended = plan
-        self._known: dict[str, TrialRecord] = {}
+        self._opened: dict[tuple[str, Section], PlaceOpened] = {}
+        for event in opened:
+            note_opened(self._opened, event)
 
     def append(self, entry: Event) -> None:
         """Appends an event to the journal, durably."""
         self._journal.append(entry)
+        if isinstance(entry, PlaceOpened):
+            note_opened(self._opened, entry)
 
     def begin(self, trial_id: str) -> Path:
         """An empty directory to collect one trial in, not yet part of the record."""
         directory = self._trials / f"{PARTIAL_PREFIX}{trial_id}"
         shutil.rmtree(directory, ignore_errors=True)
-        with full_disk_explained(self.directory):
+        with disk_explained(self.directory):
             (directory / "log").mkdir(parents=True)
         return directory
 
@@ -66,7 +91,7 @@ class Writer:
         """Makes the directory that `begin` gave part of the record, with its trial.json. Durable on return."""
         identity = trial.trial.id
         partial = self._trials / f"{PARTIAL_PREFIX}{identity}"
-        with full_disk_explained(self.directory):
+        with disk_explained(self.directory):
             (partial / "trial.json").write_text(trial.model_dump_json(indent=1) + "\n", encoding="utf-8")
             sync_tree(partial)
             files = hashes(partial)
@@ -85,30 +110,27 @@ class Writer:
 
     def write_places(self) -> None:
         """Writes places.json as the journal has it."""
-        self._catch_up()
-        with full_disk_explained(self.directory):
+        with disk_explained(self.directory):
             write_synced(self.directory / PLACES, places_json(self._opened.values()))
 
     def record(self) -> Record:
-        """What has been written so far, as a reader sees it; what was read before is not read again."""
-        self._catch_up()
-        return Record(self.directory, self._extended, tuple(self._lines), known=self._known)
+        """What has been written so far, as a reader sees it: all of it is read."""
+        return read(self.directory)
 
-    def _catch_up(self) -> None:
-        new = list(self._reader.lines())
-        self._lines += new
-        self._extended = extended(self._extended, (line.entry for line in new))
-        for line in new:
-            if isinstance(line.entry, PlaceOpened):
-                note_opened(self._opened, line.entry)
+    def changes(self) -> Changes:
+        """What is new; what was read before is neither read again nor kept."""
+        events = tuple(line.entry for line in self._reader.lines())
+        self._extended = extended(self._extended, events)
+        names = [event.trial for event in events if isinstance(event, TrialFinished)]
+        trials = (trial_from_directory(self._trials / name) for name in names)
+        return Changes(self._extended, events, tuple(trial for trial in trials if not trial.trial.diagnostic))
 
     def close(self) -> None:
         """Releases the run's lock."""
         self._journal.close()
 
-    def _adopt_unjournalled(self) -> None:
+    def _adopt_unjournalled(self, known: Collection[str]) -> None:
         """A kill can fall between a trial's rename and its journal line; such a trial is whole and is kept."""
-        known = {entry.trial for entry in self.record().events if isinstance(entry, TrialFinished)}
         for directory in sorted(self._trials.iterdir()):
             if directory.name.startswith(PARTIAL_PREFIX):
                 shutil.rmtree(directory, ignore_errors=True)
@@ -136,7 +158,7 @@ def create(directory: Path, *, plan: Plan, sources: Mapping[str, str], numbered:
     Raises:
         PlaceError: the directory exists or cannot be written.
     """
-    with full_disk_explained(directory):
+    with disk_explained(directory):
         try:
             directory = _made(directory, most=MOST_OF_A_NAME if numbered else 1)
         except OSError as error:
@@ -150,14 +172,14 @@ def create(directory: Path, *, plan: Plan, sources: Mapping[str, str], numbered:
         plan_json = plan.model_dump_json(indent=1).encode() + b"\n"
         write_synced(directory / "plan.json", plan_json)
         sync_directory(directory.parent)
-    writer = Writer(directory, plan=plan)
-    writer.append(_run_started(directory))
+        writer = Writer(directory, plan=plan)
+        writer.append(_run_started(directory))
     return writer
 
 
 def _made(directory: Path, *, most: int) -> Path:
     """Makes the first of a record's possible names that nobody has: mkdir(2) tells of two processes only one so."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(directory.parent)
     for number in range(1, most + 1):
         numbered = directory if number == 1 else directory.with_name(f"{directory.name}-{number:02}")
         try:
@@ -186,13 +208,15 @@ def resume(directory: Path) -> Writer:
         PlaceError: another process is running it.
     """
     refuse_links(directory)
-    (directory / JOURNAL).touch()  # a kill can fall between plan.json and the journal's first line
-    record = read(directory)
-    writer = Writer(directory, plan=record.plan)
+    with disk_explained(directory):
+        (directory / JOURNAL).touch()  # a kill can fall between plan.json and the journal's first line
+        record = read(directory)
+        writer = Writer(directory, plan=record.plan, opened=record.places)
+    known = {event.trial for event in record.events if isinstance(event, TrialFinished)}
     try:
         if not record.journal:
             writer.append(_run_started(directory))
-        writer._adopt_unjournalled()  # noqa: SLF001 - the same module's class
+        writer._adopt_unjournalled(known)  # noqa: SLF001 - the same module's class
         writer.append(RunResumed(host=socket.gethostname(), process=os.getpid()))
     except BaseException:
         writer.close()  # nobody else would: the run would stay locked as long as this process lives

@@ -45,13 +45,13 @@ def write(record: Record, analysis: Analysis, directory: Path, *, drawn: bool = 
         RecordError: a raw file the figures need is damaged.
         PlaceError: the disk is full, or a directory stands where a file of the report belongs.
     """
-    from fairtrial.record.files import full_disk_explained  # noqa: PLC0415 - see the module's docstring
+    from fairtrial.record.files import disk_explained  # noqa: PLC0415 - see the module's docstring
     from fairtrial.report import document  # noqa: PLC0415
     from fairtrial.report.scene import Scene  # noqa: PLC0415
 
     scene = Scene(record=record, analysis=analysis)
     contents = {**plain(scene), "report.json": document.render(scene)}
-    with full_disk_explained(directory), replaced(directory) as fresh:
+    with disk_explained(directory), replaced(directory) as fresh:
         if drawn:
             contents[PAGE] = _page(scene, fresh / FIGURES)
         else:

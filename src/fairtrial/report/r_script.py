@@ -10,6 +10,7 @@ from typing import Final
 from fairtrial.analyse.inference.comparing import ADJUSTED_LOGS, PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
 from fairtrial.report.designs import curves_in_r, interactions_in_r
+from fairtrial.words import printable
 
 PER_LINE: Final = 6
 TEMPLATE: Final = "raw_data.r"
@@ -125,4 +126,4 @@ def _string(text: str) -> str:
 
 def _comment(text: str) -> str:
     """Text that stays on its comment's line."""
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))

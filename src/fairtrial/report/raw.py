@@ -10,6 +10,7 @@ from fairtrial.imports import STOPPED_BY
 from fairtrial.metrics import frames
 from fairtrial.record import Record
 from fairtrial.report.scene import Scene
+from fairtrial.words import csv_cell
 
 LEADING: Final = ("id", "block", "round", "position", "seed", "started", "valid", "used", "invalid_reason")
 
@@ -19,33 +20,41 @@ def csv(record: Record) -> str:
 
     A rule that could stop the run is a column, as `fairtrial analyse` reads it: its p values do not allow for looks.
     """
-    frame, factors, host = _trials(record)
+    frame, factors, where = _trials(record)
     scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - set(factors))
     design = record.plan.design
     rule = pl.lit(f"{design.stop}, looks from {design.min_blocks} to {design.blocks} blocks").alias(STOPPED_BY)
     stopped = [] if design.stop == "fixed" or STOPPED_BY in factors else [rule]
-    text: str = frame.select(*factors, *LEADING, *host, *stopped, *scalars).write_csv()
+    table = frame.select(*factors, *LEADING, *where, *stopped, *scalars)
+    text: str = table.select(_cells(table[name]).alias(csv_cell(name)) for name in table.columns).write_csv()
     return text
 
 
+def _cells(column: pl.Series) -> pl.Series:
+    """Text as no spreadsheet computes it; numbers stay numbers."""
+    if column.dtype != pl.String:
+        return column
+    return pl.Series([None if text is None else csv_cell(text) for text in column], dtype=pl.String)
+
+
 def _trials(record: Record) -> tuple[pl.DataFrame, list[str], list[str]]:
-    """Every trial, the columns of factors, and that of the host if trials name any."""
+    """Every trial, the columns of factors, and those of the host and the layout if trials name any."""
     frame = frames.trials(record)
     factors = [frames.factor_column(factor) for factor in record.plan.factors]
-    return frame, factors, ["host"] if any(trial.host for trial in record.trials) else []
+    return frame, factors, [name for name in ("host", "layout") if any(getattr(each, name) for each in record.trials)]
 
 
 def shown(scene: Scene) -> dict[str, Any]:
     """The page's table: factors, place in the run and the analysed metrics, as printed; `left` columns are text."""
     record = scene.record
-    frame, factors, host = _trials(record)
+    frame, factors, where = _trials(record)
     tables = [table for table in scene.tables if table.definition.name in frame.columns]
     rows = [
         {
             "used": row["used"],
             "fields": [
                 row["id"],
-                *(row[name] for name in (*factors, *host)),
+                *(row[name] for name in (*factors, *where)),
                 "used" if row["used"] else (row["invalid_reason"] or "its block was voided"),
                 str(row["block"]),
                 str(row["position"]),
@@ -54,6 +63,6 @@ def shown(scene: Scene) -> dict[str, Any]:
         }
         for row in frame.iter_rows(named=True)
     ]
-    header = ["trial", *record.plan.factors, *host, "fate", "block", "position"]
+    header = ["trial", *record.plan.factors, *where, "fate", "block", "position"]
     header += [f"{table.definition.label} ({table.scale.unit})" for table in tables]
-    return {"header": header, "left": 2 + len(factors) + len(host), "rows": rows}
+    return {"header": header, "left": 2 + len(factors) + len(where), "rows": rows}

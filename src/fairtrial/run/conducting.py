@@ -12,9 +12,10 @@ from pydantic import JsonValue
 
 from fairtrial import plan as planning
 from fairtrial.errors import INTERRUPTED, FairtrialError, InputError, PlaceError
-from fairtrial.record import Record, Writer
+from fairtrial.record import Writer
 from fairtrial.record.events import Event, PageServed, RunFinished, RunInterrupted
 from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, PlannedTrial, TrialRecord
+from fairtrial.record.writer import Changes
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import Progress
 from fairtrial.run.schedule import Schedule
@@ -35,7 +36,7 @@ class Decision:
     cells: tuple[CellLook, ...] = ()
 
 
-StoppingRule = Callable[[Record], Decision]
+StoppingRule = Callable[[Changes], Decision]
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Conductor:
     Attributes:
         writer: its record.
         progress: who is told.
-        stopping: asked after every complete round, in their order; None runs all that is planned.
+        stopping: asked after every complete round, in their order, and told what is new; None runs all that is planned.
         study: reads the study, to say where what a system refuses was written.
         page: what the page beside the run has cost so far; None if there is none.
         pace: what finished trials took, for the time that is left.
@@ -124,7 +125,7 @@ class Conductor:
         for round_ in range(self.schedule.looked_at + 1, self.schedule.complete_rounds() + 1):
             if self.schedule.stopped:
                 return
-            said = self.stopping(self.writer.record())
+            said = self.stopping(self.writer.changes())
             look = LookTaken(round=round_, decision=said.decision, details=dict(said.details), cells=list(said.cells))
             self._append(look)
             for cell in look.cells:

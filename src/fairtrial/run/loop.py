@@ -45,6 +45,7 @@ class Run(Conductor):
         prepared: places that boot for every trial and hold what their trials start from.
         keys: of the data that trials start from.
         known: what earlier runs found out at a place, by place.
+        first: planned trial of each cell and arm.
     """
 
     fit: set[Section] = field(default_factory=set)
@@ -52,6 +53,7 @@ class Run(Conductor):
     prepared: set[Section] = field(default_factory=set)
     keys: dict[tuple[str, str], str | None] = field(default_factory=dict)
     known: dict[Section, dict[str, JsonValue]] = field(default_factory=dict)
+    first: dict[tuple[str, str], PlannedTrial] = field(default_factory=dict)
     lost_in_a_row: int = 0
 
     def _run_trials(self) -> None:
@@ -72,7 +74,9 @@ class Run(Conductor):
             system = system_of(self._resolved(trial).system)
             if (source := system.awaited()) is not None:
                 self.progress.note(f"fetching {system.name}: {source}")
-                system.fetched()
+                files = system.fetched()
+                if source.sha256 is None and files is not None:
+                    self.progress.note(f"to get the same again, add `sha256: {files.archive_sha256}` to {source}")
 
     def _at_place_again(self, trial: PlannedTrial) -> None:
         """Opens the place; a stream lost between trials costs none of them, but not for ever."""
@@ -171,11 +175,13 @@ class Run(Conductor):
 
     def _prepare(self, runner: TrialRunner, place: Section) -> None:
         """Every data set of this place, before its first trial."""
-        written = [*self.schedule.queue, *self.writer.plan.diagnostics]
+        if not self.first:
+            written = [*self.schedule.queue, *self.writer.plan.diagnostics]
+            self.first = {(trial.cell, trial.arm): trial for trial in reversed(written)}
         for cell, arms in self.writer.plan.resolved.items():
             for arm, resolved in arms.items():
                 if resolved.place == place:
-                    trial = next(t for t in written if (t.cell, t.arm) == (cell, arm))
+                    trial = self.first[cell, arm]
                     with self._mistakes_located(trial):
                         self.keys[cell, arm] = runner.prepare(trial)
 

@@ -18,7 +18,9 @@ from fairtrial.wire import Agent
 from fairtrial.wire.open_place import OpenPlace
 
 ROOT = 0
-SERVER_USERS = ("mysql", "postgres", "nobody")  # the first that exists; servers refuse to run as root
+# The first that exists; servers refuse to run as root. Not those of a machine's own servers, which read their data.
+SERVER_USERS = ("fairtrial", "nobody")
+IMAGE_USERS = ("fairtrial", "mysql", "postgres", "nobody")  # what an image has is the trial's own
 
 
 def holder(directory: Path) -> str:
@@ -40,8 +42,7 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
         PlaceError: unreachable, busy, or of another protocol version.
     """
     with open_place(place.kind, place.parameters, holder=holder(directory), disk=disk) as agent:
-        carrier = None if agent.carrier is None else _with_server_user(agent.carrier)
-        opened_place = _with_server_user(agent, carrier)
+        opened_place = placed(agent)
         leftovers = agent.hello.leftovers
         if leftovers.undone or leftovers.killed:
             progress.note(
@@ -56,21 +57,28 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
         yield opened_place
 
 
-def _with_server_user(agent: Agent, carrier: OpenPlace | None = None) -> OpenPlace:
-    opened_place = OpenPlace(agent=agent, carrier=carrier)
+def placed(agent: Agent) -> OpenPlace:
+    """The place of an agent, with the user that servers run as.
+
+    Raises:
+        PlaceError: its agent is root, and there is no such user.
+    """
+    opened_place = OpenPlace(agent=agent, carrier=None if agent.carrier is None else placed(agent.carrier))
     if opened_place.facts.user_id == ROOT:
         opened_place.server_user = _server_user(opened_place.root)
     return opened_place
 
 
 def _server_user(place: OpenPlace) -> str:
-    for user in SERVER_USERS:
+    container = place.agent.container
+    users = SERVER_USERS if container is None else IMAGE_USERS
+    for user in users:
         if place.execute(["id", "-u", user]).code == 0:
             return user
-    container = place.agent.container
     where = "the place" if container is None else f"/etc/passwd of the image {container.image}"
     raise PlaceError(
-        f"{where} has none of the users {', '.join(SERVER_USERS)} to run servers as, and they refuse to be root",
-        hint="create one there" + (", or reach the place as a user that is not root" if container is None else ""),
+        f"{where} has none of the users {', '.join(users)} to run servers as, and they refuse to be root",
+        hint="create one there"
+        + (" (`useradd --system fairtrial`), or reach the place as another user" if container is None else ""),
         field="" if container is None else "place.container.image",
     )

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import jinja2
 
-LAYOUT: Final = "\n\t"  # what may stand in a text though it prints nothing
-
-
-def printable(text: str) -> str:
-    """The same text with what would not be seen, or would turn others' order around, as escape sequences."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() or each in LAYOUT else ascii(each)[1:-1] for each in text)
+from fairtrial.words import printable
 
 
 def _shown(value: Any) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from fairtrial import record
 from fairtrial.analyse.models import Analysis
@@ -39,7 +39,7 @@ def analysis(of: Record) -> Analysis:
     path = of.directory / REPORT / "report.json"
     try:
         if path.stat().st_mtime_ns >= (of.directory / "journal.jsonl").stat().st_mtime_ns:
-            return Analysis.model_validate(json.loads(path.read_bytes())["analysis"])
+            return Analysis.model_validate(from_json(path.read_bytes())["analysis"])
     except (OSError, ValueError, KeyError, TypeError, ValidationError):
         pass
     return analysed(of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypedDict
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_EVENTS: Final = 200
 CELLS_OPEN: Final = 4
+LONG_S: Final = 0.1  # what takes longer to put together anew rests, as the doubts do: most of a long run is as it was
+SHARE: Final = 0.02  # of the time
 CONTRADICTIONS: Final = (LookupError, TypeError, ValueError, OSError)  # of files that are each valid
 ELSEWHERE: Final = "Logs are shown here while a trial runs on this machine; elsewhere they arrive when it ends."
 
@@ -51,6 +54,7 @@ class RunPage:
         parts: as they were rendered last.
         verdicts: of a finished run, once they were taken.
         logs: as they were shown last; None before that.
+        stale: whether the journal has grown since its parts were rendered.
     """
 
     run: FollowedRun
@@ -61,6 +65,8 @@ class RunPage:
     logs: list[tuple[str, str]] | None = None
     ends: Tails = field(default_factory=Tails)
     state: str = ""
+    stale: bool = True
+    _rests_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)  # a reader that goes leaves its thread at work
 
     def __post_init__(self) -> None:
@@ -89,9 +95,13 @@ class RunPage:
         if (shown := self._tails()) != self.logs:
             self.logs = shown
             self._put("logs", "logs", shown, ELSEWHERE)
-        if grown or state != self.state:
+        self.stale |= grown
+        if state != self.state or (self.stale and time.monotonic() >= self._rests_until):
+            began = time.monotonic()
             self._journalled()
-            self.doubts.stale = True
+            took_s = time.monotonic() - began
+            self._rests_until = began + (took_s / SHARE if took_s > LONG_S else 0.0)
+            self.stale, self.doubts.stale = False, True
         self.state = state
 
     def _put(self, name: str, macro: str, *arguments: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,13 +12,14 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fairtrial import caching, debian
+from fairtrial import caching, debian, hashes
 from fairtrial.errors import PlaceError
 from fairtrial.servers import archives, maven
 from fairtrial.servers.source import Source
 
 MANIFEST = "installed.json"
 FILES = "files"
+ROOT, OTHERS_WRITE = 0, 0o022
 
 
 class ServerFiles(BaseModel):
@@ -72,13 +74,15 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> ServerFi
     with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:
         where = Path(temporary)
         archive = _obtained(source, where)
+        archive_sha256 = _sha256(archive)
+        hashes.require(archive_sha256, source.sha256, what=str(source))
         whole = where / "whole"
         whole.mkdir()
         archives.unpack(archive, whole / FILES)
         program = _program(whole / FILES, programs, source=source)
         installed = ServerFiles(
             source=str(source),
-            archive_sha256=_sha256(archive),
+            archive_sha256=archive_sha256,
             base_directory=final / program.parent.parent.relative_to(whole),
             program=final / program.relative_to(whole),
             program_sha256=_sha256(program),
@@ -100,7 +104,9 @@ def _slug(source: Source) -> str:
     if not path.is_file():
         raise PlaceError(f"{source.name} does not exist on this machine", hint="name an existing file")
     status = path.stat()
-    return f"archive-{path.name}-{_sha256_of(path, status.st_mtime_ns, status.st_size)[:16]}"
+    found = _sha256_of(path, status.st_mtime_ns, status.st_size)
+    hashes.require(found, source.sha256, what=str(source))
+    return f"archive-{path.name}-{found[:16]}"
 
 
 @lru_cache
@@ -111,18 +117,24 @@ def _sha256_of(path: Path, _mtime_ns: int, _size: int) -> str:
 
 def _kept(directory: Path, source: Source) -> ServerFiles | None:
     try:
+        status = directory.stat(follow_symlinks=False)
         installed = ServerFiles.model_validate_json((directory / MANIFEST).read_text())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValidationError:
         _refused(directory)
-    if source.sha256 not in (None, installed.archive_sha256) or not installed.program.is_file():
+    if status.st_uid not in (ROOT, os.geteuid()) or status.st_mode & OTHERS_WRITE:
+        _refused(directory, ", or may: other users can write there")
+    if source.sha256 not in (None, installed.archive_sha256):
+        _refused(directory, f": its archive has the SHA-256 {installed.archive_sha256}, expected {source.sha256}")
+    if not installed.program.is_file():
         _refused(directory)
     return installed
 
 
-def _refused(directory: Path) -> NoReturn:
-    raise PlaceError(f"{directory} differs from what was unpacked there", hint="remove it; it will be fetched again")
+def _refused(directory: Path, why: str = "") -> NoReturn:
+    message = f"{directory} differs from what was unpacked there{why}"
+    raise PlaceError(message, hint="remove it; it will be fetched again")
 
 
 def _obtained(source: Source, directory: Path) -> Path:

@@ -45,6 +45,7 @@ class AffinitySetting(Setting[Affinity]):
     summary = "Processors that the system and the load may use."
     model = Affinity
     example = MappingProxyType({"server": "0-2", "client": "3"})
+    privilege = "none"
 
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The sets.

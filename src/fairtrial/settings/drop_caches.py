@@ -27,6 +27,7 @@ class DropCachesSetting(Setting[CacheKinds]):
     summary = "Caches dropped once the server is up, right before ramp-up. Clean caches are dropped before it anyway."
     model = Caches
     example = "all"
+    privilege = "user 0"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The write, or nothing."""

@@ -26,6 +26,7 @@ class EnvironmentSetting(Setting[Mapping[str, str]]):
     summary = "Environment variables of the process that runs the system (the load engine, where it is embedded)."
     model = Variables
     example = MappingProxyType({"MALLOC_ARENA_MAX": "1"})
+    privilege = "none"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The variables."""

@@ -25,6 +25,7 @@ class GovernorSetting(Setting[str]):
     summary = "The frequency governor of every processor, set before the server starts."
     model = Governor
     example = "performance"
+    privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""

@@ -68,6 +68,7 @@ class IoLimitSetting(Setting[IoLimit]):
     )
     model = IoLimit
     example = MappingProxyType({"read_bytes_per_s": "100MiB", "writes_per_s": "500/s"})
+    privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The files of the group.

@@ -53,6 +53,7 @@ class LocksSetting(Setting[LockPolicy]):
     summary = "How the threads of the server wait for its mutexes, by a library preloaded into it."
     model = LockPolicy
     example = MappingProxyType({"kind": "ticket", "spins": 50})
+    privilege = "none"
 
     def effect(self, _facts: Facts, trial: TrialContext) -> Effect:
         """The variables, and what the library must announce."""

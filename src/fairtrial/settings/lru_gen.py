@@ -62,6 +62,7 @@ class LruGenSetting(Setting[LruGen]):
     )
     model = Annotated[LruGen, BeforeValidator(shorthand("enabled"), json_schema_input_type=LruGen | Enabled)]
     example = MappingProxyType({"enabled": "on", "min_ttl_ms": 1000})
+    privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""

@@ -82,6 +82,7 @@ class MemorySetting(Setting[Memory]):
     )
     model = Annotated[Memory, BeforeValidator(_sides, json_schema_input_type=Memory | Bytes)]
     example = MappingProxyType({"server": {"limit": "512MiB", "swap": "1GiB"}, "client": {"min": "64MiB"}})
+    privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The files, in the words of the place's version.

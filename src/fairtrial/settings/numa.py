@@ -78,6 +78,7 @@ class NumaSetting(Setting[Numa]):
     summary = "NUMA nodes that server and load are bound to, by control groups of their own."
     model = Numa
     example = MappingProxyType({"server": 0, "client": {"processors": 1, "memory": "0-1"}})
+    privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, facts: Facts, _trial: TrialContext) -> Effect:
         """The files and the processors.

@@ -24,6 +24,7 @@ class PurgeGovernorSetting(Setting[PurgeGovernor]):
     )
     model = PurgeGovernor
     example = MappingProxyType({"period": "50ms", "threads": {"max": 4}})
+    privilege = "none"
     systems = frozenset({"mariadb", "mysql"})
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:

@@ -27,6 +27,8 @@ class Setting(ABC, Generic[V]):
         model: validates and documents its value: a pydantic model, or any annotated type.
         example: a value, as a study file gives it, that shows each way it acts; the reference page shows it.
         systems: kinds of system that it works on; empty: any.
+        privilege: what of root's the agent takes for it: `none`, capabilities (capabilities(7)), or `user 0`, which
+            alone may write a file below /proc/sys, capabilities or not (kernel/sysctl: `test_perm`).
     """
 
     name: ClassVar[str]
@@ -34,6 +36,7 @@ class Setting(ABC, Generic[V]):
     model: ClassVar[Any]
     example: ClassVar[Any]
     systems: ClassVar[frozenset[str]] = frozenset()
+    privilege: ClassVar[str]
 
     def __init__(self, value: V) -> None:
         self.value = value

@@ -121,6 +121,7 @@ class StorageSetting(Setting[Storage]):
     )
     model = Storage
     example = MappingProxyType({"device": "pmem", "mount": "dax=always"})
+    privilege = "CAP_SYS_ADMIN, CAP_DAC_OVERRIDE"
 
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The steps, and where the data lie then.

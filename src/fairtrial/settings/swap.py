@@ -65,6 +65,7 @@ class SwapSetting(Setting[Swap]):
     summary = "Swap space that the place has for the trial, used before any that it has already."
     model = Annotated[Swap, BeforeValidator(shorthand("size"), json_schema_input_type=Swap | Bytes)]
     example = MappingProxyType({"size": "1GiB", "on": "zram"})
+    privilege = "CAP_SYS_ADMIN, CAP_DAC_OVERRIDE"
 
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The steps, and what they need.

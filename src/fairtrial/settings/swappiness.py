@@ -31,6 +31,7 @@ class SwappinessSetting(Setting[int]):
     summary = "How willingly the kernel swaps, set before the server starts."
     model = Swappiness
     example = 10
+    privilege = "user 0"
 
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The write, and the groups' limits."""

@@ -38,6 +38,7 @@ class SysctlSetting(Setting[Mapping[str, str | int]]):
     summary = "Kernel parameters, as sysctl(8) names them, set before the server starts."
     model = Parameters
     example = MappingProxyType({"vm.swappiness": 10})
+    privilege = "user 0"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""

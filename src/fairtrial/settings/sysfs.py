@@ -36,6 +36,7 @@ class SysfsSetting(Setting[Mapping[str, str | int]]):
     summary = "Any file below /sys, set before the server starts."
     model = Files
     example = MappingProxyType({"/sys/kernel/mm/ksm/run": 0, "/sys/block/sda/queue/scheduler": "none"})
+    privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""

@@ -33,6 +33,7 @@ class TransparentHugePagesSetting(Setting[HugePages]):
     summary = "Transparent huge pages, set before the server starts."
     model = Annotated[HugePages, BeforeValidator(shorthand("enabled"), json_schema_input_type=HugePages | Enabled)]
     example = "never"
+    privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
         """The writes."""

@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from fairtrial import foreign
 from fairtrial.study.tree.problems import FILE_OF
 from fairtrial.study.tree.quantities import CommandLine
 
@@ -91,7 +92,7 @@ def _read_script(value: Any, info: ValidationInfo) -> Any:
     try:
         if path.stat().st_size > LARGEST_SCRIPT:
             raise ValueError(f"{path} is larger than {LARGEST_SCRIPT >> 10} KiB: not a bpftrace script")
-        return {"program": path.read_text(encoding="utf-8"), "script": value}
+        return {"program": foreign.read_text(path), "script": value}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ValueError(

@@ -61,6 +61,7 @@ def _check_absent(tree: Tree, design: str, problems: Problems) -> None:
         "arm": "leave `arm` out; `fairtrial screen RUN --confirm 3` compares the strongest",
         "also_compare": "leave it out",
         "expect": "leave it out; expect conditions of the study that confirms",
+        "curve": "leave it out; a study with an arm fits curves",
     }.items():
         if (node := tree.entries.get(key)) is not None and plain(node):
             problems.add(
@@ -78,10 +79,14 @@ def _check_absent(tree: Tree, design: str, problems: Problems) -> None:
                 field=("trials", key),
                 suggestion=f"write `{key}: {only}`, or leave it out",
             )
-    if (probes := tree.tree("telemetry").entries.get("probes")) is not None and plain(probes):
-        problems.add(
-            "probes explain arms, and a screening has none",
-            tree.tree("telemetry").where("probes"),
-            field=("telemetry", "probes"),
-            suggestion="leave them out; use them in the study that confirms",
-        )
+    for section, key, what in (
+        ("telemetry", "probes", "probes explain arms"),
+        ("metrics", "covariates", "covariates compare the arms of a block"),
+    ):
+        if (given := tree.tree(section).entries.get(key)) is not None and plain(given):
+            problems.add(
+                f"{what}, and a screening has none",
+                tree.tree(section).where(key),
+                field=(section, key),
+                suggestion="leave them out; use them in the study that confirms",
+            )

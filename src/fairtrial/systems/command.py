@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairtrial.programs import asked_for
+from fairtrial.programs import Act, asked_for
 from fairtrial.study.tree.quantities import CommandLine, Seconds
 from fairtrial.systems import program, server
 from fairtrial.systems.instance import Identity, Instance, Launch
@@ -44,6 +45,17 @@ class CommandSystem(System[CommandSystemParameters]):
     def has_server(self) -> bool:
         """Where there is a program to run."""
         return self.parameters.run is not None
+
+    def acts(self) -> Iterator[Act]:
+        """Its command lines, as the agent's own user."""
+        parameters = self.parameters
+        if parameters.run is None:
+            return
+        yield Act("runs", parameters.run, "in every trial, until the load has ended")
+        if parameters.ready is not None:
+            yield Act("runs", parameters.ready, "in every trial, until it succeeds")
+        if parameters.version is not None:
+            yield Act("runs", parameters.version, "in every trial, for the record")
 
     def identity(self, place: OpenPlace) -> Identity:
         """Path and hash of the program, and what its version command prints.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import BaseModel, ConfigDict
 
+from fairtrial.programs import Act
 from fairtrial.protocol.endpoints import FilesEndpoint
 from fairtrial.systems.instance import Identity, Instance, Launch
 from fairtrial.systems.system import System
@@ -22,6 +25,10 @@ class Files(System[FilesParameters]):
     name = "files"
     summary = "Plain files, for workloads that read and write some."
     model = FilesParameters
+
+    def acts(self) -> Iterator[Act]:
+        """Nothing runs."""
+        yield from ()
 
     def identity(self, place: OpenPlace) -> Identity:
         """The kernel is what is tested here, and every trial's subject names it; files have no binary."""

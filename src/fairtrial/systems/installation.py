@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Self, TypeVar
@@ -14,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from fairtrial import servers
 from fairtrial.errors import AgentError, PlaceError
+from fairtrial.hashes import Sha256
+from fairtrial.programs import Act
 from fairtrial.servers import maven
 from fairtrial.study.tree.paths import OwnPath
+from fairtrial.systems import private_acts
 from fairtrial.systems.existing.parameters import ServerAt
 from fairtrial.systems.instance import Identity, Launch
 from fairtrial.systems.system import System
@@ -24,7 +27,8 @@ from fairtrial.wire.open_place import OpenPlace
 FOLDERS = ("bin", "sbin", "libexec")
 CARRY_S = 1800.0  # a gigabyte over a slow line
 VERSION = re.compile(r"(?:Ver|PostgreSQL\)) (\d+(?:\.\d+)*)")
-SOURCES = ("base_directory", "archive", "maven", "debian")
+FETCHED = ("archive", "maven", "debian")
+SOURCES = ("base_directory", *FETCHED)
 
 
 class ServerSource(BaseModel):
@@ -54,6 +58,11 @@ class ServerSource(BaseModel):
         pattern=r"^[a-z0-9][a-z0-9.+-]+(=\S+)?$",
         description="Debian package from apt to unpack: `mariadb-server-core`, for example.",
     )
+    sha256: Sha256 | None = Field(
+        None,
+        description="SHA-256 of what `archive`, `maven` or `debian` names; a different one is refused.",
+        exclude_if=lambda sha256: sha256 is None,
+    )
     at: ServerAt | None = Field(
         None,
         description="A server that is there already, instead of a private one. See [Servers that are there already]"
@@ -81,6 +90,8 @@ class ServerSource(BaseModel):
             raise ValueError(f"{named[0]}: the server that `at` names is there already: remove one of the two")
         if len(sources) > 1:
             raise ValueError(f"expected one source of the server, found {' and '.join(sources)}: keep one")
+        if self.sha256 is not None and not set(sources) & set(FETCHED):
+            raise ValueError(f"sha256: expected beside one of {', '.join(FETCHED)}: name one, or leave sha256 out")
         return self
 
 
@@ -144,10 +155,12 @@ class PrivateServer(System[S]):
 
     Attributes:
         binaries: names of its main program, the preferred one first.
+        making: further programs of its own that make its data.
         empty_bytes: what a data directory takes that no workload has filled.
     """
 
     binaries: ClassVar[Sequence[str]]
+    making: ClassVar[Sequence[str]] = ()
     empty_bytes: ClassVar[int]
 
     def disk_bytes(self) -> int:
@@ -161,6 +174,18 @@ class PrivateServer(System[S]):
     def has_data_directory(self) -> bool:
         """The server's own tables are in it, where it is started."""
         return self.parameters.at is None
+
+    def acts(self) -> Iterator[Act]:
+        """Its files, its programs and its options; of one that is there, what is done to it."""
+        parameters, options = self.parameters, getattr(self.parameters, "options", {})
+        if parameters.at is not None:
+            restore = getattr(parameters.at, "restore", None)
+            yield from private_acts.there(parameters.at, options, restore=restore)
+            return
+        if (source := self._source()) is not None:
+            yield private_acts.fetching(source)
+        programs = (self.binaries[0], *self.making)
+        yield from private_acts.private(programs, base=parameters.base_directory, options=options)
 
     def awaited(self) -> servers.Source | None:
         """Its source, unless the place has it itself or it was fetched before."""
@@ -195,7 +220,7 @@ class PrivateServer(System[S]):
     def _source(self) -> servers.Source | None:
         for kind in ("maven", "archive", "debian"):
             if (named := getattr(self.parameters, kind)) is not None:
-                return servers.Source(kind, named)
+                return servers.Source(kind, named, self.parameters.sha256)
         build = servers.known(self.name, self.parameters.version or "")
         return build.source if build is not None and self.parameters.base_directory is None else None
 
@@ -221,7 +246,7 @@ def _carried(place: OpenPlace, installed: servers.ServerFiles) -> PurePosixPath:
 
 
 def identified(place: OpenPlace, installation: Installation, argv: Sequence[str], *, version: str | None) -> Identity:
-    """What a server's program says of itself, and what it is.
+    """What a server's program says of itself, and what it is: hashed before it runs, and never run by root.
 
     Args:
         place: where it is.
@@ -233,13 +258,18 @@ def identified(place: OpenPlace, installation: Installation, argv: Sequence[str]
         PlaceError: it does not run, is not what was unpacked, or has another version.
     """
     binary = argv[0]
-    lines = place.require(installation.command(*argv), hint=_libraries(place, installation, binary)).splitlines()
-    said = next(filter(VERSION.search, lines), " ".join(lines)).strip()  # warnings with their time may be around it
     digest = place.require(["sha256sum", binary], hint="the server binary must be readable").split()[0]
     if installation.sha256 not in (None, digest):
         raise PlaceError(
             f"{binary} at this place differs from what was unpacked from {installation.source}", hint="remove it"
         )
+    command = installation.command(*argv)
+    ran = place.execute(command, user=place.server_user)
+    if ran.code != 0:
+        hint = _libraries(place, installation, binary)
+        raise PlaceError(f"`{' '.join(command)}` failed ({ran.code}):\n{ran.output}", hint=hint)
+    lines = ran.output.splitlines()
+    said = next(filter(VERSION.search, lines), " ".join(lines)).strip()  # warnings with their time may be around it
     match = VERSION.search(said)
     own = match[1] if match else said
     if version is not None and own.split(".")[: version.count(".") + 1] != version.split("."):
@@ -256,7 +286,8 @@ def identified(place: OpenPlace, installation: Installation, argv: Sequence[str]
 def _libraries(place: OpenPlace, installation: Installation, binary: str) -> str:
     """What to do about a program that does not run: most lack a library that an installation would have brought."""
     try:
-        lines = place.execute(installation.command("ldd", binary)).output.splitlines()
+        ldd = installation.command("ldd", binary)  # which may run the program
+        lines = place.execute(ldd, user=place.server_user).output.splitlines()
     except AgentError:  # an image may have no ldd
         lines = []
     missing = sorted({line.split()[0] for line in lines if line.endswith("not found")})

@@ -8,7 +8,7 @@ from fairtrial.programs import Program
 from fairtrial.systems import mysql_bootstrap
 from fairtrial.systems.installation import Installation
 from fairtrial.systems.instance import Launch
-from fairtrial.systems.mysqld import REMOTE_USER, Mysqld, MysqldParameters
+from fairtrial.systems.mysqld import DATABASE, REMOTE_USER, Mysqld, MysqldParameters
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -45,4 +45,4 @@ class Mariadb(Mysqld):
     def opening(self, version: str, password: str) -> Sequence[str]:
         """One statement, on any version."""
         del version
-        return (f"GRANT ALL PRIVILEGES ON *.* TO {REMOTE_USER}@'%' IDENTIFIED BY '{password}'",)
+        return (f"GRANT ALL PRIVILEGES ON {DATABASE}.* TO {REMOTE_USER}@'%' IDENTIFIED BY '{password}'",)

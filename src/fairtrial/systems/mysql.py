@@ -9,7 +9,7 @@ from types import MappingProxyType
 from fairtrial.systems import mysql_bootstrap
 from fairtrial.systems.installation import VERSION, Installation
 from fairtrial.systems.instance import Launch
-from fairtrial.systems.mysqld import REMOTE_USER, Mysqld, MysqldParameters
+from fairtrial.systems.mysqld import DATABASE, REMOTE_USER, Mysqld, MysqldParameters
 from fairtrial.wire.open_place import OpenPlace
 
 MODERN = (5, 7)
@@ -49,7 +49,7 @@ class Mysql(Mysqld):
     def fill(self, place: OpenPlace, installation: Installation, program: str, *, launch: Launch) -> None:
         """By the server itself, or from its scripts where it cannot yet."""
         argv = installation.command(program, "--no-defaults", "--version")
-        match = VERSION.search(place.require(argv, hint="the server binary must run"))
+        match = VERSION.search(place.require(argv, hint="the server binary must run", user=place.server_user))
         initial = self.initial()
         if _is_modern(match[1] if match else ""):
             mysql_bootstrap.initialised(place, installation, program, initial=initial, launch=launch)
@@ -61,11 +61,11 @@ class Mysql(Mysqld):
     def opening(self, version: str, password: str) -> Sequence[str]:
         """One statement, or three where accounts are kept apart from what they may."""
         if not _is_modern(version):
-            return (f"GRANT ALL PRIVILEGES ON *.* TO {REMOTE_USER}@'%' IDENTIFIED BY '{password}'",)
+            return (f"GRANT ALL PRIVILEGES ON {DATABASE}.* TO {REMOTE_USER}@'%' IDENTIFIED BY '{password}'",)
         return (
             f"CREATE USER IF NOT EXISTS {REMOTE_USER}@'%'",
             f"ALTER USER {REMOTE_USER}@'%' IDENTIFIED BY '{password}'",
-            f"GRANT ALL PRIVILEGES ON *.* TO {REMOTE_USER}@'%'",
+            f"GRANT ALL PRIVILEGES ON {DATABASE}.* TO {REMOTE_USER}@'%'",
         )
 
 

@@ -111,7 +111,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
 
     @abstractmethod
     def opening(self, version: str, password: str) -> Sequence[str]:
-        """Statements that let `REMOTE_USER` in with a password, on a server of this version."""
+        """Statements that let `REMOTE_USER` in with a password, to its database only, on a server of this version."""
 
     def existing(self) -> ExistingMysqld | None:
         """Where the study names one."""

@@ -41,6 +41,7 @@ from fairtrial.wire.open_place import OpenPlace
 DATABASE = "fairtrial"
 MAINTENANCE = "postgres"
 USER = "fairtrial"
+REMOTE_USER = "fairtrial_load"  # of loads at other places: no superuser, who could run programs as the server's user
 PORT = 5432  # of the socket's name, where nothing listens on a network
 SETTLED_S = 3600.0  # a checkpoint of a large cache on a slow disk
 INSTALL_S = 180.0
@@ -56,6 +57,11 @@ UNLOGGED = (
     "SET log_statement = 'none'",
     "SET log_min_duration_statement = -1",
     "SET log_min_error_statement = 'panic'",
+)
+REMOTE_ROLE = f"DO $$ BEGIN CREATE ROLE {REMOTE_USER} LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+REMOTE_RIGHTS = tuple(
+    f"GRANT ALL ON {what} TO {REMOTE_USER}"
+    for what in ("SCHEMA public", *(f"ALL {kind} IN SCHEMA public" for kind in ("TABLES", "SEQUENCES", "FUNCTIONS")))
 )
 SETTINGS = "SELECT name, setting, unit FROM pg_settings"
 
@@ -85,6 +91,7 @@ class Postgres(PrivateServer[PostgresParameters]):
     model = PostgresParameters
     programs = (Program("postgres", "the system `postgres` runs it", "postgresql"),)
     binaries = ("postgres",)
+    making = ("initdb",)
     encrypts = True
     empty_bytes = 48 << 20  # templates of databases, and a first segment of the log
 
@@ -153,7 +160,7 @@ class Postgres(PrivateServer[PostgresParameters]):
         configuration = launch.work_directory / "postgresql.conf"
         port = free_port(place) if launch.addresses else PORT
         kind = "host" if launch.certificate is None else "hostssl"
-        over_network = f"{kind} all {USER} all scram-sha-256\n" if launch.addresses else ""
+        over_network = f"{kind} {DATABASE} {REMOTE_USER} all scram-sha-256\n" if launch.addresses else ""
         for path, content in {
             configuration: _configuration(self.parameters.options, launch, port=port),
             launch.work_directory / "pg_hba.conf": f"local all {USER} trust\n{over_network}",
@@ -203,10 +210,12 @@ def _program(place: OpenPlace, installation: Installation, name: str) -> str:
 
 
 def _opened(place: OpenPlace, endpoint: PostgresEndpoint, *, address: str) -> PostgresEndpoint:
-    """An endpoint for another place, with a password that is as old as this start."""
+    """An endpoint for another place: of a role that owns its database alone, with a password as old as this start."""
     password = secrets.token_hex(PASSWORD_BYTES)
-    _ask(place, endpoint, *UNLOGGED, f"ALTER USER {USER} PASSWORD '{password}'")
-    return PostgresEndpoint(host=address, port=endpoint.port, user=USER, password=password, database=DATABASE)
+    opening = (REMOTE_ROLE, f"ALTER ROLE {REMOTE_USER} PASSWORD '{password}'")
+    _ask(place, endpoint, *UNLOGGED, *opening, f"ALTER DATABASE {DATABASE} OWNER TO {REMOTE_USER}")
+    _ask(place, endpoint, *REMOTE_RIGHTS, database=DATABASE)
+    return PostgresEndpoint(host=address, port=endpoint.port, user=REMOTE_USER, password=password, database=DATABASE)
 
 
 def _configuration(options: Mapping[str, Option], launch: Launch, *, port: int) -> str:
@@ -232,9 +241,15 @@ def _read_back(place: OpenPlace, endpoint: Server) -> dict[str, tuple[str, str]]
     return {row[0] or "": (row[1] or "", row[2] or "") for row in answer.rows}
 
 
-def _ask(place: OpenPlace, endpoint: Server, *statements: str, timeout_s: float | None = None) -> Rows:
+def _ask(
+    place: OpenPlace,
+    endpoint: Server,
+    *statements: str,
+    timeout_s: float | None = None,
+    database: str = MAINTENANCE,
+) -> Rows:
     request = Sql(
-        endpoint=endpoint.model_copy(update={"database": MAINTENANCE}),
+        endpoint=endpoint.model_copy(update={"database": database}),
         statements=list(statements),
         connect_timeout_ms=int(place.limits.start_s * 1000),
     )

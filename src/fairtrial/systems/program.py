@@ -11,7 +11,7 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
 
-def identity(place: OpenPlace, *, run: str, version: str | None, field: str) -> Identity:
+def identity(place: OpenPlace, *, run: str, version: str | None, field: str, user: str | None = None) -> Identity:
     """Path and hash of the program that a command line begins with, and what another prints as its version.
 
     Args:
@@ -19,6 +19,7 @@ def identity(place: OpenPlace, *, run: str, version: str | None, field: str) -> 
         run: the command line.
         version: that prints the version; None: nobody asks.
         field: of the study that has both.
+        user: asks for the version; None: the agent's own.
 
     Raises:
         PlaceError: the program is not on the place's PATH, or the version command fails.
@@ -33,7 +34,8 @@ def identity(place: OpenPlace, *, run: str, version: str | None, field: str) -> 
     facts = {"binary": path}
     if place.agent.container is not None:  # a shell or an interpreter is the same in many images
         facts["image"] = place.agent.container.image_id
-    said = "" if version is None else place.require(shlex.split(version), hint=f"fix {field}.version").strip()
+    hint = f"fix {field}.version"
+    said = "" if version is None else place.require(shlex.split(version), hint=hint, user=user).strip()
     return Identity(version=said, sha256=digest, facts=facts)
 
 

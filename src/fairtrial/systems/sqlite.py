@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fairtrial.programs import Act
 from fairtrial.protocol.generated import Sql, SqliteEndpoint
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
@@ -39,6 +41,11 @@ class Sqlite(System[SqliteParameters]):
     name = "sqlite"
     summary = "SQLite, embedded in the load engine."
     model = SqliteParameters
+
+    def acts(self) -> Iterator[Act]:
+        """Nothing runs but the load, which sets the pragmas."""
+        for name, value in self.parameters.pragmas.items():
+            yield Act("changes", f"pragma {name} = {value}", "in every connection", undo="the trial's data are removed")
 
     def identity(self, place: OpenPlace) -> Identity:
         """The agent's own hash and the version linked into it."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
 from fairtrial import servers
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program, untold
 from fairtrial.protocol.endpoints import Endpoint
 from fairtrial.systems.existing.server import ExistingServer
 from fairtrial.systems.instance import Identity, Instance, Launch, ServerAddress
@@ -62,6 +62,10 @@ class System(ABC, Generic[P]):
         """Where its server is, if that is there already; None: one is started for every trial, or there is none."""
         existing = self.existing()
         return None if existing is None else ServerAddress(existing.address, existing.at.host)
+
+    def acts(self) -> Iterator[Act]:
+        """What a trial does for it, from its parameters alone."""
+        yield untold("system", self.name)
 
     def existing(self) -> ExistingServer | None:
         """The server that is there already, in whose place none is started; None: one is."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fairtrial.queries import log_ratio, whole_blocks
 from fairtrial.record import Record
 from fairtrial.record.models import PlannedMetrics, TrialRecord
 from fairtrial.study.catalogue import MetricDefinition
@@ -29,21 +30,11 @@ class Pair:
     excess: Mapping[str, float]
 
 
-def pairs(record: Record, trials: Sequence[TrialRecord] | None = None) -> dict[str, list[Pair]]:
-    """Of every arm but the default, its pairs in the order of blocks; blocks that lost a trial are left out.
-
-    Args:
-        record: of a block of the search, or of several fresh ones.
-        trials: in place of the record's own, with scalars computed again.
-    """
+def pairs(record: Record) -> dict[str, list[Pair]]:
+    """Of every arm but the default, its pairs in the order of blocks; blocks that lost a trial are left out."""
     plan = record.plan
-    voided = {(event.cell, event.block) for event in record.voided}
-    blocks: dict[int, dict[str, TrialRecord]] = {}
-    for trial in record.trials if trials is None else trials:
-        if trial.valid and (trial.trial.cell, trial.trial.block) not in voided:
-            blocks.setdefault(trial.trial.block, {})[trial.trial.arm] = trial
     found: dict[str, list[Pair]] = {arm: [] for arm in plan.factors[plan.arm] if arm != DEFAULT}
-    for _, arms in sorted(blocks.items()):
+    for arms in whole_blocks(record):
         for arm in found.keys() & arms.keys():
             if DEFAULT in arms:
                 found[arm].append(_pair(plan.metrics, arms[DEFAULT], arms[arm], margin=plan.design.margin))
@@ -52,7 +43,7 @@ def pairs(record: Record, trials: Sequence[TrialRecord] | None = None) -> dict[s
 
 def _pair(metrics: PlannedMetrics, default: TrialRecord, other: TrialRecord, *, margin: float) -> Pair:
     (objective,) = metrics.primary
-    ratio = _log_ratio(default, other, metric=objective)
+    ratio = log_ratio(default, other, metric=objective)
     excess: dict[str, float] = {}
     for name in metrics.guardrails:
         bound = math.log1p(metrics.guardrail_margins.get(name, margin))
@@ -66,15 +57,8 @@ def sign(of: MetricDefinition) -> int:
     return 1 if of.better == "higher" else -1
 
 
-def _log_ratio(default: TrialRecord, other: TrialRecord, *, metric: str) -> float | None:
-    below, above = default.scalars.get(metric), other.scalars.get(metric)
-    if below is None or above is None or not (below > 0 and above > 0 and math.isfinite(above / below)):
-        return None
-    return math.log(above / below)
-
-
 def _excess(default: TrialRecord, other: TrialRecord, *, of: MetricDefinition, name: str, bound: float) -> float:
-    ratio = _log_ratio(default, other, metric=name)
+    ratio = log_ratio(default, other, metric=name)
     if ratio is not None:
         return -ratio * sign(of) - bound
     below, above = default.scalars.get(name, 0.0), other.scalars.get(name, 0.0)

@@ -90,7 +90,9 @@ def _best_so_far(result: TuneResult) -> Rows:
 def _title(result: TuneResult) -> str:
     claim = result.confirmed
     promised = "" if result.flattery is None else f"best block {numbers.change(result.flattery.promised)}"
-    found = "nothing confirmed" if claim is None else f"confirmed {numbers.change(claim.ratio or 1.0)}, {claim.verdict}"
+    found = (
+        "nothing confirmed" if claim is None else f"confirmation {numbers.change(claim.ratio or 1.0)}, {claim.verdict}"
+    )
     return f"{result.study}: {', '.join(part for part in (promised, found) if part)}"
 
 

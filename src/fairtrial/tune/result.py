@@ -15,6 +15,7 @@ from fairtrial import study as language
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.analyse.result import Result, Verdict
 from fairtrial.catalogue import catalogue
+from fairtrial.queries import MERGED
 from fairtrial.record import Record
 from fairtrial.record import journal as records
 from fairtrial.report.analysing import analysed
@@ -24,7 +25,6 @@ from fairtrial.study.tuning import Value
 from fairtrial.study.tuning.levels import defaults
 from fairtrial.tune import journal, measuring
 from fairtrial.tune.events import State
-from fairtrial.tune.running import MERGED
 from fairtrial.tune.searching import AGAIN, CONFIRMATION, Course, search_run, tuning_of
 
 FORMAT_VERSION: Final = 1
@@ -250,7 +250,9 @@ def _confirmed(tuning: TuneRecord, analysis: Analysis | None) -> Confirmed | Non
 def _flattery(
     course: Course, again: Sequence[MeasuredAgain], confirmed: Confirmed | None, *, sign: int
 ) -> Flattery | None:
-    gains = {each.number: each.gain for each in course.told.values() if each.state == "measured" and each.gain}
+    gains = {
+        each.number: each.gain for each in course.told.values() if each.state == "measured" and each.gain is not None
+    }
     if course.shortlisted is None or not gains:
         return None
     number = max(gains, key=lambda each: gains[each])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,14 +13,12 @@ from pydantic import JsonValue
 from ruamel.yaml import YAML
 
 from fairtrial import plan as planning
-from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
-from fairtrial.errors import FairtrialError, InputError, SystemStartError
 from fairtrial.plan.shuffling import block_seed
+from fairtrial.queries import MERGED, loaded, run_whole
 from fairtrial.record import Record, Writer
-from fairtrial.record import journal as records
-from fairtrial.record.models import Plan, TrialStarted
+from fairtrial.record.models import Plan
 from fairtrial.run import Progress, Run, watched
 from fairtrial.study import Factor, Study
 from fairtrial.study.resolved import Section
@@ -30,7 +26,6 @@ from fairtrial.study.tuning import ARM, DEFAULT, Value
 from fairtrial.study.tuning.levels import named_defaults, overlay
 
 RETRIES: Final = 1  # blocks of the search that are replaced when a trial of theirs is invalid
-MERGED: Final = "study.merged.yaml"
 
 
 @dataclass(frozen=True)
@@ -91,7 +86,7 @@ class Runner:
 
     def plan(self, blocks: Blocks) -> Plan:
         """What these blocks would run."""
-        return planning.make(_loaded(self.text(blocks)), catalogue=catalogue())
+        return planning.make(loaded(self.text(blocks)), catalogue=catalogue())
 
     def run(self, blocks: Blocks) -> Record:
         """Runs the blocks to their end, or goes on with them.
@@ -100,54 +95,16 @@ class Runner:
             FairtrialError: they cannot go on; what is finished stays.
             KeyboardInterrupt: the user stopped them.
         """
-        directory = self.directory / blocks.name
-        if not (directory / "plan.json").exists():  # killed before it was begun
-            shutil.rmtree(directory, ignore_errors=True)
-            writer = self._created(directory, blocks)
-        elif (directory / records.NAME).exists() and (found := record.read(directory)).finished:
-            return found
-        else:
-            writer = record.resume(directory)
-        self._execute(writer)
-        return record.read(directory)
+        only = next(iter(blocks.arms)) if len(blocks.arms) == 1 else ""
+        return run_whole(self.directory / blocks.name, partial(self.text, blocks), self._conduct, arm=only)
 
-    def _created(self, directory: Path, blocks: Blocks) -> Writer:
-        text = self.text(blocks)
-        study = _loaded(text)
-        sources = {"study.yaml": text, MERGED: language.dump(study)}
-        return record.create(directory, plan=planning.make(study, catalogue=catalogue()), sources=sources)
-
-    def _execute(self, writer: Writer) -> None:
-        try:
-            with watched(writer.directory, self.progress) as progress:
-                source = partial(_read, writer.directory / MERGED)
-                Run(writer=writer, progress=progress, study=source, examined=self.examined, known=self.known).execute()
-        finally:
-            writer.close()
-
-
-def is_the_proposals_fault(error: FairtrialError, run: Path) -> bool:
-    """Whether values of options made a run end, not the machine: they are refused, or their trials are invalid."""
-    if not (run / records.NAME).exists():
-        return isinstance(error, InputError)
-    found = record.read(run)
-    arms = [event.trial.arm for event in found.events if isinstance(event, TrialStarted)]
-    refused = isinstance(error, InputError | SystemStartError) and arms[-1:] != [DEFAULT]
-    return refused or len(found.voided) > found.plan.design.voided_limit
+    def _conduct(self, writer: Writer) -> None:
+        with watched(writer.directory, self.progress) as progress:
+            source = partial(language.load, writer.directory / MERGED, catalogue=catalogue())
+            Run(writer=writer, progress=progress, study=source, examined=self.examined, known=self.known).execute()
 
 
 def _number(name: str) -> int:
     """A number of its own for every run of a tuning."""
     digits = name.rpartition("/")[2]
     return int(digits) if digits.isdigit() else -len(name)
-
-
-def _loaded(text: str) -> Study:
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "study.yaml"
-        path.write_text(text, encoding="utf-8")
-        return _read(path)
-
-
-def _read(path: Path) -> Study:
-    return language.load(path, catalogue=catalogue())

@@ -14,6 +14,7 @@ from typing import Final
 
 from fairtrial import record
 from fairtrial.errors import FairtrialError, RecordError
+from fairtrial.queries import failure
 from fairtrial.study import Study
 from fairtrial.study.tuning import DEFAULT, Tuning
 from fairtrial.study.tuning.levels import defaults
@@ -29,7 +30,7 @@ from fairtrial.tune.events import (
 )
 from fairtrial.tune.journal import TuneJournal
 from fairtrial.tune.proposing import Observation, Proposer, require
-from fairtrial.tune.running import RETRIES, Blocks, Runner, is_the_proposals_fault
+from fairtrial.tune.running import RETRIES, Blocks, Runner
 
 AGAIN: Final = "again"
 CONFIRMATION: Final = "confirmation"
@@ -186,10 +187,10 @@ class Search:
         try:
             found = self.runner.run(blocks)
         except FairtrialError as error:
-            run = self.runner.directory / blocks.name
-            if not is_the_proposals_fault(error, run) or self._never_measured():
+            reason = failure(self.runner.directory / blocks.name, error, arm=arm(number))
+            if not reason or self._never_measured():
                 raise
-            return measuring.told(number, (), reason=str(error).splitlines()[0])
+            return measuring.told(number, (), reason=reason)
         return measuring.told(number, measuring.pairs(found)[arm(number)], reason="no valid block")
 
     def _never_measured(self) -> bool:

@@ -46,7 +46,9 @@ def _stages(result: TuneResult) -> Table:
     if (claim := result.confirmed) is not None:
         interval = numbers.ratio_interval(claim.low, claim.high)
         ratio = numbers.ratio(claim.ratio)
-        table.add_row("confirmed", arm(claim.number), str(claim.blocks), ratio, interval, claim.verdict, style="bold")
+        table.add_row(
+            "confirmation", arm(claim.number), str(claim.blocks), ratio, interval, claim.verdict, style="bold"
+        )
     return table
 
 
@@ -93,7 +95,8 @@ def flattered(found: Flattery, claim: Confirmed | None) -> str:
 
 def _options(result: TuneResult) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for column in ("option", "default", "confirmed" if result.confirmed else "best"):
+    confirmed = result.confirmed is not None and result.confirmed.verdict == "faster"
+    for column in ("option", "default", "confirmed" if confirmed else "best"):
         table.add_column(column)
     for each in result.options:
         default = "the system's own" if each.default is None else str(each.default)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+
+from pydantic_core import from_json
 
 from fairtrial import record
 from fairtrial import verify as recomputation
@@ -63,6 +64,11 @@ def _decided(tuning: TuneRecord) -> Iterator[str]:
 
 def _result(tuning: TuneRecord) -> Iterator[str]:
     path = tuning.directory / RESULT
-    if path.exists():
-        stored, again = json.loads(path.read_bytes()), result(tuning).model_dump(mode="json")
+    if path.is_file():
+        try:
+            stored = from_json(path.read_bytes())
+        except ValueError as error:
+            yield f"{RESULT}: cannot be read: {error}"
+            return
+        again = result(tuning).model_dump(mode="json")
         yield from (f"{RESULT}: {text}" for text in recomputation.differences(stored, again))

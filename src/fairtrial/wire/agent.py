@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypedDict, TypeVar, Unpack
@@ -147,9 +148,10 @@ class Agent:
             AgentError: as `get`.
             PlaceError: it is larger than `most_bytes`.
         """
-        return arriving.write(local, self._get(path, most_bytes=most_bytes))
+        with contextlib.closing(self._get(path, most_bytes=most_bytes)) as chunks:
+            return arriving.write(local, chunks)
 
-    def _get(self, path: str, *, most_bytes: int) -> Iterator[bytes]:
+    def _get(self, path: str, *, most_bytes: int) -> Generator[bytes]:
         request = wire.Get(id=self._stream.number(), path=path)
         pending = self._stream.ask(request)
         try:

@@ -13,7 +13,7 @@ from fairtrial.wire.transport import Transport
 VERSION = "6"  # compared with the agent's at hello; a test compares it with crates/protocol
 SAME_VERSION = "install the same version of fairtrial on both sides"  # a hint, where answers are not understood
 CHUNK_BYTES = 64 * 1024
-LINE_BYTES = 64 << 20  # an agent's longest line is an output line of 64 KiB; beyond this it is no agent
+LINE_BYTES = 4 << 20  # an agent's longest line is an output line of 64 KiB, escaped; beyond this it is no agent
 
 Request = wire.Hello | wire.Put | wire.Get | wire.Spawn | wire.Signal | wire.Change | wire.Undo | wire.Ping | wire.Bye
 Answer = (
@@ -54,6 +54,8 @@ class Frames:
             try:
                 if b'"event":' not in line:  # every event names itself, a header never does
                     header = wire.ChunkHeader.model_validate_json(line)
+                    if header.chunk > CHUNK_BYTES:
+                        raise FrameError(f"a chunk is longer than {CHUNK_BYTES} bytes")
                     content = self._exactly(header.chunk)
                     if content is None:
                         return

@@ -12,6 +12,7 @@ from fairtrial.errors import StreamLostError
 from fairtrial.protocol import generated as wire
 
 LINES_KEPT = 100_000  # of a process that nobody listens to: beyond this the oldest are dropped
+CHARACTERS_KEPT = 16 << 20  # of all these lines
 
 OnLine = Callable[[str, str], None]
 
@@ -52,7 +53,8 @@ class Process:
         self._kill_s = kill_s
         self._on_line = on_line
         self._changed = threading.Condition()
-        self._lines: deque[tuple[str, str]] = deque(maxlen=LINES_KEPT)
+        self._lines: deque[tuple[str, str]] = deque()
+        self._characters = 0  # of `_lines`
         self._exited: wire.Exited | None = None
         self._loss: StreamLostError | None = None
 
@@ -86,7 +88,7 @@ class Process:
             with self._changed:
                 self._changed.wait_for(lambda: self._lines or self._exited is not None or self._loss is not None)
                 if self._lines:
-                    line = self._lines.popleft()
+                    line = self._oldest()
                 elif self._exited is not None:
                     return
                 else:
@@ -122,7 +124,15 @@ class Process:
             return
         with self._changed:
             self._lines.append((line.stream, line.line))
+            self._characters += len(line.line)
+            while len(self._lines) > LINES_KEPT or self._characters > CHARACTERS_KEPT:
+                self._oldest()
             self._changed.notify_all()
+
+    def _oldest(self) -> tuple[str, str]:
+        line = self._lines.popleft()
+        self._characters -= len(line[1])
+        return line
 
     def ended(self, exited: wire.Exited) -> None:
         """The stream's thread: it ended."""

@@ -16,6 +16,8 @@ from fairtrial.wire.messages import Answer, FrameError, Frames, Request, request
 from fairtrial.wire.transport import Transport
 
 HINT = "check whether the place is up and the agent was killed; the next agent to start there restores its settings"
+ANSWERS_KEPT = 64  # chunks of a file whose reader is slower than its place: 4 MiB
+ROOM_EVERY_S = 1.0
 TRIED_AGAIN = "the next `fairtrial run` or `fairtrial doctor` at this place tries again; or restore them by hand"
 
 
@@ -36,15 +38,30 @@ class Follower(Protocol):
 
 
 class PendingAnswers:
-    """The answers to one request, as they come."""
+    """The answers to one request, as they come; at most `ANSWERS_KEPT` wait to be taken."""
 
     def __init__(self, follower: Follower | None) -> None:
         self.follower = follower
         self._answers: queue.SimpleQueue[Answer | bytes | StreamLostError] = queue.SimpleQueue()
+        self._room = threading.Semaphore(ANSWERS_KEPT)
+        self._complete = False
 
-    def put(self, answer: Answer | bytes | StreamLostError) -> None:
-        """Hands an answer over."""
-        self._answers.put(answer)
+    def put(self, answer: Answer | bytes, *, waiting: Callable[[], None]) -> None:
+        """Hands an answer over, once there is room for it; `waiting` is called again and again until then."""
+        while not self._complete and not self._room.acquire(timeout=ROOM_EVERY_S):
+            waiting()
+        if not self._complete:
+            self._answers.put(answer)
+
+    def lose(self, loss: StreamLostError) -> None:
+        """Hands the loss over, behind what came before."""
+        self._answers.put(loss)
+        self.complete()
+
+    def complete(self) -> None:
+        """Nothing more is kept; who waits for room goes on."""
+        self._complete = True
+        self._room.release()
 
     def take(self, timeout_s: float | None = None) -> Answer | bytes:
         """Waits for the next answer or chunk.
@@ -58,6 +75,7 @@ class PendingAnswers:
             answer = self._answers.get(timeout=timeout_s)
         except queue.Empty:
             raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+        self._room.release()
         if isinstance(answer, StreamLostError):
             raise _again(answer)
         if isinstance(answer, wire.Failed):
@@ -134,7 +152,9 @@ class Stream:
     def forget(self, request: Request) -> None:
         """Its answer is complete."""
         with self._lock:
-            self._pending.pop(request.id, None)
+            pending = self._pending.pop(request.id, None)
+        if pending is not None:
+            pending.complete()
 
     def lose(self, reason: str) -> None:
         """The stream has ended: tells everyone who waits, at once."""
@@ -147,7 +167,7 @@ class Stream:
             self.reported = bool(waiting or followers)
         self._over.set()
         for pending in waiting:
-            pending.put(self._loss)
+            pending.lose(self._loss)
         for follower in followers:
             follower.lost(_again(self._loss))
 
@@ -159,10 +179,14 @@ class Stream:
             if thread is not threading.current_thread():
                 thread.join()
 
+    def _hear(self) -> None:
+        """Whoever is not listened to for a while is not silent."""
+        self._heard = time.monotonic()
+
     def _read(self) -> None:
         try:
             for frame in Frames(self._transport):
-                self._heard = time.monotonic()
+                self._hear()
                 if isinstance(frame, tuple):
                     self._hand_over(frame[0], frame[1])
                 else:
@@ -191,7 +215,7 @@ class Stream:
         if pending is not None:
             if isinstance(answer, wire.Spawned) and pending.follower is not None:
                 pending.follower.started(answer)
-            pending.put(answer)
+            pending.put(answer, waiting=self._hear)
 
     def _tell(self, process: int, what: Callable[[Follower], None]) -> None:
         follower = self._followers.get(process)

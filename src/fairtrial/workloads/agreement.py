@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pydantic_core import from_json
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import drive, latency
@@ -62,7 +62,7 @@ class FigurePair:
 
 def stored(directory: Path) -> dict[str, Any]:
     """`result.json` as it is, whatever was changed in it."""
-    values: dict[str, Any] = json.loads((directory / drive.FILE).read_bytes())
+    values: dict[str, Any] = from_json((directory / drive.FILE).read_bytes())
     return values
 
 

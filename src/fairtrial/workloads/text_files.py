@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo
 
+from fairtrial import foreign
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import FILE_OF, Problems
 
@@ -37,7 +38,7 @@ def text_file(value: str, info: ValidationInfo, *path: str) -> dict[str, str]:
     beside = Path(file_of(*(path or (info.field_name,)))).parent if file_of else Path()
     file = beside / value
     try:
-        return {"name": file.name, "text": file.read_text(encoding="utf-8")}
+        return {"name": file.name, "text": foreign.read_text(file)}
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ValueError(f"cannot read {file}: {reason}") from error

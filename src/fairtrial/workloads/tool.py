@@ -28,6 +28,8 @@ GRACE_S: Final = 300.0  # beyond what is asked: connections are opened, and the 
 STOP_S: Final = 10.0
 OUTPUT: Final = "log/load.log"  # in a trial's directory: all that the measured process printed
 WORDS: Final = 400  # characters of a program's own that are kept of a failure
+COUNT: Final = "([0-9]{1,18})"  # as tools print one: 64 bits hold no more digits
+DECIMAL: Final = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
 LAST_LINES: Final = 5
 
 

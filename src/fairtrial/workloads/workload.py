@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel
 
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program, untold
 from fairtrial.protocol.endpoints import Endpoint
 from fairtrial.protocol.generated import FleetShare, Loaded
 from fairtrial.record.models import Check, Window
@@ -132,6 +132,10 @@ class Workload(ABC, Generic[P]):
     def disk_bytes(self) -> int:
         """What it is expected to need on the place's disk, bytes."""
         return 0
+
+    def acts(self) -> Iterator[Act]:
+        """What a trial does for it, from its parameters alone."""
+        yield untold("workload", self.name)
 
     def require(self, place: OpenPlace) -> None:
         """Looks for what it runs, as a drive does, and changes nothing.

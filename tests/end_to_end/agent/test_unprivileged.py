@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from support.command_line import Desk
@@ -42,10 +43,13 @@ telemetry: {{interval: 500ms}}
 """
 
 
-def as_user(here: Desk, argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def as_user(
+    here: Desk, argv: Sequence[str], *, user: int | None = None, environment: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program as the user, or as another who becomes it."""
     account = pwd.getpwnam(USER)
     sources = Path(fairtrial.__file__).parents[1]
-    environment = {
+    own = {
         "PATH": os.environ["PATH"],
         "HOME": str(here.directory / "home"),
         "FAIRTRIAL_STATE_DIRECTORY": str(here.state),
@@ -56,9 +60,9 @@ def as_user(here: Desk, argv: Sequence[str]) -> subprocess.CompletedProcess[str]
     return subprocess.run(
         argv,
         cwd=here.directory / "home",
-        env=environment,
-        user=account.pw_uid,
-        group=account.pw_gid,
+        env={**own, **environment},
+        user=account.pw_uid if user is None else user,
+        group=account.pw_gid if user is None else user,
         extra_groups=[],
         capture_output=True,
         text=True,
@@ -125,6 +129,47 @@ def test_a_setting_that_needs_root_is_refused_with_its_name(here: Desk, python: 
     assert done.returncode == 3, done.stdout + done.stderr
     assert "vm.page-cluster" in done.stderr
     assert "ermission" in done.stderr
+
+
+# Root's part, in a mount namespace of its own: this machine's rules for sudo stay as they are.
+BECOME = f"exec setpriv --reuid={USER} --regid=nogroup --clear-groups --"
+BY_RULE = f'mount --bind "$1" /etc/sudoers && shift && {BECOME} "$@"'
+PAGE_CLUSTER = Path("/proc/sys/vm/page-cluster")
+
+
+@pytest.mark.skipif(shutil.which("sudo") is None, reason="needs sudo: `apt install sudo`")
+def test_a_rule_of_sudo_has_root_write_a_setting_of_an_ordinary_users_study_and_nothing_else(
+    here: Desk, python: str
+) -> None:
+    agent = here.directory / "fairtrial-agent"  # root's own: its user cannot change it
+    shutil.copy2(find_agent(), agent)
+    rules = here.directory / "sudoers"
+    example = Path(__file__).parents[3] / "packaging" / "sudoers.d" / "fairtrial"
+    rule = example.read_text().replace("/usr/local/libexec/fairtrial-agent", str(agent))
+    rules.write_text(rule.replace("\nbench ", f"\n{USER} "))
+    rules.chmod(0o440)
+    before = PAGE_CLUSTER.read_text().strip()
+    other = "1" if before != "1" else "2"
+    study = here.study(STUDY.format(system="{sqlite: {}}") + f"settings: {{sysctl: {{vm.page-cluster: {other}}}}}\n")
+    study.chmod(0o644)
+
+    def as_ruled(*argv: str) -> subprocess.CompletedProcess[str]:
+        whole = ["unshare", "--mount", "sh", "-c", BY_RULE, "sh", str(rules), *argv]
+        more = {"FAIRTRIAL_HELPER": f"sudo -n {agent}"}
+        return as_user(here, whole, user=0, environment=more)
+
+    done = as_ruled(python, "-c", PROGRAM, "run", str(study), "--plain")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (directory,) = (here.directory / "home" / "runs").iterdir()
+    found = record.read(directory)
+    assert found.places[0].facts["user_id"] == pwd.getpwnam(USER).pw_uid
+    effective = [(each.before.strip(), each.read_back.strip()) for trial in found.trials for each in trial.effective]
+    assert effective == [(before, other)] * 2
+    assert PAGE_CLUSTER.read_text().strip() == before
+    refused = as_ruled("sudo", "-n", str(agent), "write-setting", "--", "/proc/sys/kernel/core_pattern", "x")
+    assert "not among the files" in refused.stderr
+    assert as_ruled("sudo", "-n", str(agent), "serve").returncode == 1
+    assert as_ruled("sudo", "-n", "/usr/bin/id").returncode == 1
 
 
 PROBED = """\

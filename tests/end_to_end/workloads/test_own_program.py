@@ -101,12 +101,14 @@ def test_a_server_that_listens_has_no_root_for_those_who_are_on_its_machine(here
         mariadb.create(place, launch)
         server = mariadb.start(place, launch)
 
-        def user(**changes: str) -> list[list[str | None]]:
+        def user(statement: str = "SELECT USER()", **changes: str) -> list[list[str | None]]:
             assert server.remote is not None
-            endpoint = server.remote.model_copy(update={"database": "mysql", **changes})
-            return place.native(SQL, Sql(endpoint=endpoint, statements=["SELECT USER()"])).rows
+            endpoint = server.remote.model_copy(update={"database": "information_schema", **changes})
+            return place.native(SQL, Sql(endpoint=endpoint, statements=[statement])).rows
 
         assert user() == [["fairtrial@127.0.0.1"]]
+        with pytest.raises(PlaceError, match="denied"):
+            user("SELECT * FROM mysql.global_priv")
         with pytest.raises(PlaceError, match=r"Access denied for user 'root'@'127\.0\.0\.1'"):
             user(user="root", password="")
         mariadb.stop(place, server, settled=False)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from fairtrial.caching import cache_directory
+from fairtrial.places import ssh
 from fairtrial.places.vm import kernels, modules
 from fairtrial.places.vm.machine import EMULATED_PROCESSOR
 from support.machines.machine import alone_with
@@ -144,6 +145,7 @@ class BootingHost:
             # What an emulated processor computes in less than a second.
             "  StrictHostKeyChecking yes\n  KexAlgorithms curve25519-sha256\n  Ciphers aes128-gcm@openssh.com\n"
         )
+        ssh.allow_configuration(self.config)
         host_key = (self.image.directory / "host.pub").read_text()
         (self.directory / "power.py").write_text(POWER.format(monitor=self.monitor))
         (self.directory / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {host_key}")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial.places import open_place
+from fairtrial.places import open_place, ssh
 from fairtrial.wire import Agent
 from support.command_line import Desk, eventually
 from support.machines.machine import number_of_process
@@ -108,6 +108,7 @@ def host(here: Desk, *, name: str = "far", address: str = "127.0.0.1", within: S
         f"  IdentitiesOnly yes\n  UserKnownHostsFile {directory}/known_hosts\n  GlobalKnownHostsFile none\n"
         "  StrictHostKeyChecking yes\n"
     )
+    ssh.allow_configuration(directory / "config")
     if os.geteuid() == 0:
         PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     assert SSHD is not None

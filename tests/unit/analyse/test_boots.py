@@ -61,6 +61,21 @@ def test_each_boot_is_one_value_its_mean() -> None:
     assert found.counts.used == 2 * BOOTS * PER_BOOT, "every trial is counted"
 
 
+def test_cells_of_one_boot_are_no_samples_of_their_own() -> None:
+    """Boots scatter by 5 % and loads by nothing: the effect at both together is as uncertain as at one."""
+    random, case = np.random.default_rng(3), Case({"kernel": ["old", "new"], "load": ["few", "many"]}, blocks=BOOTS)
+    boots = {(arm, block): random.normal(7, 0.05) for arm in ("old", "new") for block in range(1, BOOTS + 1)}
+    tiny = iter(random.normal(0, 1e-4, 4 * BOOTS))
+    trials = case.trials(tpm=lambda levels, block: math.exp(boots[levels["kernel"], block] + next(tiny)))
+    design = case.plan().design.model_copy(update={"reboot": "between_blocks"})
+    found = analyse(case.plan().model_copy(update={"design": design}), trials)
+    (test,) = found.interactions
+    assert test.in_step
+    logs = [boots["new", block] - boots["old", block] for block in range(1, BOOTS + 1)]
+    assert abs(test.pairs[0].ratio or 0) == pytest.approx(1, abs=1e-3)
+    assert np.ptp(np.log([test.pairs[0].low or 0, test.pairs[0].high or 0])) < np.std(logs) / 10
+
+
 def test_a_boot_that_lost_a_trial_is_void_whole() -> None:
     plan, trials = booted(noise(np.random.default_rng(2), between=0.02, within=0.01))
     trials[7] = invalid(trials[7])

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import math
-
 import calibrated_tuning as bench
 import numpy as np
 import pytest
+from calibrated_paths import Rate, Setup
 
 
 def test_a_surface_has_the_gain_that_it_was_drawn_with_and_an_inert_one_none() -> None:
@@ -18,10 +17,14 @@ def test_a_surface_has_the_gain_that_it_was_drawn_with_and_an_inert_one_none() -
 
 @pytest.mark.parametrize(("search", "runs"), [("random", 30), ("optuna", 2)])
 def test_inert_options_are_promised_much_and_confirmed_little_and_real_ones_are_found(search: str, runs: int) -> None:
-    inert = bench.simulate(bench.Setting(search, 0.05, 20, inert=True), runs=runs, seed=1)
-    assert np.mean([each.promised for each in inert.ours]) > 0.03
-    assert sum(each.claimed for each in inert.ours) <= 3
-    assert all(abs(each.confirmed) < 0.1 for each in inert.ours)
-    real = bench.simulate(bench.Setting(search, 0.01, 20, inert=False), runs=runs, seed=1)
-    assert all(each.claimed and 0 < each.delivered < math.log(1.2) for each in real.ours)
-    assert len(bench.cells(real)) == len(bench.cells(inert)) + 2
+    def rates(noise: str) -> dict[tuple[str, str], Rate]:
+        setup = Setup(noise=noise, n=20, runs=runs, random=np.random.default_rng(1))
+        return {(rate.path, rate.figure): rate for rate in bench.tunings(setup, search=search)}
+
+    inert, real = f"{search}, inert options", f"{search}, a gain of 20 %"
+    loud, quiet = rates("5 %"), rates("1 %")
+    assert loud[inert, "promised"].estimate > 0.03
+    assert loud[inert, "false"].total <= 3
+    assert abs(loud[inert, "confirmed"].estimate) < 0.1
+    assert quiet[real, "power"].estimate == 1
+    assert 0 < quiet[real, "found"].estimate < 1

@@ -102,7 +102,7 @@ def test_lending_to_a_noisy_cell_claims_too_often_and_the_bench_says_so() -> Non
     counted = simulate(Design(6, 6, "bimodal", "one × 3"), runs=2000, seed=1)
     found = {each.rate.path: each.rate for each in counted if each.figure == FALSE}
     assert found.keys() == TESTS.keys()
-    assert found["moderated"].missed
+    assert found["moderated"].unshown
     assert found["moderated"].estimate > 0.07
     assert found["up only"].estimate < 0.05
     assert "**" in table([each for each in counted if each.figure == FALSE])[-1]

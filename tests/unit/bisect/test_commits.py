@@ -48,7 +48,17 @@ def test_commits_go_from_good_to_bad_along_first_parents(repository: Path) -> No
     assert all(each.hash.startswith(each.name) for each in found)
 
 
-@pytest.mark.parametrize("span", ["v0", "v0..", "..v1", "v0...v1", "v3..v0", "v0..v0", "v0..nowhere", "side..v1"])
+def test_a_subject_may_hold_what_ends_lines_elsewhere(repository: Path) -> None:
+    git(repository, "commit", "-q", "--allow-empty", "-m", "one\u2028two\x0cthree")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "caf\udce9")  # a byte that is not UTF-8
+    git(repository, "commit", "-q", "--allow-empty", "--allow-empty-message", "-m", "")
+    subjects = [each.subject for each in history(repository, "v3..main")]
+    assert subjects == ["change 3", "one\u2028two\x0cthree", "café", ""]
+
+
+@pytest.mark.parametrize(
+    "span", ["v0", "v0..", "..v1", "v0...v1", "v3..v0", "v0..v0", "v0..nowhere", "side..v1", "side..v3"]
+)
 def test_what_is_not_a_span_is_refused(repository: Path, span: str) -> None:
     with pytest.raises(InputError, match="--commits"):
         history(repository, span)

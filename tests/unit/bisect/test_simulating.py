@@ -7,9 +7,9 @@ import pytest
 
 from fairtrial.bisect.deciding import History, Limits, Measure, decide
 from fairtrial.bisect.foreseeing import foreseen, render
-from fairtrial.bisect.holding import NO_CHANGE, ONE_CHANGE
+from fairtrial.bisect.holding import ONE_CHANGE
 from fairtrial.bisect.models import Bisection, Version
-from fairtrial.bisect.simulating import Truth, simulate
+from fairtrial.bisect.simulating import NO_CHANGE, Truth, simulate
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -33,6 +33,13 @@ def test_searches_are_about_as_rarely_wrong_as_they_say_and_take_few_blocks() ->
     at = np.random.default_rng(3).integers(1, 65, 300)
     assert (found.interval + 1 != at).mean() < 0.05
     assert found.blocks.mean() == pytest.approx(25, abs=3)
+
+
+def test_a_change_of_just_the_margin_is_rarely_called_none_however_often_the_ends_are_looked_at() -> None:
+    random = np.random.default_rng(5)
+    levels = np.stack([np.zeros(1500), np.full(1500, np.log1p(0.02))], axis=1)
+    found = simulate(Truth(levels, lambda shape: random.normal(0, 0.02, shape)), blocks=200, margin=0.02)
+    assert (found.outcome == NO_CHANGE).mean() < 0.04
 
 
 def test_where_nothing_changes_that_is_the_answer() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from fairtrial.cli import places
+from fairtrial.cli.app import app
 from fairtrial.errors import InputError
+from fairtrial.places import ssh
 from fairtrial.studies import ready
 
 
@@ -64,6 +68,17 @@ def test_a_word_that_is_no_place_is_refused_with_the_ways_to_write_one(
     assert suggestion in str(refused.value)
     assert refused.value.problems[0].file == "PLACE"
     assert "ssh://user@host" in refused.value.hint
+
+
+def test_an_ssh_configuration_is_used_that_the_command_line_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ssh.CONFIG_VARIABLE, "")
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.touch()
+    assert CliRunner().invoke(app, ["--ssh-config", str(one)]).exit_code == 0
+    places.place(f"{{ssh: {{host: far, config: {other}}}}}")
+    assert os.environ[ssh.CONFIG_VARIABLE] == f"{one}:{other}"
 
 
 def test_a_field_that_is_wrong_is_named() -> None:

@@ -39,6 +39,15 @@ def test_one_command_twice_is_an_a_a_comparison(tmp_path: Path) -> None:
     assert len(commands(plan_of(CompareOptions(("true", "true")), tmp_path))) == 2
 
 
+def test_one_command_in_two_checkouts_is_two_arms(tmp_path: Path) -> None:
+    options = CompareOptions(("./x", "./x"), names=("base", "head"), directories=("/a/1", "/a/2"))
+    found = commands(plan_of(options, tmp_path))
+    assert {arm: (each["run"], each["directory"]) for arm, each in found.items()} == {
+        "base": ("./x", "/a/1"),
+        "head": ("./x", "/a/2"),
+    }
+
+
 def test_everything_asked_reaches_the_trials(tmp_path: Path) -> None:
     options = CompareOptions(
         ("x 1", "x 2"),

@@ -193,3 +193,12 @@ def test_seconds_are_shown_in_the_unit_that_fits(scale: float, unit: str) -> Non
 def test_other_units_stay_their_own() -> None:
     assert showing.scale_of("B", [3 << 20]).unit == "MiB"
     assert showing.scale_of("faults", [5.0]).unit == "faults"
+
+
+@pytest.mark.parametrize("command", ["=HYPERLINK(x)", "-v x", "@x", "+1", "\tx", "a\r=1"])
+def test_no_spreadsheet_computes_a_command(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setitem(globals(), "COMMANDS", (command, *COMMANDS[1:]))
+    first, *others = rows(exported("r.csv"))
+    assert first["command"] == ("a =1" if command[0] == "a" else f"'{command}")
+    assert others[0]["command"] == COMMANDS[1]
+    assert first["elapsed_s"] == repr(float(first["elapsed_s"]))

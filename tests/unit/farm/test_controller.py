@@ -19,6 +19,7 @@ from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.record import Record
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import Cell, Plan
+from fairtrial.record.writer import Changes
 from fairtrial.run import steering, watched
 from fairtrial.run.conducting import Decision
 
@@ -181,8 +182,9 @@ class WithSlowHost(InstantFarm):
 def test_a_slow_host_holds_back_looks_at_its_round_and_no_other_host(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
 
-    def rule(found: Record) -> Decision:
-        seen.append((len(seen) + 1, max(trial.trial.block for trial in found.trials)))
+    def rule(changes: Changes) -> Decision:
+        latest = seen[-1][1] if seen else 0
+        seen.append((len(seen) + 1, max([latest, *(trial.trial.block for trial in changes.trials)])))
         return Decision("continue")
 
     farm = WithSlowHost("slow", "x", "y")

@@ -35,7 +35,16 @@ def test_markdown_has_a_row_for_each_check_failures_first() -> None:
     rows = [line for line in lines if line.startswith("| ")][1:]
     assert [row.split()[1] for row in rows] == ["✗", "✓", "–"]
     assert all(row.replace("\\|", "").count("|") == 5 for row in rows)
-    assert lines[-1] == "- a note"
+    assert lines[-1] == "- `a note`"
+
+
+def test_nothing_that_somebody_wrote_is_markup() -> None:
+    name = "`<b>\n# [x](y)|@team"
+    checks = (GateCheck(series=name, metric=name, status="failed", message=name),)
+    lines = report.markdown(GATE.model_copy(update={"against": name, "checks": checks, "notes": (name,)})).splitlines()
+    assert len(lines) == 7
+    assert lines[4] == "| ✗ |" + 3 * r" `` `<b> # [x](y)\|@team `` |"
+    assert lines[6] == "- `` `<b> # [x](y)|@team ``"
 
 
 def test_text_says_how_many_failed() -> None:

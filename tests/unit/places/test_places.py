@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -49,6 +51,9 @@ def test_a_local_place_needs_no_parameters(given: dict[str, str] | None) -> None
         {"host": ""},
         {"host": "-oProxyCommand=touch /tmp/owned"},
         {"host": "far", "user": "-x"},
+        {"host": "far;touch /tmp/owned"},
+        {"host": "$(touch /tmp/owned)"},
+        {"host": "far", "user": "`touch /tmp/owned`"},
         {"host": "far", "port": 70000},
         {"host": "far", "state_directory": "relative"},
         {"host": "far", "pasword": "x"},
@@ -59,7 +64,8 @@ def test_ssh_parameters_that_make_no_sense_are_refused(given: dict[str, object])
         PLACES["ssh"].model.model_validate(given)
 
 
-def test_ssh_asks_nothing_and_leaves_trust_to_the_users_configuration() -> None:
+def test_ssh_asks_nothing_and_leaves_trust_to_the_users_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ssh.CONFIG_VARIABLE, "~/other")
     argv = ssh._ssh(SshParameters(host="far", user="ann", port=2222, config="~/other"), Limits())
     assert argv[-2:] == ["--", "far"]
     assert "BatchMode=yes" in argv
@@ -67,6 +73,25 @@ def test_ssh_asks_nothing_and_leaves_trust_to_the_users_configuration() -> None:
     assert argv[argv.index("-p") + 1] == "2222"
     assert argv[argv.index("-l") + 1] == "ann"
     assert not argv[argv.index("-F") + 1].startswith("~")
+
+
+@pytest.mark.parametrize("kind", ["open", "boot"])
+def test_a_study_runs_no_commands_of_an_ssh_configuration_that_only_it_names(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, config = tmp_path / "ran", tmp_path / "config"
+    config.write_text(f"Host far\n  ProxyCommand touch {ran}\n")
+    monkeypatch.setenv("FAIRTRIAL_AGENT", "/bin/true")
+    monkeypatch.setenv(ssh.CONFIG_VARIABLE, str(tmp_path / "another"))
+    parameters: dict[str, object] = {"host": "far", "config": str(config)}
+    if kind == "boot":
+        parameters["boot"] = {"by": "kexec"}
+    with pytest.raises(PlaceError, match="the study names the ssh configuration") as refused:
+        open_place("ssh", parameters, holder="a test")
+    assert f"--ssh-config {config}" in refused.value.hint
+    assert not ran.exists()
+    ssh.allow_configuration(config)
+    assert ssh._ssh(SshParameters.model_validate(parameters), Limits())[:3] == ["ssh", "-F", str(config)]
 
 
 def test_ssh_gives_a_dead_connection_up_when_the_wire_does() -> None:

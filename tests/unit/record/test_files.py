@@ -100,17 +100,38 @@ def test_files_are_listed_by_relative_path_in_one_order(tmp_path: Path) -> None:
     assert files.hashes(tmp_path)["log/a"] == hashlib.sha256(b"log/a").hexdigest()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_or_quota_is_explained(tmp_path: Path, number: int) -> None:
-    with pytest.raises(PlaceError, match="no space left on the disk of") as caught, files.full_disk_explained(tmp_path):
-        raise OSError(number, "full")
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "no space left on the disk of"),
+        (errno.EDQUOT, "no space left on the disk of"),
+        (errno.EIO, "reports an error"),
+        (errno.EROFS, "no longer accepts writes"),
+    ],
+)
+def test_a_disk_that_is_full_or_broken_is_explained(tmp_path: Path, number: int, said: str) -> None:
+    with pytest.raises(PlaceError, match=said) as caught, files.disk_explained(tmp_path):
+        raise OSError(number, "by the disk")
     assert str(tmp_path) in str(caught.value)
     assert "--resume" in caught.value.hint
     assert isinstance(caught.value.__cause__, OSError), "a cause is never dropped"
 
 
+def test_every_directory_that_is_made_has_a_name_that_survives_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(files, "sync_directory", synced.append)
+    files.make_directory(tmp_path / "a" / "runs")
+    assert sorted(synced) == [tmp_path, tmp_path / "a"]
+    files.make_directory(tmp_path / "a" / "runs")
+    assert len(synced) == 2, "those that are there are left alone"
+    with pytest.raises(FileExistsError):
+        files.make_directory(tmp_path / "a" / "runs", fresh=True)
+
+
 @pytest.mark.parametrize("error", [OSError(errno.EACCES, "denied"), ValueError("else"), KeyboardInterrupt()])
 def test_other_errors_stay_what_they_are(tmp_path: Path, error: BaseException) -> None:
-    with pytest.raises(type(error)) as caught, files.full_disk_explained(tmp_path):
+    with pytest.raises(type(error)) as caught, files.disk_explained(tmp_path):
         raise error
     assert caught.value is error

@@ -239,14 +239,12 @@ def test_a_plan_written_again_is_the_same_to_the_byte(tmp_path: Path) -> None:
     assert (tmp_path / "one" / "plan.json").read_bytes() == (tmp_path / "two" / "plan.json").read_bytes()
 
 
-def test_a_writer_reads_what_it_wrote_once(writer: record.Writer) -> None:
+def test_a_writer_tells_what_is_new_once(writer: record.Writer) -> None:
     """A rule that looks after each of many rounds does not read all rounds before again."""
     commit(writer, 1, "a")
-    first = writer.record()
-    assert len(first.committed) == 1
-    (first.trial_directory("all.b01.a") / "trial.json").unlink()
+    first = writer.changes()
+    assert [trial.trial.id for trial in first.trials] == ["all.b01.a"]
+    (writer.directory / "trials" / "all.b01.a" / "trial.json").unlink()
     commit(writer, 1, "b")
-    again = writer.record()
-    assert [trial.trial.arm for trial in again.committed] == ["a", "b"]
-    assert again.committed[0] is first.committed[0]
-    assert again.journal[: len(first.journal)] == first.journal
+    assert [trial.trial.id for trial in writer.changes().trials] == ["all.b01.b"]
+    assert writer.changes().events == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import replace
 
 import pytest
@@ -42,6 +44,27 @@ def test_a_rule_that_could_stop_the_run_leaves_no_verdict(record: Record) -> Non
     assert only_comparison(judged(fixed, **ASKED), "throughput_tpm", "low").verdict == "faster"
     assert only_comparison(found, "throughput_tpm", "low").verdict == "none"
     assert "stopped_early" in {doubt.code for doubt in found.doubts}
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@"])
+def test_no_spreadsheet_computes_what_a_record_says(record: Record, start: str) -> None:
+    formula = f'{start}HYPERLINK("http://evil","x")'
+    first, *others = record.trials
+    trial = first.model_copy(update={"valid": False, "invalid_reason": formula, "levels": {"journal": formula}})
+    found = replace(record)
+    found.__dict__["committed"] = (trial, *others)
+    cells = next(csv.DictReader(io.StringIO(raw.csv(found))))
+    assert cells["invalid_reason"] == cells["journal"] == f"'{formula}"
+    assert float(cells["throughput_tpm"]) == first.scalars["throughput_tpm"]
+
+
+def test_names_of_columns_are_cells_too(record: Record) -> None:
+    formula = "=1+1"
+    plan = record.plan.model_copy(update={"factors": {formula: ["a"], **record.plan.factors}})
+    trials = tuple(each.model_copy(update={"levels": {formula: "a", **each.levels}}) for each in record.trials)
+    found = replace(record, plan=plan)
+    found.__dict__["committed"] = trials
+    assert raw.csv(found).startswith("'=1+1,")
 
 
 def _stopped(record: Record) -> Record:

@@ -12,7 +12,7 @@ from support.trials import Quick, run
 
 from fairtrial import record
 from fairtrial.errors import InputError, PlaceError
-from fairtrial.record import Record, Writer
+from fairtrial.record import Writer
 from fairtrial.record.events import Event, RunFinished, RunInterrupted
 from fairtrial.record.models import (
     BlockAdded,
@@ -24,6 +24,7 @@ from fairtrial.record.models import (
     TrialFinished,
     TrialRecord,
 )
+from fairtrial.record.writer import Changes
 from fairtrial.run import Decision, loop
 from fairtrial.run.pace import Pace
 from fairtrial.run.schedule import Schedule
@@ -157,12 +158,12 @@ def test_a_stopping_rule_sees_none_of_them_and_is_not_asked_about_them(
 ) -> None:
     seen: list[list[str]] = []
 
-    def rule(so_far: Record) -> Decision:
-        seen.append([trial.trial.id for trial in so_far.trials])
+    def rule(changes: Changes) -> Decision:
+        seen.append([trial.trial.id for trial in changes.trials])
         return Decision("continue")
 
     run(writer, Quick(), monkeypatch, stopping=rule)
-    assert seen == [FIRST[:2], FIRST]
+    assert seen == [FIRST[:2], FIRST[2:]]
 
 
 def test_an_early_stop_goes_straight_to_them(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

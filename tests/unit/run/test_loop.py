@@ -14,9 +14,10 @@ from support.trials import Quick, run
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
-from fairtrial.record import Record, Writer
+from fairtrial.record import Writer
 from fairtrial.record.events import RunFinished, RunInterrupted
 from fairtrial.record.models import LookTaken, Plan, TrialData, TrialRecord
+from fairtrial.record.writer import Changes
 from fairtrial.run import Decision, Run, loop, opening
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
@@ -77,12 +78,12 @@ def test_a_stopping_rule_is_asked_once_after_each_complete_round(
 ) -> None:
     seen: list[int] = []
 
-    def rule(so_far: Record) -> Decision:
-        seen.append(len(so_far.trials))
-        return Decision("continue", {"trials": len(so_far.trials)})
+    def rule(changes: Changes) -> Decision:
+        seen.append(len(changes.trials))
+        return Decision("continue", {"trials": sum(seen)})
 
     run(writer, Quick(), monkeypatch, stopping=rule)
-    assert seen == [2, 4]
+    assert seen == [2, 2], "each trial is read once"
     assert looks(writer) == [(1, "continue"), (2, "continue")]
     details = [event.details for event in writer.record().events if isinstance(event, LookTaken)]
     assert details == [{"trials": 2}, {"trials": 4}]

@@ -95,7 +95,7 @@ def test_what_an_earlier_run_left_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("users", "expected"),
-    [(("mysql", "nobody"), "mysql"), (("postgres", "nobody"), "postgres"), (("nobody",), "nobody")],
+    [(("mysql", "fairtrial", "nobody"), "fairtrial"), (("mysql", "postgres", "nobody"), "nobody")],
 )
 def test_an_agent_that_is_root_runs_servers_as_another(
     monkeypatch: pytest.MonkeyPatch, users: tuple[str, ...], expected: str
@@ -106,7 +106,7 @@ def test_an_agent_that_is_root_runs_servers_as_another(
 
 def test_a_place_whose_root_has_no_other_user_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
-        pytest.raises(opening.PlaceError, match="none of the users mysql, postgres, nobody"),
+        pytest.raises(opening.PlaceError, match="none of the users fairtrial, nobody"),
         opened(monkeypatch, Left(run=programs(0, ())), Notes()),
     ):
         pass

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.progress import Told
@@ -17,10 +18,11 @@ from fairtrial.live.followed import FollowedRun
 from fairtrial.protocol.generated import RateProgress
 from fairtrial.protocol.progress import TelemetryProgress
 from fairtrial.record import Writer, live
+from fairtrial.record.events import RunFinished
 from fairtrial.record.live import Feed, Live, LiveTrial
 from fairtrial.record.models import TrialStarted
 from fairtrial.run import watched
-from fairtrial.serve import following
+from fairtrial.serve import following, run_page
 from fairtrial.serve.following import Following, Seen
 from fairtrial.serve.rendering import environment
 from fairtrial.serve.run_page import RunPage
@@ -100,6 +102,37 @@ def test_a_run_that_was_forgotten_and_read_again_is_sent_to_whoever_had_seen_it(
     html = asyncio.run(look())["html"]
     assert isinstance(html, dict)
     assert "1 of 4 trials" in html["now"]
+
+
+def test_a_page_that_takes_long_to_put_together_rests_but_for_the_runs_end(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, times = page(writer), [0.0]
+    monkeypatch.setattr(run_page, "time", SimpleNamespace(monotonic=lambda: times[0]))
+    put = shown._journalled
+
+    def slow() -> None:
+        times[0] += 2 * run_page.LONG_S
+        put()
+
+    monkeypatch.setattr(shown, "_journalled", slow)
+
+    def parts_after(*, waited_s: float) -> int:
+        times[0] += waited_s
+        shown.refresh()
+        return shown.parts.version
+
+    first = parts_after(waited_s=0)
+    writer.begin(writer.plan.trials[0].id)
+    writer.commit(trial_record(writer.plan.trials[0]))
+    rest_s = 2 * run_page.LONG_S / run_page.SHARE
+    parts_after(waited_s=0.5 * rest_s)
+    assert shown.stale
+    assert parts_after(waited_s=0.5 * rest_s) > first
+    assert not shown.stale
+    writer.append(RunFinished())
+    parts_after(waited_s=0)
+    assert not shown.stale, "an end is shown at once"
 
 
 def test_files_that_contradict_each_other_are_refused_and_not_a_fault_of_ours(writer: Writer) -> None:

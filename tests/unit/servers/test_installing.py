@@ -72,17 +72,20 @@ def test_what_cannot_be_fetched_leaves_nothing(source: Source, tmp_path: Path) -
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-@pytest.mark.parametrize("harm", ["manifest", "program", "other"])
+@pytest.mark.parametrize("harm", ["manifest", "program", "other", "shared"])
 def test_what_is_not_what_was_unpacked_is_refused_with_the_way_out(source: Source, tmp_path: Path, harm: str) -> None:
     installed = install(source, NAMES, cache=tmp_path / "cache")
     if harm == "manifest":
         (tmp_path / "cache" / source.slug / installing.MANIFEST).write_text("{}", encoding="utf-8")
     if harm == "program":
         installed.program.unlink()
+    if harm == "shared":
+        (tmp_path / "cache" / source.slug).chmod(0o777)
     asked = Source("maven", source.name, "0" * 64) if harm == "other" else source
     with pytest.raises(PlaceError, match="differs from what was unpacked there") as refused:
         install(asked, NAMES, cache=tmp_path / "cache")
     assert "remove it" in refused.value.hint
+    assert (installed.archive_sha256 in str(refused.value)) == (harm == "other")
 
 
 def test_an_archive_goes_by_its_content_and_not_by_its_name(tmp_path: Path) -> None:
@@ -107,6 +110,14 @@ def test_the_preferred_program_nearest_to_the_root_counts(tmp_path: Path) -> Non
 def test_an_archive_without_a_server_is_refused_by_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(PlaceError, match=r"does not contain mariadbd or mysqld in a directory bin, sbin"):
         install(archive(tmp_path / "client.zip", {"bin/mariadb": PROGRAM}), NAMES, cache=tmp_path / "cache")
+
+
+def test_an_archive_with_another_hash_than_the_study_says_is_refused_with_its_own(tmp_path: Path) -> None:
+    source = archive(tmp_path / "server.zip", {"bin/mariadbd": PROGRAM})
+    digest = install(source, NAMES, cache=tmp_path / "cache").archive_sha256
+    assert install(Source("archive", source.name, digest), NAMES, cache=tmp_path / "cache").archive_sha256 == digest
+    with pytest.raises(PlaceError, match=f"has the SHA-256 {digest}: expected {'0' * 64}"):
+        install(Source("archive", source.name, "0" * 64), NAMES, cache=tmp_path / "cache")
 
 
 def test_an_archive_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ def test_written_out_it_is_the_same(load: Load) -> None:
         ("metrics:", "arm: lru\nmetrics:", "(leave `arm` out; `fairtrial screen RUN --confirm 3` compares"),
         ("metrics:", "also_compare: lru\nmetrics:", ":9:1: also_compare: `trials.design: plackett_burman` screens"),
         ("metrics:", "expect: {on: {cpu_user_share: '> 3'}}\nmetrics:", ":9:1: expect: `trials.design"),
+        ("metrics:", "curve: {over: users, model: linear}\nmetrics:", ":9:1: curve: `trials.design"),
+        ("_tpm}", "_tpm, covariates: time_since_boot_s}", "metrics.covariates: covariates compare the arms of a"),
         ("trials: {design: plackett_burman}\n", "", "arm: required but missing"),
         ("plackett_burman}", "plackett}", ":8:18: trials.design: expected 'plackett_burman', 'fractional'"),
         ("_burman}", "_burman, order: abba}", ":8:42: trials.order: `order: abba` does not go with `design: plack"),

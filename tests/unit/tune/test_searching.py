@@ -137,6 +137,28 @@ def test_what_fails_from_the_first_proposal_on_is_not_the_proposals_fault(
     assert len([event for event in read(tmp_path / "broken") if event.event == "told"]) == 2
 
 
+class DefaultBroken(Measured):
+    """As above, but the default's trials beside the second proposal are invalid."""
+
+    def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
+        if trial.arm != "default" or self.writer.directory.name != "002":
+            return super().run(trial, has_started=has_started)
+        self.invalid, self.scalars = (trial.id,), {"score": 1.0, "lag": 1.0}
+        return Quick.run(self, trial, has_started=has_started)
+
+
+def test_what_the_defaults_trials_lost_is_not_the_proposals_fault_and_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(tmp_path / "lost")
+    with pytest.raises(PlaceError, match="has lost 2 blocks"):
+        gone_on(tmp_path / "lost", DefaultBroken(), monkeypatch)
+    assert [event.number for event in read(tmp_path / "lost") if event.event == "told"] == [1]
+    finished = gone_on(tmp_path / "lost", Measured(), monkeypatch)
+    assert finished[-1].event == "tuning_finished"
+    assert [each.name for each in (tmp_path / "lost" / "search").glob("*-lost-*")] == ["002-lost-1"]
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     begun(tmp_path / "held")
     first = TuneJournal(tmp_path / "held")

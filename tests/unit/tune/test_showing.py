@@ -79,10 +79,15 @@ def test_anything_else_is_no_claim(change: dict[str, object], expected: str) -> 
     assert "\nclaim: " not in shown
 
 
+def test_values_are_called_confirmed_only_where_they_are() -> None:
+    undecided = RESULT.model_copy(update={"confirmed": CLAIM.model_copy(update={"verdict": "undecided"})})
+    assert ("confirmed" in text(RESULT), "confirmed" in text(undecided)) == (True, False)
+
+
 def test_the_figure_has_every_block_and_the_confirmation(tmp_path: Path) -> None:
     picture.write(RESULT, tmp_path)
     picture.write(RESULT, tmp_path)
     drawn = ET.fromstring((tmp_path / "figures" / "tune.svg").read_text(encoding="utf-8"))
     words = "".join(drawn.itertext())
-    assert "known: best block +21.0 %, confirmed +10.0 %, faster" in words
+    assert "known: best block +21.0 %, confirmation +10.0 %, faster" in words
     assert words.count("p002") == 2

@@ -15,7 +15,10 @@ from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.subcommands import FILE_LOAD, RESTORE
 from fairtrial.wire import Agent, Limits, run_native
-from fairtrial.wire.fake import FakeProgram, FakeTransport
+from fairtrial.wire.fake import USAGE, FakeProgram, FakeTransport
+from fairtrial.wire.messages import CHUNK_BYTES
+from fairtrial.wire.process import Process
+from fairtrial.wire.stream import ANSWERS_KEPT
 
 WAIT_S = 60.0
 FILES = wire.FileLoad(directory="/d", files=1, bytes=4096, seed=1)
@@ -47,6 +50,26 @@ def test_files_travel_in_chunks(tmp_path: Path) -> None:
         assert agent.get("/again") == content
         agent.put("/empty", b"")
         assert agent.get("/empty") == b""
+
+
+def test_a_file_comes_no_faster_than_it_is_taken_and_whoever_gives_up_stops_nobody_else() -> None:
+    fake = FakeTransport(files={"/large": bytes(200 * CHUNK_BYTES), "/small": b"small"})
+    with connect(fake) as agent:
+        chunks = agent._get("/large", most_bytes=1 << 30)
+        assert len(next(chunks)) == CHUNK_BYTES
+        left = 200 - 1 - ANSWERS_KEPT
+        eventually(lambda: fake._waiting.qsize() <= left, "chunks are read ahead")
+        assert fake._waiting.qsize() >= left - 2
+        chunks.close()
+        assert agent.get("/small") == b"small"
+
+
+def test_lines_that_nobody_takes_are_kept_up_to_a_size() -> None:
+    process = Process("it", None, send_signal=lambda *_arguments, **_options: None, kill_s=1.0)
+    for number in range(20):
+        process.wrote(wire.OutputLine(process=1, stream="stdout", line=str(number).ljust(1 << 20)))
+    process.ended(wire.Exited(process=1, code=0, signal=None, time_ns=1, usage=USAGE))
+    assert [line.strip() for _, line in process.lines()] == [str(number) for number in range(4, 20)]
 
 
 def test_a_failure_carries_its_code_and_a_hint() -> None:

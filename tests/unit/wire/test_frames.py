@@ -120,6 +120,13 @@ def test_a_line_without_end_is_refused_before_it_fills_memory(monkeypatch: pytes
     assert read(as_bytes(long)) == [long]
 
 
+def test_a_chunk_is_refused_by_its_length_before_it_comes() -> None:
+    said = b'{"id":1,"chunk":%d}\n'
+    assert read(said % CHUNK_BYTES + b"x" * CHUNK_BYTES) == [(1, b"x" * CHUNK_BYTES)]
+    with pytest.raises(FrameError, match="a chunk is longer than 65536 bytes"):
+        read(said % (CHUNK_BYTES + 1))
+
+
 def test_a_request_is_one_line_whatever_it_holds() -> None:
     hello = wire.Hello(id=1, version="1", holder="two\nlines", lock=True)
     frame = request_frame(hello)

@@ -12,7 +12,7 @@ pub fn up() -> io::Result<()> {
     // SAFETY: an all-zero request is a valid one; the name is shorter than its field and stays terminated.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-        *to = from.cast_signed();
+        *to = libc::c_char::from_ne_bytes([*from]);
     }
     request.ifr_ifru.ifru_flags =
         libc::c_short::try_from(libc::IFF_UP).map_err(io::Error::other)?;

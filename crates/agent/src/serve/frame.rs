@@ -10,6 +10,10 @@ use serde_json::Value;
 /// Longest line: a `spawn` carries a study's text on standard input, nothing else comes near.
 const LINE_BYTES: u64 = 8 << 20;
 
+/// Most values in a line: each takes up to 700 bytes here, and a message has some dozens of them, or a word for each
+/// argument of a command.
+const VALUES: usize = 1 << 16;
+
 /// What came in.
 #[derive(Debug, PartialEq)]
 pub enum Frame {
@@ -36,13 +40,16 @@ pub enum FrameError {
     /// A line is too long.
     #[error("a line is longer than {LINE_BYTES} bytes")]
     Long,
+    /// A line holds too many values.
+    #[error("a line of more than {VALUES} values")]
+    Crowded,
     /// A chunk is too long.
     #[error("a chunk of {0} bytes is longer than {CHUNK_BYTES}")]
     Chunk(usize),
 }
 
-/// Reads the next frame; `None` at the end of the stream.
-pub fn read(stream: &mut impl BufRead) -> Result<Option<Frame>, FrameError> {
+/// Reads the next frame, and how many bytes it was; `None` at the end of the stream.
+pub fn read(stream: &mut impl BufRead) -> Result<Option<(Frame, usize)>, FrameError> {
     let mut line = Vec::new();
     stream
         .by_ref()
@@ -53,9 +60,13 @@ pub fn read(stream: &mut impl BufRead) -> Result<Option<Frame>, FrameError> {
         Some(_) if line.len() as u64 == LINE_BYTES => return Err(FrameError::Long),
         _ => return Ok(None), // the end, within a line or between two
     }
+    if values(&line) > VALUES {
+        return Err(FrameError::Crowded);
+    }
     let message: Value = serde_json::from_slice(&line)?;
     if message.get("request").is_some() || message.get("chunk").is_none() {
-        return Ok(Some(Frame::Request(serde_json::from_value(message)?)));
+        let request = Frame::Request(serde_json::from_value(message)?);
+        return Ok(Some((request, line.len())));
     }
     let header: ChunkHeader = serde_json::from_value(message)?;
     if header.chunk > CHUNK_BYTES {
@@ -63,10 +74,24 @@ pub fn read(stream: &mut impl BufRead) -> Result<Option<Frame>, FrameError> {
     }
     let mut bytes = vec![0; header.chunk];
     stream.read_exact(&mut bytes)?;
-    Ok(Some(Frame::Chunk {
-        id: header.id,
-        bytes,
-    }))
+    let length = line.len() + bytes.len();
+    let id = header.id;
+    Ok(Some((Frame::Chunk { id, bytes }, length)))
+}
+
+/// How many values a line may hold: one begins, or a next one, at each of these outside of texts.
+fn values(line: &[u8]) -> usize {
+    let (mut count, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in line {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            b'[' | b'{' | b',' | b':' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
 }
 
 /// An event as bytes.

@@ -6,6 +6,8 @@
 
 mod failure;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod lock;
 mod machine;
 mod processes;
@@ -35,6 +37,9 @@ use frame::{Frame, FrameError};
 use session::Session;
 use shutdown::Reason;
 use wires::Wires;
+
+/// What a waiting frame takes beside its bytes.
+const FRAME_BYTES: usize = 256;
 
 /// How long the last words may take to be written: a machine that stands still for seconds must not cost them.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -88,7 +93,7 @@ fn listen(input: OwnedFd, wires: Arc<Wires>) {
         });
         loop {
             match frame::read(&mut stream) {
-                Ok(Some(Frame::Request(Request::Ping(ping)))) => {
+                Ok(Some((Frame::Request(Request::Ping(ping)), _))) => {
                     let answer = Pong {
                         id: ping.id,
                         clock: Reading::now(),
@@ -96,8 +101,10 @@ fn listen(input: OwnedFd, wires: Arc<Wires>) {
                     wires.outbox.push_urgent(frame::event(&Event::Pong(answer)));
                 }
                 // Not after what waits: a step that hangs must not keep the stream from ending.
-                Ok(Some(Frame::Request(Request::Bye(bye)))) => wires.end(Reason::Bye(bye.id)),
-                Ok(Some(frame)) => wires.inbox.push(frame, 1),
+                Ok(Some((Frame::Request(Request::Bye(bye)), _))) => {
+                    wires.end(Reason::Bye(bye.id));
+                }
+                Ok(Some((frame, bytes))) => wires.inbox.push(frame, bytes + FRAME_BYTES),
                 Ok(None) | Err(FrameError::Stream(_)) => return wires.end(Reason::EndOfStream),
                 Err(error) => {
                     wires.say(&Failure::Invalid(error.to_string()).event(None));

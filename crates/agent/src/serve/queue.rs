@@ -11,8 +11,13 @@ pub struct BoundedQueue<T> {
     limit: usize,
 }
 
+/// Urgent items that may wait: a peer that asks and never reads is not answered without end.
+const URGENT_ITEMS: usize = 64;
+
 struct QueueState<T> {
     items: VecDeque<(usize, T)>,
+    /// Urgent items, all of them before the others.
+    urgent: VecDeque<T>,
     weight: usize,
     closed: bool,
     /// Whether an item was popped and its reader has not come back: it may still be at work on it.
@@ -24,6 +29,7 @@ impl<T> BoundedQueue<T> {
     pub fn new(limit: usize) -> Self {
         let state = QueueState {
             items: VecDeque::new(),
+            urgent: VecDeque::new(),
             weight: 0,
             closed: false,
             in_hand: false,
@@ -51,22 +57,32 @@ impl<T> BoundedQueue<T> {
         }
     }
 
-    /// Puts an item before all others, without waiting.
+    /// Puts an item before all that are not urgent; waits only while too many of those that are wait themselves.
     pub fn push_urgent(&self, item: T) {
         let mut state = self.lock();
+        while state.urgent.len() >= URGENT_ITEMS && !state.closed {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
         if !state.closed {
-            state.items.push_front((0, item));
+            state.urgent.push_back(item);
             self.changed.notify_all();
         }
     }
 
-    /// Takes the oldest item; waits for one. `None`: closed, and nothing is left.
+    /// Takes the oldest item, an urgent one first; waits for one. `None`: closed, and nothing is left.
     pub fn pop(&self) -> Option<T> {
         let mut state = self.lock();
         state.in_hand = false;
         self.changed.notify_all();
         loop {
-            if let Some((weight, item)) = state.items.pop_front() {
+            let next = match state.urgent.pop_front() {
+                Some(item) => Some((0, item)),
+                None => state.items.pop_front(),
+            };
+            if let Some((weight, item)) = next {
                 state.weight -= weight;
                 state.in_hand = true;
                 self.changed.notify_all();
@@ -93,6 +109,7 @@ impl<T> BoundedQueue<T> {
         let mut state = self.lock();
         state.closed = true;
         state.items.clear();
+        state.urgent.clear();
         state.weight = 0;
         state.in_hand = false;
         self.changed.notify_all();
@@ -103,7 +120,7 @@ impl<T> BoundedQueue<T> {
         let _ = self
             .changed
             .wait_timeout_while(self.lock(), limit, |state| {
-                !state.items.is_empty() || state.in_hand
+                !state.items.is_empty() || !state.urgent.is_empty() || state.in_hand
             });
     }
 
@@ -128,6 +145,21 @@ mod tests {
         queue.push("late", 1);
         let popped: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(popped, ["urgent", "first", "second"]);
+    }
+
+    #[test]
+    fn urgent_items_are_not_kept_without_end() {
+        let queue = Arc::new(BoundedQueue::new(1));
+        let writer = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || (0..=URGENT_ITEMS).for_each(|number| queue.push_urgent(number)))
+        };
+        while queue.lock().urgent.len() < URGENT_ITEMS {
+            thread::yield_now();
+        }
+        assert!(!writer.is_finished(), "one is too many");
+        assert_eq!(queue.pop(), Some(0), "in their order");
+        writer.join().expect("it went on");
     }
 
     #[test]

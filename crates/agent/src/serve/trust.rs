@@ -12,11 +12,19 @@ use crate::serve::failure::Failure;
 /// Writing by the group and by others (`inode(7)`).
 const OTHERS_WRITE: u32 = 0o022;
 
+/// Nobody else may look what is there. Servers of an agent that is root run as another user, and go through.
+const PRIVATE: u32 = 0o700;
+const PASSABLE: u32 = 0o711;
+
 /// Makes a directory, or takes the one that is there if nobody else may write to it.
 pub fn own_directory(path: &Path) -> Result<(), Failure> {
     DirBuilder::new()
         .recursive(true)
-        .mode(0o755)
+        .mode(if geteuid().is_root() {
+            PASSABLE
+        } else {
+            PRIVATE
+        })
         .create(path)
         .map_err(|cause| Failure::system("create", path, cause))?;
     let metadata = path
@@ -70,6 +78,8 @@ mod tests {
         let state = directory.path().join("a/b");
         own_directory(&state).expect("made");
         own_directory(&state).expect("taken");
+        let mode = state.metadata().expect("there").mode();
+        assert_eq!(mode & 0o066, 0, "{mode:o}");
         open(&state.join("undo.jsonl")).expect("made");
         open(&state.join("undo.jsonl")).expect("taken");
     }

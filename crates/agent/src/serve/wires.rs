@@ -12,8 +12,8 @@ use crate::serve::frame::{self, Frame};
 use crate::serve::queue::BoundedQueue;
 use crate::serve::shutdown::{Reason, Shutdown};
 
-/// Requests that may wait while a step runs.
-const INBOX_FRAMES: usize = 64;
+/// Bytes of requests and chunks that may wait while a step runs.
+const INBOX_BYTES: usize = 4 << 20;
 
 /// Bytes that may wait to be written: enough to keep a link busy, little enough that a pong is never late.
 const OUTBOX_BYTES: usize = 1 << 20;
@@ -39,7 +39,7 @@ impl Wires {
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
-            inbox: BoundedQueue::new(INBOX_FRAMES),
+            inbox: BoundedQueue::new(INBOX_BYTES),
             outbox: BoundedQueue::new(OUTBOX_BYTES),
             shutdown: Shutdown::new(),
         }

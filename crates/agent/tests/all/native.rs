@@ -47,6 +47,27 @@ fn only_the_first_process_of_a_guest_boots_since_booting_ends_with_switching_off
     );
 }
 
+#[test]
+fn a_load_gives_up_what_it_has_no_use_for_before_it_reads_a_word() {
+    const LEFT: u64 = 1 << 1 | 1 << 14 | 1 << 24; // capabilities(7): DAC_OVERRIDE, IPC_LOCK, SYS_RESOURCE
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fairtrial-agent"))
+        .arg("sql")
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let status = format!("/proc/{}/status", child.id());
+    eventually("it gives up all but these", || {
+        let status = fs::read_to_string(&status).expect("it waits for its parameters");
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            u64::from_str_radix(line.expect("proc(5)").trim(), 16).expect("a number")
+        };
+        field("NoNewPrivs:") == 1 && (field("CapEff:") | field("CapPrm:")) & !LEFT == 0
+    });
+    child.kill().expect("it waits");
+    child.wait().expect("a child");
+}
+
 /// The one JSON line that tells an error.
 fn error_of(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -164,7 +164,7 @@ pub fn library() -> String {
         format!("glibc {}", version.to_string_lossy())
     }
     #[cfg(not(target_env = "gnu"))]
-    "not glibc".to_owned()
+    "musl".to_owned()
 }
 
 /// The C library's mutex, of its default kind or adaptive.

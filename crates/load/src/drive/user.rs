@@ -334,7 +334,8 @@ impl<D: Driver, W: Workload> Drop for UserTask<D, W> {
     fn drop(&mut self) {
         let mut all = lock(&self.shared.drawn);
         for (name, count) in self.state.drawn() {
-            *all.entry(name).or_default() += count;
+            let sum = all.entry(name).or_default();
+            *sum = sum.saturating_add(count);
         }
     }
 }

@@ -11,7 +11,7 @@ mod error;
 pub mod mysql;
 pub mod pipeline;
 pub mod postgres;
-mod remote;
+pub mod remote;
 pub mod sqlite;
 mod statement;
 pub mod table;

@@ -6,14 +6,14 @@ mod answer;
 mod channel;
 mod connection;
 mod copy;
-mod login;
+pub mod login;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
-use super::remote::{self, Account, RemoteServer, lost, refused};
+use super::remote::{self, Account, RemoteServer, TextRows, lost, refused};
 use super::{Connection as _, Driver, DriverError};
 use crate::reactor::Address;
 

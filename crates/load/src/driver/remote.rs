@@ -95,6 +95,44 @@ pub fn user_threads(users: usize) -> usize {
     users.div_ceil(USERS_PER_LOOP).clamp(1, processors)
 }
 
+/// What an answer as text may take up here: such are of counters, settings and sums.
+const TEXT_BYTES: usize = 128 << 20;
+
+/// Rows of an answer as text.
+#[derive(Default)]
+pub struct TextRows {
+    rows: Vec<Vec<Option<String>>>,
+    bytes: usize,
+}
+
+impl TextRows {
+    /// Reads one more row, unless there are too many already: then the rest of the answer is read over.
+    pub fn push(
+        &mut self,
+        read: impl FnOnce() -> Result<Vec<Option<String>>, DriverError>,
+    ) -> Result<(), DriverError> {
+        if self.bytes <= TEXT_BYTES {
+            let row = read()?;
+            let texts: usize = row.iter().flatten().map(String::capacity).sum();
+            self.bytes += texts + size_of_val(row.as_slice()) + size_of_val(&row);
+            self.rows.push(row);
+        }
+        Ok(())
+    }
+
+    /// All of them; an error where there were too many.
+    pub fn finish(self, columns: Vec<String>) -> Result<Rows, DriverError> {
+        if self.bytes > TEXT_BYTES {
+            return Err(DriverError::unexpected(format!(
+                "the answer takes more than {} MiB",
+                TEXT_BYTES >> 20
+            )));
+        }
+        let rows = self.rows;
+        Ok(Rows { columns, rows })
+    }
+}
+
 /// Names and values from the first two columns; a row without either is left out.
 pub fn settings(rows: Rows) -> BTreeMap<String, String> {
     let pair = |row: Vec<Option<String>>| {
@@ -142,7 +180,7 @@ pub mod tests {
 
     use rustix::io::Errno;
 
-    use super::lost;
+    use super::{TEXT_BYTES, TextRows, lost};
     use crate::error::LoadError;
     use crate::reactor::{Address, block_on, run};
     use crate::stop::Stop;
@@ -173,6 +211,19 @@ pub mod tests {
             let clients = (0..clients).map(|_| client()).collect();
             run(clients, &Stop::default()).expect("a loop");
         }
+    }
+
+    #[test]
+    fn an_answer_as_text_is_not_kept_without_end() {
+        let mut rows = TextRows::default();
+        let large = || Ok(vec![None, Some(String::with_capacity(TEXT_BYTES + 1))]);
+        rows.push(large)
+            .expect("it is known to be too large once it is read");
+        rows.push(|| panic!("nothing more is read"))
+            .expect("read over");
+        let error = rows.finish(Vec::new()).expect_err("too large");
+        assert!(error.message.contains("128 MiB"), "{error}");
+        assert!(!error.is_end(), "the connection is in step");
     }
 
     #[test]

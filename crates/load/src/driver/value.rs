@@ -34,7 +34,10 @@ impl Decimal {
             }
             let digit = byte.is_ascii_digit().then(|| i64::from(byte - b'0'))?;
             units = units.checked_mul(10)?.checked_add(digit)?;
-            scale = scale.map(|scale| scale + 1);
+            scale = match scale {
+                Some(scale) => Some(scale.checked_add(1)?),
+                None => None,
+            };
             count += 1;
         }
         (count > 0).then_some(Self {
@@ -46,10 +49,12 @@ impl Decimal {
     /// Appends its text: `-0.05`.
     pub fn write(self, out: &mut String) {
         use std::fmt::Write as _;
-        let divisor = 10_u64.pow(u32::from(self.scale));
         let magnitude = self.units.unsigned_abs();
         let sign = if self.units < 0 { "-" } else { "" };
-        let (whole, fraction) = (magnitude / divisor, magnitude % divisor);
+        let (whole, fraction) = match 10_u64.checked_pow(u32::from(self.scale)) {
+            Some(divisor) => (magnitude / divisor, magnitude % divisor),
+            None => (0, magnitude), // more digits behind the point than 64 bits have
+        };
         // Writing to a String cannot fail.
         let _ = if self.scale == 0 {
             write!(out, "{sign}{whole}")
@@ -160,6 +165,9 @@ mod tests {
         for wrong in ["NaN", "1e3", "1.2.3", "", "-", "99999999999999999999"] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
+        let zero = |digits| format!("0.{}", "0".repeat(digits));
+        assert_eq!(read(&zero(255)), Some((0, 255)));
+        assert_eq!(read(&zero(256)), None, "one digit more than a scale holds");
     }
 
     #[test]
@@ -169,6 +177,7 @@ mod tests {
         assert_eq!(written(17, 4), "0.0017");
         assert_eq!(written(-3, 0), "-3");
         assert_eq!(written(i64::MIN, 2), "-92233720368547758.08");
+        assert_eq!(written(-7, 20), "-0.00000000000000000007");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! What the load engine reaches against it is the engine's own ceiling on this host. One thread, level-triggered epoll,
 //! a Unix socket. It knows the protocol's packets only, and nothing of the engine it measures.
 
-mod answers;
+pub mod answers;
 mod session;
 
 use std::collections::HashMap;

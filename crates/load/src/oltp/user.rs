@@ -270,9 +270,9 @@ impl OltpUser {
 impl UserCounts {
     fn touched(&mut self, statement: TableStatement, rows: u64) {
         if statement.reads() {
-            self.rows_read += rows;
+            self.rows_read = self.rows_read.saturating_add(rows);
         } else {
-            self.rows_changed += rows;
+            self.rows_changed = self.rows_changed.saturating_add(rows);
         }
     }
 }

@@ -92,7 +92,8 @@ impl<P: Population> Job for LoadJob<'_, P> {
             .map(|table| (table.name.to_owned(), 0))
             .collect();
         for digest in digests.iter().flatten() {
-            *rows.entry(digest.table.to_owned()).or_default() += digest.rows;
+            let sum = rows.entry(digest.table.to_owned()).or_default();
+            *sum = sum.saturating_add(digest.rows);
         }
         Ok(Loaded {
             rows,

@@ -301,7 +301,8 @@ fn is_closed(error: &io::Error) -> bool {
     )
 }
 
-fn ended() -> io::Error {
+/// The other side has ended the connection.
+pub fn ended() -> io::Error {
     let problem = "the server closed the connection";
     io::Error::new(io::ErrorKind::UnexpectedEof, problem)
 }

@@ -13,6 +13,7 @@ use rustls::{
     ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
 
+use super::socket::ended;
 use super::{Address, Socket};
 
 /// Plain or encrypted.
@@ -21,7 +22,14 @@ pub enum ByteStream {
     Plain(Socket),
     /// Encrypted.
     Tls(Box<TlsStream>),
+    /// What a server said, all of it there already; whatever is sent goes nowhere.
+    #[cfg(any(test, fuzzing))]
+    Recorded(io::Cursor<Vec<u8>>),
 }
+
+/// A recorded server's words come in pieces of this length, so that messages are cut.
+#[cfg(any(test, fuzzing))]
+const PIECE_BYTES: u64 = 61;
 
 /// A TLS session over a socket.
 pub struct TlsStream {
@@ -42,6 +50,8 @@ impl ByteStream {
         let socket = match self {
             Self::Plain(socket) => socket,
             Self::Tls(_) => return Ok(self),
+            #[cfg(any(test, fuzzing))]
+            Self::Recorded(_) => return Ok(self),
         };
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
         let session = ClientConnection::new(config, name).map_err(io::Error::other)?;
@@ -66,6 +76,8 @@ impl ByteStream {
         match self {
             Self::Plain(socket) => socket.set_limit(limit),
             Self::Tls(tls) => tls.socket.set_limit(limit),
+            #[cfg(any(test, fuzzing))]
+            Self::Recorded(_) => {}
         }
     }
 
@@ -74,6 +86,8 @@ impl ByteStream {
         match self {
             Self::Plain(socket) => socket.send(bytes).await,
             Self::Tls(tls) => tls.send(bytes).await,
+            #[cfg(any(test, fuzzing))]
+            Self::Recorded(_) => Ok(()),
         }
     }
 
@@ -82,6 +96,11 @@ impl ByteStream {
         match self {
             Self::Plain(socket) => socket.receive(buffer).await,
             Self::Tls(tls) => tls.receive(buffer).await,
+            #[cfg(any(test, fuzzing))]
+            Self::Recorded(said) => match said.take(PIECE_BYTES).read_to_end(buffer)? {
+                0 => Err(ended()),
+                _ => Ok(()),
+            },
         }
     }
 
@@ -125,10 +144,7 @@ impl TlsStream {
         loop {
             let before = buffer.len();
             match self.session.reader().read_to_end(buffer) {
-                Ok(0) => {
-                    let problem = "the server closed the connection";
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, problem));
-                }
+                Ok(0) => return Err(ended()),
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
@@ -144,8 +160,8 @@ impl TlsStream {
     async fn fill(&mut self) -> io::Result<()> {
         self.socket.receive(&mut self.received).await?;
         let mut rest = self.received.as_slice();
-        while !rest.is_empty() {
-            self.session.read_tls(&mut rest)?;
+        // After its last word a session takes nothing more.
+        while !rest.is_empty() && self.session.read_tls(&mut rest)? > 0 {
             self.session
                 .process_new_packets()
                 .map_err(io::Error::other)?;
@@ -160,6 +176,8 @@ impl fmt::Debug for ByteStream {
         formatter.write_str(match self {
             Self::Plain(_) => "Plain",
             Self::Tls(_) => "Tls",
+            #[cfg(any(test, fuzzing))]
+            Self::Recorded(_) => "Recorded",
         })
     }
 }
@@ -244,3 +262,6 @@ impl ServerCertVerifier for AnyCertificate {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,9 +96,9 @@ impl ScriptUser {
     /// Counts the rows of a statement, and says if they are not as many as there should be.
     fn touched(&mut self, step: &StatementPlan, rows: u64) -> Result<(), DriverError> {
         if step.gives_rows {
-            self.rows_read += rows;
+            self.rows_read = self.rows_read.saturating_add(rows);
         } else {
-            self.rows_changed += rows;
+            self.rows_changed = self.rows_changed.saturating_add(rows);
         }
         match step.rows.filter(|expected| *expected != rows) {
             None => Ok(()),

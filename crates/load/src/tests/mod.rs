@@ -7,3 +7,8 @@ pub mod database;
 #[allow(dead_code)] // a part of it serves here
 #[path = "../../tests/all/support/mariadb.rs"]
 pub mod mariadb;
+
+/// The same of PostgreSQL.
+#[allow(dead_code)] // a part of it serves here
+#[path = "../../tests/all/support/postgres.rs"]
+pub mod postgres;

@@ -229,8 +229,8 @@ impl WarehouseTotals {
     }
 }
 
-/// Beyond it a number is no count and no amount, and sums would not fit.
-const LARGEST: u64 = 1 << 50;
+/// Beyond it a number is no count and no amount, and sums of a million would not fit.
+const LARGEST: u64 = 1 << 42;
 
 fn whole(row: &Cells, column: usize) -> Option<i64> {
     let number: i64 = row.get(column)?.as_ref()?.parse().ok()?;

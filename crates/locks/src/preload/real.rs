@@ -87,8 +87,8 @@ macro_rules! calls {
         /// # Safety
         /// As for the function of that name.
         pub unsafe fn $name($($argument: $of),*) -> c_int {
-            // SAFETY: glibc declares the function with these arguments; `missing` takes no notice of them.
             let real: unsafe extern "C-unwind" fn($($of),*) -> c_int =
+                // SAFETY: glibc declares the function with these arguments; `missing` takes no notice of them.
                 unsafe { core::mem::transmute($function.address()) };
             // SAFETY: the caller's promise is the function's own.
             unsafe { real($($argument),*) }

@@ -7,6 +7,10 @@ use std::collections::HashMap;
 
 use super::reader::SeriesValue;
 
+/// Most samples of one answer that are kept: each is a row of every reading and a candidate reason, and an endpoint with
+/// a name for every request has no end of them.
+pub const MOST_SAMPLES: usize = 10_000;
+
 /// Suffixes of samples that belong to a family declared without them.
 const SUFFIXES: [&str; 7] = [
     "_total", "_bucket", "_count", "_sum", "_created", "_gcount", "_gsum",
@@ -17,7 +21,7 @@ const SUFFIXES: [&str; 7] = [
 /// # Errors
 ///
 /// A sentence that names the first line that is not of the format, or says that the text was cut: every line ends by a
-/// newline, but the `# EOF` of `OpenMetrics`.
+/// newline, but the `# EOF` of `OpenMetrics`; or that there are more than [`MOST_SAMPLES`].
 pub fn parse(text: &str, keep: impl Fn(&str) -> bool) -> Result<Vec<SeriesValue>, String> {
     if !(text.is_empty() || text.ends_with('\n') || text.ends_with("\n# EOF")) {
         return Err("its last line has no end, so the answer was cut".to_owned());
@@ -37,6 +41,9 @@ pub fn parse(text: &str, keep: impl Fn(&str) -> bool) -> Result<Vec<SeriesValue>
             let sample =
                 sample(line).ok_or_else(|| format!("line {} is not a sample", index + 1))?;
             if keep(sample.name) {
+                if values.len() == MOST_SAMPLES {
+                    return Err(too_many());
+                }
                 values.push(SeriesValue {
                     counter: is_counter(sample.name, &types),
                     series: sample.series(),
@@ -46,6 +53,13 @@ pub fn parse(text: &str, keep: impl Fn(&str) -> bool) -> Result<Vec<SeriesValue>
         }
     }
     Ok(values)
+}
+
+/// What is wrong with a source that has no end of series.
+pub fn too_many() -> String {
+    format!(
+        "it has more than {MOST_SAMPLES} different series; keep those that are needed by `match`"
+    )
 }
 
 /// Whether the declared type says that a sample only grows. What is not declared may do anything.
@@ -153,11 +167,27 @@ pub fn matches(patterns: &[String], name: &str) -> bool {
             .any(|pattern| matches_one(pattern.as_bytes(), name.as_bytes()))
 }
 
-fn matches_one(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern {
-        [] => name.is_empty(),
-        [b'*', rest @ ..] => (0..=name.len()).any(|from| matches_one(rest, &name[from..])),
-        [first, rest @ ..] => name.first() == Some(first) && matches_one(rest, &name[1..]),
+/// The part that the last star stands for grows until the rest fits: an earlier star need not grow again.
+fn matches_one(mut pattern: &[u8], mut name: &[u8]) -> bool {
+    let mut star: Option<(&[u8], &[u8])> = None;
+    loop {
+        match (pattern, name) {
+            ([b'*', rest @ ..], _) => {
+                star = Some((rest, name));
+                pattern = rest;
+            }
+            ([first, pattern_rest @ ..], [letter, name_rest @ ..]) if first == letter => {
+                (pattern, name) = (pattern_rest, name_rest);
+            }
+            ([], []) => return true,
+            _ => {
+                let Some((after, [_, from @ ..])) = star else {
+                    return false;
+                };
+                star = Some((after, from));
+                (pattern, name) = (after, from);
+            }
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! What others count: text endpoints and commands, each read by a thread of its own, so that one that hangs, grows or
 //! dies costs its own samples and nobody else's.
 
-mod command;
+pub mod command;
 mod exporter;
-mod exposition;
-mod reader;
+pub mod exposition;
+pub mod reader;
 mod rows;
 
 use std::collections::HashSet;
@@ -21,6 +21,7 @@ use crate::table::ReadingTime;
 use command::SampledProgram;
 use exporter::Exporter;
 pub use exporter::http_get;
+use exposition::{MOST_SAMPLES, too_many};
 use reader::{SeriesReader, SeriesValue};
 use rows::SeriesTable;
 
@@ -32,9 +33,6 @@ const LONGEST_READING_NS: i64 = 5_000_000_000;
 const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
 /// A reading has this share of its interval, in tenths, so that it is over before the next begins.
 const READING_TENTHS: i64 = 9;
-/// Most different series of a source: each is a row of every reading and a candidate reason, and an endpoint with a name
-/// for every request has no end of them.
-const MOST_SERIES: usize = 10_000;
 
 /// Series of the sampler's own, in every reading: whether it gave values, and how many gave none so far.
 const UP: &str = "fairtrial_up";
@@ -233,10 +231,8 @@ impl<R: SeriesReader> SeriesWatch<R> {
             .filter(|each| !self.seen.contains(&each.series))
             .map(|each| each.series.clone())
             .collect();
-        if self.seen.len() + new.len() > MOST_SERIES {
-            return Err(format!(
-                "it has more than {MOST_SERIES} different series; keep those that are needed by `match`"
-            ));
+        if self.seen.len() + new.len() > MOST_SAMPLES {
+            return Err(too_many());
         }
         self.seen.extend(new);
         Ok(values)

@@ -113,7 +113,7 @@ impl ProcessTree {
             };
             let counted = counted(&line[..length])?;
             for (sum, (own, ended)) in sums.iter_mut().zip(counted.own.iter().zip(counted.ended)) {
-                *sum += own + ended;
+                *sum = own.saturating_add(ended).saturating_add(*sum);
             }
         }
         Ok(sums)
@@ -138,7 +138,8 @@ impl Counters for ProcessTree {
             before = after;
         }
         for (column, value) in row.iter_mut().take(SUMMED).enumerate() {
-            let sum = before.own[column] + before.ended[column] + living[column];
+            let own = before.own[column].saturating_add(before.ended[column]);
+            let sum = own.saturating_add(living[column]);
             // A child that ended at the last attempt is missing until the next row.
             self.reached[column] = self.reached[column].max(sum);
             *value = Some(self.reached[column]);
@@ -238,6 +239,17 @@ mod tests {
         assert_eq!(row(&mut tree)[2], 50, "not yet among the ended");
         place.write("7/stat", &line(7, 'S', 0, 60));
         assert_eq!(row(&mut tree)[2], 60);
+    }
+
+    #[test]
+    fn sums_that_no_number_holds_are_the_largest() {
+        let place = Place::new();
+        place.write("7/task/7/children", "8 ");
+        for process in [7, 8] {
+            let stat = line(process, 'S', u64::MAX, u64::MAX);
+            place.write(&format!("{process}/stat"), &stat);
+        }
+        assert_eq!(row(&mut place.open())[2], u64::MAX);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{SeekFrom, copy_file_range, ioctl_ficlone, seek};
+use rustix::fs::{OFlags, SeekFrom, copy_file_range, ioctl_ficlone, seek};
 use rustix::io::Errno;
 
 use crate::error::StateError;
@@ -40,10 +40,20 @@ struct Segment {
 }
 
 impl Copier {
-    /// Copies one file; the target must not exist.
+    /// Copies one file; the target must not exist. What became a link or a pipe since it was listed is refused: the
+    /// server's user owns the directory, and root may read what it names.
     pub fn copy(&self, from: &Path, to: &Path) -> Result<CopySize, StateError> {
-        let source = File::open(from).map_err(StateError::read(from))?;
-        let bytes = source.metadata().map_err(StateError::read(from))?.len();
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let source = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(from)
+            .map_err(StateError::read(from))?;
+        let metadata = source.metadata().map_err(StateError::read(from))?;
+        if !metadata.is_file() {
+            return Err(StateError::read(from)(io::ErrorKind::InvalidInput.into()));
+        }
+        let bytes = metadata.len();
         let target = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -176,7 +186,19 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::FileExt as _;
 
-    use super::{BUFFER_BYTES, Segment, copy_by_hand, segments};
+    use super::{BUFFER_BYTES, Copier, Segment, copy_by_hand, segments};
+
+    #[test]
+    fn a_file_that_became_a_link_is_not_read_through_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        fs::write(path("secret"), "of root's").expect("written");
+        std::os::unix::fs::symlink(path("secret"), path("table")).expect("a link");
+        let copier = Copier::default();
+        assert!(copier.copy(&path("table"), &path("copy")).is_err());
+        assert!(!path("copy").exists());
+        assert!(copier.copy(&path("secret"), &path("copy")).is_ok());
+    }
 
     #[test]
     fn without_help_from_the_kernel_only_the_segment_is_copied() {

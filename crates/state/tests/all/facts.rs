@@ -154,3 +154,14 @@ fn this_machine_tells_the_truth() {
     assert_eq!(facts.ticks_per_s, 100); // USER_HZ, fixed by the kernel's interface on x86 and ARM
     assert_ne!(facts.file_system, "unknown");
 }
+
+#[test]
+fn what_no_kernel_says_is_no_work_without_end() {
+    let root = machine(&[
+        ("proc/meminfo", "MemTotal: 18446744073709551615 kB\n"),
+        ("sys/devices/system/cpu/online", "0-4294967295\n"),
+    ]);
+    let facts = facts_of(root.path());
+    assert_eq!(facts.memory_bytes, u64::MAX);
+    assert_eq!(facts.processors.len(), 1 << 16);
+}

@@ -2,6 +2,7 @@
 
 mod covariates;
 mod facts;
+mod foreign;
 mod full;
 mod prepared;
 mod restore;

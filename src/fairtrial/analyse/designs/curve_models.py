@@ -106,7 +106,7 @@ class CurvePair(Result):
     Attributes:
         crossings: of the fitted curves, from the smallest to the largest value measured.
         shown: whether the arm is shown to be higher at one measured value and lower at another, with Bonferroni's
-            correction over them: without it crossings may be noise.
+            correction over them and over all pairs of the study's curves: without it crossings may be noise.
     """
 
     arm: str

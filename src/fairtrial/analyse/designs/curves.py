@@ -78,7 +78,7 @@ def curves(
         return ()
     metrics = [name for name, role in request.roles.items() if role == "primary"]
     groups = _groups(request, asked)
-    size = len(metrics) * len(groups) * (len(request.levels) - 1) * len(PARAMETERS[asked.model])
+    pairs = len(metrics) * len(groups) * (len(request.levels) - 1)
     made = []
     for metric in metrics:
         for levels, cells in groups:
@@ -94,7 +94,7 @@ def curves(
                 confidence=request.confidence,
             )
             arms = [table[cell, metric] for cell in cells.values()]
-            made.append(_made(frame, arms, request, size=size, judged=judged))
+            made.append(_made(frame, arms, request, pairs=pairs, judged=judged))
     return _adjusted(made, alpha=1 - request.confidence)
 
 
@@ -111,7 +111,7 @@ def _groups(request: Request, asked: CurveRequest) -> list[tuple[dict[str, str],
 
 
 def _made(
-    frame: Curves, cells: Sequence[Mapping[str, ArmValues]], request: Request, *, size: int, judged: bool
+    frame: Curves, cells: Sequence[Mapping[str, ArmValues]], request: Request, *, pairs: int, judged: bool
 ) -> Curves:
     few = FEWEST_VALUES[frame.model]
     if len(frame.values) < few:
@@ -123,7 +123,7 @@ def _made(
     fits = [FITS[frame.model](n, means) for means in measured.means]
     errors = measured.errors if measured.errors is not None else scattered(measured, n, fits)
     enough = measured.n >= (FEWEST_BLOCKS if request.paired else FEWEST_TRIALS)
-    judging = _Judging(size, claims=judged and enough)
+    judging = _Judging(pairs, size=pairs * len(PARAMETERS[frame.model]), claims=judged and enough)
     every = _All(frame, n, request.levels, measured, tuple(fits), errors)
     return frame.model_copy(
         update={
@@ -137,8 +137,9 @@ def _made(
 
 @dataclass(frozen=True)
 class _Judging:
-    """How many comparisons are a family, and whether so many trials may claim anything."""
+    """How many pairs of curves and comparisons of parameters are families, and whether trials may claim anything."""
 
+    pairs: int
     size: int
     claims: bool
 
@@ -237,7 +238,7 @@ class _All:
                 for each, change, weights in zip(names, apart.tolist(), sums, strict=True)
             ),
             crossings=tuple(self._crossings(index)),
-            shown=judging.claims and self._changes_sign(index),
+            shown=judging.claims and self._changes_sign(index, pairs=judging.pairs),
         )
 
     def _compared(
@@ -278,12 +279,12 @@ class _All:
         for place in crossings(fine, apart, reach):
             yield Crossing(at=place.at, low=place.low, high=place.high)
 
-    def _changes_sign(self, index: int) -> bool:
-        """Whether the arm is shown to be above at one measured value and below at another."""
+    def _changes_sign(self, index: int, *, pairs: int) -> bool:
+        """Whether the arm is shown to be above at one measured value and below at another, one of so many pairs."""
         if self.errors is None:
             return False
         apart, sums = self._difference(index, self.n)
-        level = 1 - (1 - self.frame.confidence) / len(self.n)
+        level = 1 - (1 - self.frame.confidence) / (pairs * len(self.n))
         error, quantile = curve_errors.reach(self.errors, sums, confidence=level)
         shown = np.sign(apart[np.abs(apart) > error * quantile])
         return bool((shown > 0).any() and (shown < 0).any())

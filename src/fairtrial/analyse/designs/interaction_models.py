@@ -54,7 +54,7 @@ class Interaction(Result):
     Attributes:
         factors: one, or two whose joint influence on the effect is tested.
         cells: that the test uses, by name; of the other conditions only combinations where no level is missing.
-        in_step: whether trials of one block stand in several of them, so that rounds are the samples.
+        in_step: whether trials or boots of one block stand in several of them, so that rounds are the samples.
         fewest, most: blocks of a cell, or trials of an arm without blocks.
         f, df_between, df_within: of the test that allows every cell its own noise (Johansen 1980); None
             without a test.

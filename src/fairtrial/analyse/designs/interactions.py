@@ -40,8 +40,8 @@ class Circumstances:
         finished: whether the run reached its planned end.
         without_verdict: whether a comparison gets none, because a cell is not what its name says.
         rule: of a run that could stop early.
-        in_step: whether trials of one block stand in several cells, as they do if another factor than the arm is
-            compared: log ratios of a round then covary.
+        in_step: whether trials or boots of one block stand in several cells, as they do if another factor than the arm
+            is compared, or if arms boot once in a round: log ratios of a round then covary.
     """
 
     finished: bool = True

@@ -46,9 +46,14 @@ def _of(comparison: Comparison) -> OverLayouts | None:
 
 def _share(over: OverHosts, confidence: float) -> float | None:
     """Of the variance of a single block's log ratio that is layout: tau² / (tau² + noise²), both as estimated."""
+    known, noise = over.heterogeneity, noise_of(over, confidence)
+    return None if known is None or noise is None else known.tau**2 / (known.tau**2 + noise**2)
+
+
+def noise_of(over: OverHosts, confidence: float) -> float | None:
+    """Standard deviation of a block's log ratio within layouts; None where no layout has two blocks."""
     known, first = over.heterogeneity, over.hosts[0]
     if known is None or first.low is None or first.high is None:
         return None
     reach = (math.log(first.high) - math.log(first.low)) / 2
-    error = reach / t_tests.quantile((1 + confidence) / 2, known.df_within)
-    return known.tau**2 / (known.tau**2 + error**2 * first.blocks)
+    return reach / t_tests.quantile((1 + confidence) / 2, known.df_within) * math.sqrt(first.blocks)

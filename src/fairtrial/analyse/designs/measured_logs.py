@@ -44,8 +44,10 @@ def measured_logs(cells: Sequence[Mapping[str, ArmValues]], *, paired: bool) -> 
 
 
 def _of_blocks(cells: Sequence[Mapping[str, ArmValues]]) -> MeasuredLogs | str:
-    """Blocks of one number ran close in time; one that replaced another stands in for it."""
-    common = [sorted(set.intersection(*(set(each.blocks) for each in arms.values()))) for arms in cells]
+    """Blocks of one number ran close in time; those that are not in every cell stand in for one another, in order."""
+    own = [set.intersection(*(set(each.blocks) for each in arms.values())) for arms in cells]
+    shared = set.intersection(*own)
+    common = [[*sorted(shared), *sorted(blocks - shared)] for blocks in own]
     n = min(len(blocks) for blocks in common)
     if n == 0:
         return "no block is complete at every value"

@@ -96,10 +96,9 @@ def screened(
         confidence: of the intervals.
     """
     metrics = {name: one_metric(of, name, trials, confidence=confidence) for name, trials in values.items()}
-    found = tuple(each for each in metrics.values() if each is not None)
-    first = found[0] if found else None
+    first = next(iter(metrics.values()), None)
     return ScreeningResult(
-        metrics=found,
+        metrics=tuple(each for each in metrics.values() if each is not None),
         nominated=() if first is None else tuple(effect.option for effect in first.effects),
         absent=tuple(name for name, each in metrics.items() if each is None),
     )

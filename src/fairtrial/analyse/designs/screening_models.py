@@ -80,7 +80,7 @@ class ScreeningResult(Result):
     """A screening: it claims nothing, and says what is worth a paired study.
 
     Attributes:
-        nominated: options, strongest first, by the first primary metric.
+        nominated: options, strongest first, by the first primary metric; none if that is absent.
         absent: metrics with values that have no logarithm, or with rows missing so that effects cannot be told apart.
     """
 

@@ -18,6 +18,7 @@ from fairtrial.analyse.inference.t_tests import SMALLEST_N, Values
 
 HEAP: Final = 2  # equal zeros: continuous values have not one
 RESAMPLES: Final = 9_999  # all orders where there are fewer: up to 13 pairs, or 7 + 7 values
+MOST_VALUES: Final = 1 << 21  # exchanged at a time
 
 
 def heaped(first: Values, second: Values) -> bool:
@@ -68,6 +69,12 @@ def _p(data: tuple[Values, ...], statistic: Callable[..., Values], *, kind: str,
     from scipy import stats  # noqa: PLC0415 - scipy.stats takes most of a second, and few comparisons need it
 
     result = stats.permutation_test(
-        data, statistic, permutation_type=kind, vectorized=True, n_resamples=RESAMPLES, rng=np.random.default_rng(seed)
+        data,
+        statistic,
+        permutation_type=kind,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=max(1, MOST_VALUES // sum(map(len, data))),  # all at once take memory in proportion to both
+        rng=np.random.default_rng(seed),
     )
     return float(result.pvalue)

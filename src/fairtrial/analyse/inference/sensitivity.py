@@ -67,10 +67,10 @@ def shift(df: float, *, alpha: float) -> float:
 def power(df: float, *, critical: float, noncentrality: float) -> float:
     """Probability that |t| exceeds `critical`; the wrong tail counts too, as in R's `power.t.test(strict = TRUE)`."""
     upper = 1 - float(special.nctdtr(df, noncentrality, critical))
-    # From 5 on the wrong tail is under Phi(-5) = 3e-7, and SciPy 1.17 returns NaN for some values of it.
+    # From 5 on the wrong tail is under Phi(-5) = 3e-7. SciPy 1.17 returns NaN for some values below 1e-13, too.
     wrong_tail = noncentrality < _WRONG_TAIL_MATTERS
     lower = float(special.nctdtr(df, noncentrality, -critical)) if wrong_tail else 0.0
-    return upper + lower
+    return upper + (0.0 if math.isnan(lower) else lower)
 
 
 def exaggeration(df: float, *, critical: float, noncentrality: float) -> float:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from fractions import Fraction
 from functools import cached_property
-from statistics import fmean
 
 import numpy as np
 
@@ -57,6 +56,18 @@ class Pairs:
         logs = round_ < self.no_logs_from
         used = ArmPair(baseline=self.baseline[so_far], arm=self.arm[so_far])
         return InterimData(logs=logs, used=used.logarithms if logs else used)
+
+    def joined(self, later: Pairs) -> Pairs:
+        """With those of a later round."""
+        if not len(later.rounds) and later.no_logs_from == math.inf:
+            return self
+        return replace(
+            self,
+            rounds=np.concatenate([self.rounds, later.rounds]),
+            baseline=np.concatenate([self.baseline, later.baseline]),
+            arm=np.concatenate([self.arm, later.arm]),
+            no_logs_from=min(self.no_logs_from, later.no_logs_from),
+        )
 
     def bound(self, blocks: int, *, margin: float) -> float:
         """Of equivalence on the log scale, as the first blocks give it."""
@@ -184,55 +195,61 @@ def follow(
     return _followed(plan, trials, select(plan, trials, contrast=contrast, voided=voided), through=through)
 
 
-def follow_on(
-    earlier: SequentialRun | None,
-    plan: Plan,
-    trials: Sequence[TrialRecord],
-    *,
-    through: int,
-    voided: Collection[tuple[str, int]] = (),
-) -> SequentialRun | None:
-    """The same as `follow`; what `earlier`, the run up to an earlier round, saw and decided is not computed again."""
-    if plan.design.stop == "fixed":
-        return None
-    return _followed(plan, trials, select(plan, trials, contrast=None, voided=voided), through=through, earlier=earlier)
+class Following:
+    """A run followed while it goes on: what `follow` computes again, with each trial taken in once.
+
+    It keeps some numbers of each block, and whole trials of those rounds alone that were not looked at yet.
+
+    Attributes:
+        rule: as the design asks for.
+        stops: as of `SequentialRun`.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._course = _course(plan, ())
+        self._waiting: dict[int, list[TrialRecord]] = {}
+        self._voided: set[tuple[str, int]] = set()
+        self._round = 0
+
+    @property
+    def rule(self) -> Rule:
+        """See above."""
+        return self._course.standing.rule
+
+    @property
+    def stops(self) -> Mapping[str, CellStop]:
+        """See above."""
+        return self._course.stops
+
+    def take(self, plan: Plan, trials: Iterable[TrialRecord], *, voided: Iterable[tuple[str, int]] = ()) -> None:
+        """Takes in what is new; `plan` with all that the run was extended by."""
+        self._course.plan = plan
+        self._voided.update(voided)
+        for trial in trials:
+            self._waiting.setdefault(trial.trial.round, []).append(trial)
+
+    def look(self, round_: int) -> tuple[CellLook, ...]:
+        """The look after a round that is complete, and not looked at yet."""
+        looks: tuple[CellLook, ...] = ()
+        while self._round < round_:
+            self._round += 1
+            self._course.add(self._waiting.pop(self._round, ()), voided=self._voided)
+            looks = self._course.look(self._round)
+        return looks
 
 
-def _followed(
-    plan: Plan,
-    trials: Sequence[TrialRecord],
-    selection: Selection,
-    *,
-    through: int | None,
-    earlier: SequentialRun | None = None,
-) -> SequentialRun:
-    rule = rule_of(plan.design)
-    assert rule is not None  # noqa: S101 - the design says so
-    rounds = {(trial.trial.cell, trial.trial.block): trial.trial.round for trial in trials}
-    pairs = tuple(
-        _pairs(cell, (plan.metrics.definitions[metric], primary), level=level, first=selection.levels[0], rounds=rounds)
-        for cell in selection.cells
-        for metric, primary in _metrics(plan).items()
-        for level in selection.levels[1:]
-    )
-    names = list(dict.fromkeys(pair.key[0] for pair in pairs))
-    metrics = list(dict.fromkeys(pair.key[1] for pair in pairs))
-    standing = Standing(
-        rule=rule,
-        shape=(len(pairs),),
-        cells=np.array([names.index(pair.key[0]) for pair in pairs]),
-        pools=np.array([metrics.index(pair.key[1]) for pair in pairs]),
-        family=np.array([pair.primary for pair in pairs], dtype=bool),
-    )
-    last = max(rounds.values(), default=0) if through is None else through
-    looks: tuple[tuple[CellLook, ...], ...] = ()
-    stops: dict[str, CellStop] = {}
-    if earlier is not None and len(earlier.looks) <= last:
-        standing, looks, stops = deepcopy(earlier.standing), earlier.looks, dict(earlier.stops)
-    course = _Course(plan=plan, trials=trials, pairs=pairs, standing=standing, names=names, stops=stops)
-    looks += tuple(course.look(round_) for round_ in range(len(looks) + 1, last + 1))
-    kept = tuple(pair.ended(course.end(pair.key[0])) for pair in pairs)
-    return SequentialRun(rule=rule, pairs=kept, standing=standing, looks=looks, stops=course.stops)
+def _followed(plan: Plan, trials: Sequence[TrialRecord], selection: Selection, *, through: int | None) -> SequentialRun:
+    course = _course(plan, _pairs(plan, trials, selection), is_farm=is_farm(trials))
+    rounds: dict[int, list[TrialRecord]] = {}
+    for trial in trials:
+        rounds.setdefault(trial.trial.round, []).append(trial)
+    looks = []
+    for round_ in range(1, 1 + (max(rounds, default=0) if through is None else through)):
+        course.spend(rounds.get(round_, ()))
+        looks.append(course.look(round_))
+    kept = tuple(pair.ended(course.end(pair.key[0])) for pair in course.pairs)
+    rule = _rule(plan)
+    return SequentialRun(rule=rule, pairs=kept, standing=course.standing, looks=tuple(looks), stops=course.stops)
 
 
 def _metrics(plan: Plan) -> dict[str, bool]:
@@ -243,7 +260,18 @@ def _metrics(plan: Plan) -> dict[str, bool]:
     }
 
 
-def _pairs(
+def _pairs(plan: Plan, trials: Iterable[TrialRecord], selection: Selection) -> tuple[Pairs, ...]:
+    """Of every cell, metric and arm."""
+    rounds = {(trial.trial.cell, trial.trial.block): trial.trial.round for trial in trials}
+    return tuple(
+        _pair(cell, (plan.metrics.definitions[metric], primary), level=level, first=selection.levels[0], rounds=rounds)
+        for cell in selection.cells
+        for metric, primary in _metrics(plan).items()
+        for level in selection.levels[1:]
+    )
+
+
+def _pair(
     cell: ContrastCell,
     of: tuple[MetricDefinition, bool],
     *,
@@ -278,26 +306,61 @@ def _round(cell: ContrastCell, block: int, *, levels: tuple[str, str], rounds: M
     return max(rounds[cell.planned_cells[level], block] for level in levels)
 
 
+def _rule(plan: Plan) -> Rule:
+    rule = rule_of(plan.design)
+    assert rule is not None  # noqa: S101 - the design says so
+    return rule
+
+
+def _course(plan: Plan, pairs: tuple[Pairs, ...], *, is_farm: bool = False) -> _Course:
+    """The rounds of a run before the first; without pairs, those of a run without trials."""
+    pairs = pairs or _pairs(plan, (), select(plan, (), contrast=None))
+    names = list(dict.fromkeys(pair.key[0] for pair in pairs))
+    metrics = list(dict.fromkeys(pair.key[1] for pair in pairs))
+    standing = Standing(
+        rule=_rule(plan),
+        shape=(len(pairs),),
+        cells=np.array([names.index(pair.key[0]) for pair in pairs]),
+        pools=np.array([metrics.index(pair.key[1]) for pair in pairs]),
+        family=np.array([pair.primary for pair in pairs], dtype=bool),
+    )
+    return _Course(plan=plan, pairs=pairs, standing=standing, names=names, is_farm=is_farm)
+
+
 @dataclass
 class _Course:
-    """The rounds of a run, one after the other."""
+    """The rounds of a run, one after the other. `spent`: seconds of trials so far, and how many, by cell and arm."""
 
     plan: Plan
-    trials: Sequence[TrialRecord]
     pairs: tuple[Pairs, ...]
     standing: Standing
     names: list[str]
-    stops: dict[str, CellStop]
+    is_farm: bool
+    stops: dict[str, CellStop] = field(default_factory=dict)
+    spent: dict[tuple[str, str], tuple[Fraction, int]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.is_farm = is_farm(self.trials)
+    def add(self, trials: Sequence[TrialRecord], *, voided: Collection[tuple[str, int]]) -> None:
+        """Takes in the trials of the next round."""
+        self.is_farm = self.is_farm or is_farm(trials)
+        new = _pairs(self.plan, trials, select(self.plan, trials, contrast=None, voided=voided))
+        self.pairs = tuple(pair.joined(later) for pair, later in zip(self.pairs, new, strict=True))
+        self.spend(trials)
+
+    def spend(self, trials: Iterable[TrialRecord]) -> None:
+        """Counts the time of the next round's trials; of a cell that had stopped, nothing."""
+        if self.plan.design.time_budget_s is None:
+            return
+        for trial in trials:
+            if trial.trial.round <= self.end(trial.trial.cell):
+                seconds, n = self.spent.get((trial.trial.cell, trial.trial.arm), (Fraction(), 0))
+                self.spent[trial.trial.cell, trial.trial.arm] = seconds + _duration_s(trial), n + 1
 
     def look(self, round_: int) -> tuple[CellLook, ...]:
         """What the rule sees and decides after a round, of cells that were open before it."""
         open_ = [name for name in self.names if name not in self.stops]
         self.standing.rule = replace(self.standing.rule, last=_last_known(self.plan, round_))
         self.standing.look(self._estimates(round_))
-        late = self._out_of_time(round_)
+        late = self._out_of_time()
         looks = tuple(self._cell(name, late=late) for name in open_)
         for look in looks:
             if look.decision == "stop":
@@ -354,25 +417,22 @@ class _Course:
             chance=float(standing.chance[index]),
         )
 
-    def _out_of_time(self, round_: int) -> bool:
+    def _out_of_time(self) -> bool:
         """Whether the next round, as long as its cells' trials have been so far, would end beyond the time budget."""
         budget = self.plan.design.time_budget_s
         if budget is None:
             return False
-        done = [trial for trial in self.trials if trial.trial.round <= min(round_, self.end(trial.trial.cell))]
         live = {self.names[cell] for cell in self.standing.cells[self.standing.live].tolist()}
-        taken: dict[tuple[str, str], list[float]] = {}
-        for trial in done:
-            if trial.trial.cell in live:
-                taken.setdefault((trial.trial.cell, trial.trial.arm), []).append(duration_s(trial))
+        next_s = sum(seconds / n for (cell, _arm), (seconds, n) in self.spent.items() if cell in live)
+        done_s = sum(seconds for seconds, _n in self.spent.values())
         together = 2 if self.plan.design.order == "duet" else 1  # trials at a time
-        next_s = sum(fmean(each) for each in taken.values()) * self.plan.design.per_boot
-        return (sum(map(duration_s, done)) + next_s) / together > budget
+        return (done_s + next_s * self.plan.design.per_boot) / together > budget
 
 
-def duration_s(trial: TrialRecord) -> float:
-    """Wall time of a trial, with everything around its window."""
-    return (datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)).total_seconds()
+def _duration_s(trial: TrialRecord) -> Fraction:
+    """Wall time of a trial, with everything around its window; exact, so that sums depend on no order."""
+    took = datetime.fromisoformat(trial.finished) - datetime.fromisoformat(trial.started)
+    return Fraction(took // timedelta(microseconds=1), 1_000_000)
 
 
 def _reason(standing: Standing, members: list[int]) -> StopReason:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from fairtrial import foreign
 from fairtrial.audit.claims.models import Claim, ClaimsFile
 from fairtrial.audit.models import (
     FactorDescription,
@@ -20,13 +23,18 @@ from fairtrial.audit.models import (
 )
 from fairtrial.audit.reading import Dataset
 from fairtrial.errors import InputError, Problem
+from fairtrial.imports.tables import MOST_COLUMNS, TRANSPOSED
 from fairtrial.study.tree import reading
 from fairtrial.study.tree.nodes import Listing, Node, Tree
 from fairtrial.study.tree.problems import Problems, did_you_mean, listed, validate
+from fairtrial.words import first_problem
 
 _CLAIMS: Final = TypeAdapter(ClaimsFile)
 _DESCRIPTION: Final = TypeAdapter(PublicationDescription)
 _Table = tuple[Path, list[dict[str, str]]]  # a CSV file and its rows
+MOST_BYTES: Final = 256 << 20  # of data
+MOST_FACTORS: Final = 12
+MOST_COMBINATIONS: Final = 10_000
 _HINT: Final = "see docs/guides/auditing.md for the format of the file"
 
 
@@ -44,18 +52,19 @@ def read(path: Path, *, data: Path | None = None) -> Dataset:
     tables = [(file, _rows(file)) for file in ([data] if data else [path.parent / name for name in claims.data])]
     rows = [row for _, each in tables for row in each]
     description = _description(path, claims, rows)
+    _check_size(path, description)
     _check_columns(tables)
     for file, each in tables:
         _check_rows(file, each, description)
     _check_block(node, tables, description)
     _check_names(node, claims, description)
-    output = _rows(path.parent / claims.r_output) if claims.r_output else []
+    output = _r_output(path.parent / claims.r_output) if claims.r_output else ()
     return Dataset(
         name=path.parent.name,
         description=description,
         rows=tuple(rows),
         claims=tuple(claims.claims),
-        r_output=tuple(ROutput.model_validate(row) for row in output),
+        r_output=output,
         files=tuple(number for number, (_, each) in enumerate(tables) for _ in each) if len(tables) > 1 else (),
     )
 
@@ -68,7 +77,7 @@ def _raise_if_any(problems: Problems) -> None:
 
 def _node(path: Path, problems: Problems) -> Node:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = foreign.read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError([Problem(message=f"cannot read the file: {error}", file=str(path))], hint=_HINT) from error
     node = reading.parse(text, file=str(path), problems=problems)
@@ -88,10 +97,14 @@ def _texts(node: Node) -> Any:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        content = foreign.read(path, most_bytes=MOST_BYTES).decode("utf-8-sig")
+        with io.StringIO(content, newline="") as file:
             reader = csv.DictReader(file)
             header = reader.fieldnames or []
-            if twice := sorted({name for name in header if header.count(name) > 1}):
+            if len(header) > MOST_COLUMNS:
+                problem = Problem(f"expected at most {MOST_COLUMNS} columns, found {len(header)}", str(path), 1, 1)
+                raise InputError([problem], hint=TRANSPOSED)
+            if twice := sorted(name for name, times in Counter(header).items() if times > 1):
                 problem = Problem(f"two columns have the name `{twice[0]}`", str(path), reader.line_num, 1)
                 raise InputError([problem], hint="give every column a unique name")
             rows = []
@@ -101,10 +114,17 @@ def _rows(path: Path) -> list[dict[str, str]]:
                     raise InputError([problem], hint="give one row per trial, as wide as the header")
                 rows.append(row)
             return rows
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         problem = Problem(message=f"cannot read the file: {error}", file=str(path))
         hint = "name a CSV file with one row per trial in the claims, or with --data"
         raise InputError([problem], hint=hint) from error
+
+
+def _r_output(path: Path) -> tuple[ROutput, ...]:
+    try:
+        return tuple(ROutput.model_validate(row) for row in _rows(path))
+    except ValidationError as error:
+        raise InputError([Problem(first_problem(error), str(path))], hint=_HINT) from error
 
 
 def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> PublicationDescription:
@@ -146,6 +166,17 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
         block=claims.block,
         notes=claims.notes,
     )
+
+
+def _check_size(path: Path, description: PublicationDescription) -> None:
+    """Every combination of levels is looked at, and every set of factors."""
+    combinations = math.prod(max(1, len(each.levels)) for each in description.factors.values())
+    if combinations > MOST_COMBINATIONS or len(description.factors) > MOST_FACTORS:
+        message = (
+            f"expected at most {MOST_FACTORS} factors with {MOST_COMBINATIONS:,} combinations of levels, found "
+            f"{len(description.factors)} with {combinations:,}"
+        )
+        raise InputError([Problem(message, str(path))], hint="name in `factors` only columns that claims are about")
 
 
 def _check_columns(tables: Sequence[_Table]) -> None:

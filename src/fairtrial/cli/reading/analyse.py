@@ -8,12 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from rich.console import Console
-
 from fairtrial import imports as foreign
 from fairtrial import report
 from fairtrial.analyse import analyse_table
-from fairtrial.cli.terminal import print_whole
+from fairtrial.cli.terminal import Console, print_whole
 from fairtrial.errors import InputError, Problem
 from fairtrial.report.document import finite
 from fairtrial.study.catalogue import Better

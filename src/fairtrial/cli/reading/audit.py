@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from fairtrial.cli.terminal import say
+
 FINDING = 1
 
 
@@ -21,6 +23,9 @@ def audit(claims: Path, *, data: Path | None, as_json: bool) -> None:
     from fairtrial.audit.claims import file as claims_file
 
     result = publications.audit(claims_file.read(claims, data=data))
-    typer.echo(result.model_dump_json(indent=1) if as_json else "\n".join(report.text(result)))
+    if as_json:
+        typer.echo(result.model_dump_json(indent=1))
+    else:
+        say("\n".join(report.text(result)))
     if result.count("contradicted"):
         sys.exit(FINDING)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import typer
-
+from fairtrial.cli.terminal import say
 from fairtrial.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def beside(directory: Path) -> None:
     """
     from fairtrial import record
 
-    typer.echo("\n".join(render(record.read(directory))))
+    say("\n".join(render(record.read(directory))))
 
 
 def render(record: Record) -> Iterator[str]:

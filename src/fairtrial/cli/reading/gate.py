@@ -1,22 +1,26 @@
-"""`fairtrial gate`: the newest run against its history or against one baseline run, for continuous integration."""
+"""`fairtrial gate`: a run against its history, a baseline run or its own baseline, for continuous integration."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from fairtrial.cli.reading.history import DetectionLevels, examined, options
+from fairtrial.cli.terminal import say
 from fairtrial.errors import InputError, PlaceError, Problem
 
 if TYPE_CHECKING:
     from fairtrial.history.gating import Gate
+    from fairtrial.record import Record
 
 FINDING = 1
+UNDECIDED = 5
 
 
 @dataclass(frozen=True)
@@ -32,26 +36,65 @@ def gate(
     paths: Sequence[Path],
     *,
     baseline: Path | None,
+    arms: bool,
+    accepted: Path | None,
     metrics: Sequence[str],
     by: str,
     acknowledged: Path | None,
     levels: DetectionLevels,
     outputs: Outputs,
 ) -> None:
-    """Prints every check and writes the files asked for; exits with 1 if a check failed or none could be made."""
+    """Prints every check and writes the files asked for; exits with 1 if a check failed or none could be made.
+
+    With `arms` it exits with 5 if no check failed, and one is undecided.
+    """
+    from fairtrial.history import accepted as ledger
     from fairtrial.history import gate_text as report
     from fairtrial.history import gating
 
-    if baseline is None:
+    file = accepted or (Path(ledger.NAME) if Path(ledger.NAME).is_file() else None)
+    entries = {} if file is None else ledger.read(file)
+    if arms:
+        result = _within(paths, baseline, metrics=metrics, margin=levels.margin)
+    elif baseline is None:
         settings = options(paths, acknowledged=acknowledged, levels=levels)
         result = gating.by_history(examined(paths, metrics=metrics, by=by, options=settings))
     else:
         result = _against(paths, baseline, metrics=metrics, levels=levels)
-    typer.echo(result.model_dump_json(indent=1) if outputs.as_json else "\n".join(report.text(result)))
+    result = ledger.applied(result, entries, today=datetime.now(UTC).date())
+    if outputs.as_json:
+        typer.echo(result.model_dump_json(indent=1))
+    else:
+        say("\n".join(report.text(result)))
     _write(outputs.junit, report.junit(result))
     _write(outputs.markdown, report.markdown(result))
-    if not result.passed:
+    if result.outcome == "failed":
         sys.exit(FINDING)
+    if result.outcome == "undecided":
+        sys.exit(UNDECIDED)
+
+
+def _within(paths: Sequence[Path], baseline: Path | None, *, metrics: Sequence[str], margin: float | None) -> Gate:
+    """The arms of a run against each other; of a directory of runs of the newest one.
+
+    Raises:
+        InputError: an option that says nothing here, several paths, a run that is not finished or compares no arms, or
+            a metric that the run does not define.
+        RecordError: it is no record.
+    """
+    from fairtrial.history.arms import by_arms
+    from fairtrial.report.analysing import analysed
+
+    for option, given in (("--baseline", baseline), ("--margin", margin)):
+        if given is not None:
+            problem = Problem(message="`--arms` takes baseline and margin from the run's own study", file=option)
+            raise InputError([problem], hint=f"leave `{option}` out")
+    run = _newest(paths, option="--arms")
+    if run.plan.screening is not None:
+        problem = Problem(message="the run is a screening: it compares no arms", file=str(run.directory))
+        raise InputError([problem], hint="name the run that confirmed it")
+    analysis = analysed(run)
+    return by_arms(analysis, metrics=_metrics(run, metrics, known=analysis.metrics))
 
 
 def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], levels: DetectionLevels) -> Gate:
@@ -63,40 +106,58 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     """
     from fairtrial import record
     from fairtrial.history import gating
-    from fairtrial.history.series import record_directories
-    from fairtrial.study.tree.problems import listed
 
-    if len(paths) > 1:
-        problem = Problem(message=f"`--baseline` compares one run: found {len(paths)} paths", file=str(paths[1]))
-        raise InputError([problem], hint="name one run, or leave `--baseline` out")
-    candidates = [record.read(each) for each in record_directories(paths) if each.resolve() != baseline.resolve()]
-    runs = [each for each in candidates if not each.plan.against_itself]
-    if not runs:
-        problem = Problem(
-            message="found no run to compare with the baseline; A/A runs do not count", file=str(paths[0])
-        )
-        raise InputError([problem], hint="name another run")
-    run = max(runs, key=lambda each: each.journal[0].time if each.journal else "")
+    run = _newest(paths, option="--baseline", but=baseline)
     held_against = record.read(baseline)
-    for each, name in ((run, "newest run"), (held_against, "baseline")):
-        if not each.finished:
-            problem = Problem(message=f"the {name} is not finished", file=str(each.directory))
-            raise InputError(
-                [problem], hint=f"finish it with `fairtrial run {each.directory} --resume`, or name another run"
-            )
-    planned = run.plan.metrics
-    if unknown := [name for name in metrics if name not in planned.definitions]:
-        problem = Problem(
-            message=f"unknown metric `{unknown[0]}`; expected one of {listed(planned.definitions)}", file="--metric"
-        )
-        raise InputError([problem], hint="name a metric of the study's plan")
+    _require_finished(held_against, "baseline")
     return gating.by_baseline(
         run,
         held_against,
-        metrics=list(metrics) or [*planned.primary, *planned.guardrails],
+        metrics=_metrics(run, metrics, known=run.plan.metrics.definitions),
         alpha=levels.alpha,
         margin=levels.margin,
     )
+
+
+def _newest(paths: Sequence[Path], *, option: str, but: Path | None = None) -> Record:
+    """The newest run of a directory that is neither an A/A run nor `but`."""
+    from fairtrial import record
+    from fairtrial.history.series import record_directories
+
+    if len(paths) > 1:
+        problem = Problem(message=f"`{option}` compares one run: found {len(paths)} paths", file=str(paths[1]))
+        raise InputError([problem], hint=f"name one run, or leave `{option}` out")
+    candidates = [record.read(each) for each in record_directories(paths) if but is None or not _same(each, but)]
+    runs = [each for each in candidates if not each.plan.against_itself]
+    if not runs:
+        with_it = "" if but is None else " with the baseline"
+        problem = Problem(message=f"found no run to compare{with_it}; A/A runs do not count", file=str(paths[0]))
+        raise InputError([problem], hint="name another run")
+    run = max(runs, key=lambda each: each.journal[0].time if each.journal else "")
+    _require_finished(run, "newest run")
+    return run
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _require_finished(run: Record, name: str) -> None:
+    if not run.finished:
+        problem = Problem(message=f"the {name} is not finished", file=str(run.directory))
+        raise InputError(
+            [problem], hint=f"finish it with `fairtrial run {run.directory} --resume`, or name another run"
+        )
+
+
+def _metrics(run: Record, names: Sequence[str], *, known: Mapping[str, object]) -> list[str]:
+    """Those named, else the run's primary ones and guardrails."""
+    from fairtrial.study.tree.problems import listed
+
+    if unknown := [name for name in names if name not in known]:
+        problem = Problem(message=f"unknown metric `{unknown[0]}`; expected one of {listed(known)}", file="--metric")
+        raise InputError([problem], hint="name a metric of the study's plan")
+    return list(names) or [*run.plan.metrics.primary, *run.plan.metrics.guardrails]
 
 
 def _write(path: Path | None, text: str) -> None:

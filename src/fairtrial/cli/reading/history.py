@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fairtrial.cli.terminal import say
 from fairtrial.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def history(
         return
     from fairtrial.history import text as report
 
-    typer.echo("\n".join(report.text(result)))
+    say("\n".join(report.text(result)))
 
 
 def options(paths: Sequence[Path], *, acknowledged: Path | None, levels: DetectionLevels) -> HistoryOptions:

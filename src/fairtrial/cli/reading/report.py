@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-
 from fairtrial import record
 from fairtrial import report as reports
-from fairtrial.cli.terminal import print_whole
-from fairtrial.record import Record
+from fairtrial.cli.terminal import Console, print_whole
+from fairtrial.record import Record, consistency
 from fairtrial.report.analysing import analysed
 
 
@@ -19,7 +17,9 @@ def report(directory: Path, *, arm: str | None) -> None:
     Raises:
         FairtrialError: not a record, a damaged one, or no such factor.
     """
-    conclude(record.read(directory), console=Console(), contrast=arm)
+    found = record.read(directory)
+    consistency.require_whole(found.plan, directory)
+    conclude(found, console=Console(), contrast=arm)
 
 
 def conclude(finished: Record, *, console: Console, contrast: str | None = None, drawn: bool = True) -> None:

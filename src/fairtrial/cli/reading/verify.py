@@ -7,6 +7,8 @@ from pathlib import Path
 
 from fairtrial import record
 from fairtrial import verify as recomputation
+from fairtrial.cli.terminal import say
+from fairtrial.record import consistency
 
 FINDING = 1
 TUNING = "tune.jsonl"
@@ -22,11 +24,12 @@ def verify(directory: Path) -> None:
         _bisection(directory)
         return
     run = record.read(directory)
+    consistency.require_whole(run.plan, directory)
     mismatches = record.verify_hashes(run)
     if not mismatches:  # a changed file makes every number below it differ: one cause, one message
         mismatches = recomputation.recompute(run)
     for mismatch in mismatches:
-        print(mismatch)
+        say(mismatch)
     files = sum(len(event.files) for event in run.events if event.event == "trial_finished")
     if mismatches:
         print(f"{len(mismatches)} mismatch{'' if len(mismatches) == 1 else 'es'} in {directory}")
@@ -41,7 +44,7 @@ def _tuning(directory: Path) -> None:
     tuning = result.read(directory)
     mismatches = verifying.recompute(tuning)
     for mismatch in mismatches:
-        print(mismatch)
+        say(mismatch)
     if mismatches:
         sys.exit(FINDING)
     trials = sum(len(each.committed) for each in tuning.records)
@@ -54,7 +57,7 @@ def _bisection(directory: Path) -> None:
 
     mismatches = verifying.recompute(directory)
     for mismatch in mismatches:
-        print(mismatch)
+        say(mismatch)
     if mismatches:
         sys.exit(FINDING)
     records = len(verifying.records(directory))

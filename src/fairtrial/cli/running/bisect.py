@@ -8,8 +8,6 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from fairtrial import plan as planning
 from fairtrial import study as language
 from fairtrial.bisect import compiling, foreseeing, journal, picture, reading, wording
@@ -21,6 +19,7 @@ from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.report import conclude
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import directory_name
+from fairtrial.cli.terminal import Console, say
 from fairtrial.errors import RecordError
 from fairtrial.record import Writer
 from fairtrial.record.files import write_synced
@@ -65,7 +64,7 @@ def bisect(request: Request, *, output: Path, resume: bool, dry_run: bool) -> No
         raise
     found = _written(directory)
     console.print()
-    print(wording.render(found), end="")
+    say(wording.render(found).rstrip("\n"))
     if (drawn := picture.write(found, directory)) is not None:
         console.print(f"figure: {drawn}", markup=False, soft_wrap=True)
     console.print(f"result: {directory / RESULT}", markup=False, soft_wrap=True)

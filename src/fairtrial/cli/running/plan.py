@@ -7,14 +7,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from fairtrial import study as language
 from fairtrial.cli.places import of_plan
-from fairtrial.cli.running import screening, spreading
-from fairtrial.cli.terminal import print_whole
+from fairtrial.cli.running import designs, screening, spreading
+from fairtrial.cli.terminal import Console, print_whole
 from fairtrial.places import place_of
 from fairtrial.record.models import Design, Difference, Plan
 from fairtrial.study import Study
@@ -130,6 +130,7 @@ def _heading(plan: Plan) -> RenderableType:
         lines.append(f"also compare {', '.join(plan.also_compare)}")
     if plan.curve is not None:
         lines.append(f"curve        {plan.curve.model} over {plan.curve.over}, fitted to each arm")
+    lines += designs.heading(plan)
     for role, names in (
         ("primary", plan.metrics.primary),
         ("secondary", plan.metrics.secondary),

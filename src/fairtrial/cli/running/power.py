@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -22,7 +22,8 @@ from fairtrial.analyse.inference.sensitivity import POWER
 from fairtrial.analyse.noise.models import NoiseProfile
 from fairtrial.analyse.noise.profile import PILOT_CONFIDENCE
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.running import screening
+from fairtrial.cli.running import designs, screening
+from fairtrial.cli.terminal import Console
 from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
@@ -50,11 +51,11 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
     kinds = catalogue()
     plan = planning.make(language.load(study, catalogue=kinds, size=size, overrides=overrides), catalogue=kinds)
     factor = None if effect is None else share(effect)
+    before = None if pilot is None else record.read(pilot)
     if plan.screening is not None:
-        before = None if pilot is None else record.read(pilot)
         Console(highlight=False).print(Group(*screening.power(plan, before, effect=factor)))
         return
-    known = of_run(record.read(pilot), plan) if pilot is not None else at_place(plan)
+    known = at_place(plan) if before is None else of_run(before, plan)
     if known is None or not known.pilots:
         where = "the place of this study" if pilot is None else str(pilot)
         raise RecordError(
@@ -62,7 +63,7 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
             f"of {', '.join(plan.metrics.primary)}",
             hint=f"run `fairtrial run {study} --aa`, or name a run of the study with --from",
         )
-    Console(highlight=False).print(render(plan, known, effect=factor))
+    Console(highlight=False).print(Group(render(plan, known, effect=factor), *designs.power(plan, before)))
 
 
 def share(text: str) -> float:

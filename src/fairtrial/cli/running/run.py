@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from fairtrial import plan as planning
 from fairtrial import record
 from fairtrial import study as language
@@ -21,6 +19,8 @@ from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
+from fairtrial.cli.terminal import Console
+from fairtrial.compare.checkouts import Checkouts
 from fairtrial.errors import InputError, Problem
 from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
@@ -39,6 +39,7 @@ def run(
     drawn: bool = True,
     page: bool = False,
     farm: Farm = ALONE,
+    checkouts: Checkouts | None = None,
 ) -> None:
     """Runs a study, or goes on with an unfinished run of it, and prints the verdicts.
 
@@ -52,6 +53,7 @@ def run(
         drawn: the report has a page and figures.
         page: show the run in a browser while it goes on.
         farm: hosts that run its blocks, if this machine is not to.
+        checkouts: two that are built and compared, in place of the study's own arms.
 
     Raises:
         FairtrialError: the study is wrong, or the run cannot go on.
@@ -59,6 +61,8 @@ def run(
     """
     signal.signal(signal.SIGTERM, as_interrupt)
     console = Console()
+    if checkouts is not None:
+        overrides = [*overrides, *checkouts.levels(study, size=size, overrides=overrides)]
     farm.conductor()  # what is wrong with a farm is said before there is a record
     if page:
         beside.require()

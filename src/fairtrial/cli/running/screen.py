@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
-
 from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.running import run as running
 from fairtrial.cli.running.resuming import MERGED
+from fairtrial.cli.terminal import Console
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.report.analysing import analysed

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
+from fairtrial.cli.terminal import Console
 from fairtrial.errors import InputError, PlaceError, Problem
 
 if TYPE_CHECKING:

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from fairtrial import report
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.running.resuming import directory_name
-from fairtrial.cli.terminal import print_whole
+from fairtrial.cli.terminal import Console, print_whole
 from fairtrial.errors import InputError, PlaceError, Problem, RecordError
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.record.files import full_disk_explained, write_synced
+from fairtrial.queries import MERGED
+from fairtrial.record.files import disk_explained, make_directory, write_synced
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.report.analysing import analysed
 from fairtrial.run.interrupting import as_interrupt
@@ -26,7 +27,7 @@ from fairtrial.study.tuning import FEWEST_TRIALS
 from fairtrial.tune import dry_run, journal, picture, planning, showing
 from fairtrial.tune import result as results
 from fairtrial.tune.journal import TuneJournal
-from fairtrial.tune.running import MERGED, Runner
+from fairtrial.tune.running import Runner
 from fairtrial.tune.searching import Course, Search, started, tuning_of
 
 
@@ -96,7 +97,7 @@ def _conclude(found: results.TuneRecord, console: Console, options: TuneOptions)
         )
     result = results.result(found, analysis)
     directory = found.directory / "report"
-    with full_disk_explained(found.directory):
+    with disk_explained(found.directory):
         directory.mkdir(exist_ok=True)
         write_synced(directory / "tune.json", result.model_dump_json(indent=1).encode() + b"\n")
         with (directory / "tune.txt").open("w", encoding="utf-8") as file:
@@ -136,7 +137,7 @@ def _created(study: Path, options: TuneOptions) -> Path:
     seed = loaded.trials.seed if options.seed is None else options.seed
     first = started(loaded, seed=seed, budget=options.budget or tuning_of(loaded).budget)
     name = directory_name(loaded.name)
-    with full_disk_explained(options.output):
+    with disk_explained(options.output):
         directory = _made(options.output, name)
         write_synced(directory / "study.yaml", study.read_bytes())
         write_synced(directory / MERGED, language.dump(loaded).encode())
@@ -150,7 +151,7 @@ def _made(output: Path, name: str) -> Path:
     for number in range(1, 100):
         directory = output / (name if number == 1 else f"{name}-{number:02}")
         try:
-            directory.mkdir(parents=True)
+            make_directory(directory, fresh=True)
         except FileExistsError:
             continue
         except OSError as error:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Final
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from fairtrial.cli.terminal import Console
 from fairtrial.errors import PlaceError
 from fairtrial.live import outline
 from fairtrial.live.doubts import Doubts

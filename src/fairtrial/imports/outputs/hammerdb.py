@@ -12,11 +12,11 @@ VALUE: Final = "nopm"
 SOURCE: Final = "HammerDB"
 EXPECTED: Final = "HammerDB's output with its lines TEST RESULT"
 _RESULT: Final = (
-    re.compile(r"TEST RESULT : System achieved (?P<nopm>\d+) NOPM from (?P<tpm>\d+) .+ TPM"),
-    re.compile(r"TEST RESULT : System achieved (?P<tpm>\d+) .+ TPM at (?P<nopm>\d+) NOPM"),
+    re.compile(r"TEST RESULT : System achieved (?P<nopm>\d+) NOPM from (?P<tpm>\d+) .{1,40} TPM"),
+    re.compile(r"TEST RESULT : System achieved (?P<tpm>\d+) .{1,40} TPM at (?P<nopm>\d+) NOPM"),
 )
 _FAILED: Final = "FINISHED FAILED"
-_USERS: Final = re.compile(r"(\d+) Active Virtual Users configured")
+_USERS: Final = re.compile(r"\b(\d{1,9}) Active Virtual Users configured")
 _HINT: Final = "give HammerDB's whole output, of runs that ended"
 
 

@@ -39,7 +39,7 @@ def read(source: ImportSource) -> FileTable:
     units: dict[str, tuple[str, Better]] = {}
     rows: list[dict[str, Figure]] = []
     without: list[str] = []
-    results = [each for each in enumerate(root.iter("Result"), start=1) if _text(each[1], "DisplayFormat") in _BARS]
+    results = [each for each in enumerate(root.iterfind("Result"), start=1) if _text(each[1], "DisplayFormat") in _BARS]
     named = Counter((_test(result), _text(result, "Scale")) for _, result in results)
     for number, result in results:
         field = f"Result {number} ({_text(result, 'Title')})"
@@ -50,7 +50,7 @@ def read(source: ImportSource) -> FileTable:
         if units.setdefault(name, known) != known:
             name = f"{name}_{known[1]}"
             units[name] = known
-        entries = [(_text(each, "Identifier"), _figures(each)) for each in result.iter("Entry")]
+        entries = [(_text(each, "Identifier"), _figures(each)) for each in result.iterfind("Data/Entry")]
         test = _test(result, versioned=named[_test(result), scale] > 1)
         without += [f"{test} on {system}" for system, figures in entries if not figures]
         for system, figures in entries:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from fairtrial.imports.reader import ImportSource, metric, refused
 from fairtrial.study.catalogue import Better, MetricDefinition
 
-NUMBER: Final = r"([0-9]+\.?[0-9]*)"
+NUMBER: Final = r"([0-9]+(?:\.[0-9]*)?)"  # one way to match it: two would try every pair of lengths
 
 
 class Printed(NamedTuple):

@@ -31,11 +31,11 @@ _FIGURES: Final = {
     "transferred_mib_per_s": Printed(rf"transferred \({NUMBER} MiB/sec", "MiB/s", "higher"),
     "events": Printed(r"total number of events:\s+(\d+)", "events", "higher"),
     "total_time_s": Printed(rf"(?:total time|time elapsed):\s+{NUMBER}s", "s", "lower"),
-    "latency_ms_min": Printed(rf"^\s+min:\s+{NUMBER}", "ms", "lower"),
-    "latency_ms_mean": Printed(rf"^\s+avg:\s+{NUMBER}", "ms", "lower"),
-    "latency_ms_max": Printed(rf"^\s+max:\s+{NUMBER}", "ms", "lower"),
+    "latency_ms_min": Printed(rf"^ +min:\s+{NUMBER}", "ms", "lower"),
+    "latency_ms_mean": Printed(rf"^ +avg:\s+{NUMBER}", "ms", "lower"),
+    "latency_ms_max": Printed(rf"^ +max:\s+{NUMBER}", "ms", "lower"),
 }
-_PERCENTILE: Final = re.compile(rf"^\s+(?:approx\.\s+)?(\d+)(?:th)? percentile:\s+{NUMBER}", re.MULTILINE)
+_PERCENTILE: Final = re.compile(rf"^ +(?:approx\. +)?(\d{{1,9}})(?:th)? percentile:\s+{NUMBER}", re.MULTILINE)
 
 
 def read(source: ImportSource) -> FileTable:

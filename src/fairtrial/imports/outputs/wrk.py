@@ -17,7 +17,7 @@ EXPECTED: Final = "the summary that wrk prints at its end"
 _HINT: Final = f"give {EXPECTED}, complete"
 _FIGURES: Final = {
     VALUE: Printed(rf"^Requests/sec:\s+{NUMBER}$", "requests/s", "higher"),
-    "requests": Printed(rf"^\s+{NUMBER} requests in ", "requests", "higher"),
+    "requests": Printed(rf"^ +{NUMBER} requests in ", "requests", "higher"),
     "error_responses": Printed(rf"^\s+Non-2xx or 3xx responses: {NUMBER}", "responses", "lower"),
 }
 _MILLISECONDS: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 60e3, "h": 3600e3}
@@ -42,7 +42,7 @@ def read(source: ImportSource) -> FileTable:
     if found := _TRANSFERRED.search(text):
         row["transferred_bytes_per_s"] = float(found[1]) * _BYTES[found[2]]
     if found := _ERRORS.search(text):
-        row["socket_errors"] = float(sum(map(int, found.groups())))
+        row["socket_errors"] = sum(map(float, found.groups()))
     try:
         if found := _LATENCY.search(text):
             row["latency_ms_mean"] = float(found[1]) * _MILLISECONDS[found[2]]

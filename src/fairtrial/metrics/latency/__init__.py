@@ -151,10 +151,10 @@ def scalars(distribution: Distribution, *, prefix: str = "") -> dict[str, float]
     return named | {f"{prefix}{COUNT}": float(distribution.n)}
 
 
-def _distribution(counts: Counts, shape: histogram_log.Shape) -> Distribution:
-    index = np.flatnonzero(counts)
+def _distribution(counted: histogram_log.Counted, shape: histogram_log.Shape) -> Distribution:
+    index, counts = counted
     lowest, highest = histogram_log.bounds(index, shape)
-    return Distribution(lowest_ns=lowest, highest_ns=highest, counts=counts[index])
+    return Distribution(lowest_ns=lowest, highest_ns=highest, counts=counts)
 
 
 def definitions(types: Iterable[str] = (), *, exact: Mapping[str, str] | None = None) -> Mapping[str, MetricDefinition]:

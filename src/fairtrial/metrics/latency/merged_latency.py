@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import latency
+from fairtrial.metrics import latency, parquet
 from fairtrial.metrics.latency import Distribution
 
 FILE: Final = "latency-merged.parquet"
@@ -76,7 +76,7 @@ def _rows(directory: Path) -> pl.DataFrame | None:
     if not path.exists():
         return None
     try:
-        rows = pl.read_parquet(path).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+        rows = parquet.read(path).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
         if rows.filter(pl.col("count") != 0).null_count().sum_horizontal().item():
             raise ValueError("observations without a value class")  # noqa: TRY301 - the same sentence about the file
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:

@@ -11,6 +11,7 @@ import polars as pl
 import polars.selectors as cs
 
 from fairtrial.errors import RecordError
+from fairtrial.metrics import parquet
 from fairtrial.record.models import Window
 
 FILE: Final = "timeline.parquet"
@@ -74,7 +75,7 @@ def _collected(directory: Path, *columns: str | pl.Expr) -> pl.DataFrame:
     if not path.exists():
         return pl.DataFrame(schema={"time_ns": pl.Int64, "measured": pl.Boolean}).select(*columns)
     try:
-        return pl.scan_parquet(path, glob=False).select(*columns).collect()
+        return parquet.read(path).select(*columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         said = str(error).splitlines()[0]
         raise RecordError(f"{path} cannot be read: {said}", hint="restore the trial from a copy") from error

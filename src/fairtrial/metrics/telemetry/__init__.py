@@ -15,7 +15,7 @@ from typing import Final
 import polars as pl
 
 from fairtrial.errors import RecordError
-from fairtrial.metrics import covariates
+from fairtrial.metrics import covariates, parquet
 from fairtrial.metrics.telemetry import seen_shares, series, shutdown
 from fairtrial.metrics.telemetry import stream as telemetry_stream
 from fairtrial.metrics.telemetry.definitions import METRICS
@@ -116,7 +116,7 @@ def _read(directory: Path, source: str, choice: Choice) -> pl.DataFrame:
 def _parquet(path: Path, choice: Choice | None = None) -> pl.DataFrame:
     try:
         columns = None if choice is None else list(choice(list(pl.read_parquet_schema(path))))
-        return pl.read_parquet(path, columns=columns)
+        return parquet.read(path, columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from pydantic_core import from_json
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import frames, telemetry
@@ -101,10 +102,10 @@ def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -
 def _stored(path: Path) -> dict[str, dict[str, float]]:
     """The fields of `CounterSums` that a file has: one of an older version says no errors."""
     try:
-        document = json.loads(path.read_bytes())
+        document = from_json(path.read_bytes())
         parts = [each.name for each in fields(CounterSums) if each.name != "errors" or each.name in document]
         return {part: {name: float(value) for name, value in document[part].items()} for part in parts}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise RecordError(f"{path} cannot be read: {error!r}", hint="restore the trial from a copy") from error
 
 

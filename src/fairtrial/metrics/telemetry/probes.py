@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json
 
 from fairtrial.errors import RecordError
 from fairtrial.study.probes import ProbeKind
@@ -114,7 +115,7 @@ def read(directory: Path) -> list[ProbeFinding]:
     if not path.exists():
         return []
     try:
-        runs = [ProbeRun.model_validate(run) for run in json.loads(path.read_bytes())]
+        runs = [ProbeRun.model_validate(run) for run in from_json(path.read_bytes())]
     except (ValueError, TypeError, ValidationError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint=_HINT) from error
     return [_finding(below, run) for run in runs]

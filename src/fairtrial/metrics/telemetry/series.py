@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fairtrial.errors import RecordError
+from fairtrial.metrics import parquet
 from fairtrial.metrics.telemetry.window import (
     EDGE_SHARE,
     END,
@@ -146,7 +147,7 @@ def read(path: Path) -> Readings | None:
     if not path.exists():
         return None
     try:
-        frame = pl.read_parquet(path, columns=[TIME, END, "series", "type", "value"])
+        frame = parquet.read(path, [TIME, END, "series", "type", "value"])
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
     up = frame.filter((pl.col("series") == UP) & (pl.col("value") > 0)).select(TIME, END).unique(TIME).sort(TIME)

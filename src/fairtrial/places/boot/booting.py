@@ -236,7 +236,9 @@ def kernel(boot: BootParameters) -> Kernel | None:
     Raises:
         PlaceError: there is no such kernel.
     """
-    return None if boot.kernel is None else kernels.find(boot.kernel, cache=cache_directory() / "kernels")
+    if boot.kernel is None:
+        return None
+    return kernels.find(boot.kernel, cache=cache_directory() / "kernels", sha256=boot.sha256)
 
 
 def journalled(agent: Agent) -> BegunBoot | None:

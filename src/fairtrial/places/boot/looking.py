@@ -93,7 +93,10 @@ class BootObservation:
     @property
     def build_id(self) -> str:
         """Of the kernel that runs."""
-        return build_id(bytes.fromhex(self["notes"]))
+        try:
+            return build_id(bytes.fromhex(self["notes"]))
+        except ValueError:
+            return ""
 
 
 def look(place: OpenPlace, *, root: str = "") -> BootObservation:

@@ -6,6 +6,9 @@ Owns what podman or docker is told. The agent is the same static binary as every
 from __future__ import annotations
 
 import secrets
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -15,9 +18,9 @@ from fairtrial.places.container import limits_in_effect
 from fairtrial.places.container.parameters import ContainerParameters
 from fairtrial.places.container.runtime import FIELD, LABEL, NewContainer, Runtime
 from fairtrial.places.container.stream import ContainerStream
-from fairtrial.places.local import STATE_VARIABLE, Local, LocalParameters
+from fairtrial.places.local import KEPT_VARIABLE, STATE_VARIABLE, Local, LocalParameters
 from fairtrial.places.place import Disk, FreshPlace, Requirements
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program
 from fairtrial.wire import Agent, Limits, find_agent
 from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.open_place import OpenPlace
@@ -68,6 +71,23 @@ class Container(FreshPlace[ContainerParameters]):
         """The image, and what runs it."""
         memory = f" with {size(self.parameters.memory)} of memory" if self.parameters.memory else ""
         return f"a container for every trial from {self.parameters.image}{memory}, {self.parameters.runtime}"
+
+    @property
+    def agent_user(self) -> str:
+        """The first process of a container is root there."""
+        return "root in the container"
+
+    def acts(self) -> Iterator[Act]:
+        """The runtime with every option that the study gives, and the image."""
+        parameters = self.parameters
+        yield from (replace(act, here=True) for act in self.carrier().acts())
+        if parameters.pull == "missing":
+            check = f"SHA-256 {parameters.sha256}" if parameters.sha256 else f"as {parameters.runtime} checks it"
+            yield Act("downloads", f"image {parameters.image}, {check}", "once", here=True)
+        limits = [f"--network={parameters.network}"]
+        limits += [] if parameters.oci_runtime is None else [f"--runtime={parameters.oci_runtime}"]
+        words = [parameters.runtime, "run", "--rm", *limits, *parameters.run_options, parameters.image]
+        yield Act("runs", shlex.join(words), "for every trial", here=True)
 
     def carrier(self) -> Local:
         """This machine."""
@@ -132,7 +152,8 @@ class Container(FreshPlace[ContainerParameters]):
             name=f"fairtrial-{secrets.token_hex(NAME_BYTES)}",
             label=label,
             mounts={str(find_agent()): f"{AGENT},readonly", str(state): STATE},
-            environment={**limits.environment(), STATE_VARIABLE: STATE},
+            # Its variables are the image's, which its programs need, and nobody's secrets.
+            environment={**limits.environment(), STATE_VARIABLE: STATE, KEPT_VARIABLE: "*"},
             command=[AGENT, "serve"],
         )
         argv = runtime.run_argv(container)

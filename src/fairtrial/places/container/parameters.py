@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from fairtrial.hashes import Sha256
 from fairtrial.study.tree.quantities import Bytes
 
 LEAST_MEMORY = 16 << 20  # the agent and a shell; less kills the agent before anything can be said
@@ -25,6 +26,12 @@ class ContainerParameters(BaseModel):
     image: str = Field(
         pattern=r"^[A-Za-z0-9][^\s]*$",
         description="Image by name, digest or identifier. It is resolved once: all trials of a run use one image.",
+    )
+    sha256: Sha256 | None = Field(
+        None,
+        description="SHA-256 that identifies the image's configuration, as the record's `image_id` has it; a different "
+        "image is refused. A digest in `image` does the same for its manifest.",
+        exclude_if=lambda sha256: sha256 is None,
     )
     runtime: Literal["podman", "docker"] = Field("podman", description="What runs the container, found on the PATH.")
     oci_runtime: str | None = Field(

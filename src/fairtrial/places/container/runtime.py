@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from fairtrial import hashes
 from fairtrial.errors import PlaceError
 from fairtrial.places import running
 from fairtrial.places.container.parameters import ContainerParameters
@@ -66,11 +67,13 @@ class Runtime:
         """The image's own identifier, a hash of its content and configuration: the same until this process ends.
 
         Raises:
-            PlaceError: no such image here, and none is pulled unless the study says so.
+            PlaceError: no such image here, and none is pulled unless the study says so; or it has another hash.
         """
         key = (self._name, self._parameters.image)
         if key not in _IMAGES:
             _IMAGES[key] = self._resolved()
+        asked = self._parameters
+        hashes.require(_IMAGES[key], asked.sha256, what=f"image {asked.image}", field=f"{FIELD}.image")
         return _IMAGES[key]
 
     def _resolved(self) -> str:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Final, Literal
@@ -18,7 +19,7 @@ from fairtrial.places.vm import accelerators, images, kernels, unpacked
 from fairtrial.places.vm.guest import STATE, Guest
 from fairtrial.places.vm.machine import Machine
 from fairtrial.places.vm.parameters import VmParameters
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program
 from fairtrial.wire import Agent, Limits
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import counted, size
@@ -72,6 +73,22 @@ class Vm(BootedPlace[VmParameters]):
             f"{counted(parameters.cpus, 'processor')}, QEMU{kvm}"
         )
 
+    @property
+    def agent_user(self) -> str:
+        """The agent is a guest's first process."""
+        return "root in the guest"
+
+    def acts(self) -> Iterator[Act]:
+        """QEMU, what its guest boots and sees, and what makes its disk."""
+        parameters = self.parameters
+        yield from (replace(act, here=True) for act in self.carrier().acts())
+        yield from kernels.acts(parameters.kernel, parameters.sha256)
+        words = " ".join(parameters.boot_parameters)
+        booted = f"qemu-system-x86_64 with {size(parameters.memory)} of memory, boot parameters `{words}`"
+        yield Act("runs", booted, "for every trial", here=True)
+        yield Act("runs", "mkfs.xfs and qemu-img, on disks in the state directory", "for every trial", here=True)
+        yield Act("reads", "/: the guest sees this machine's root, read-only, as QEMU's user may", here=True)
+
     def carrier(self) -> Local:
         """This machine."""
         return Local(LocalParameters(state_directory=self.parameters.state_directory))
@@ -102,7 +119,7 @@ class Vm(BootedPlace[VmParameters]):
         host = Agent(self.carrier().connect(limits, path=PATH), holder=holder, lock=lock, limits=limits)
         try:
             state = Path(host.hello.state_directory) / self.name
-            kernel = kernels.find(parameters.kernel, cache=state / "kernels")
+            kernel = kernels.find(parameters.kernel, cache=state / "kernels", sha256=parameters.sha256)
             accelerator = accelerators.choose(parameters.accelerator_choice, kernel, state=state)
             running = state / "running"
             if lock:

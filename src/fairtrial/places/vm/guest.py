@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +34,7 @@ MKSWAP_S = 60.0
 READY = "fairtrial: ready"  # crates/agent/src/boot
 REASONS = ("Kernel panic", "Out of memory")  # what registers and a call trace may have pushed away
 LINES_SAID = 12  # of the console, when a guest has failed
+CONSOLE_BYTES = 1 << 20  # that are looked at: a guest prints what it likes
 STATE = "/var/lib/fairtrial"  # in the guest
 DATA, SWAP_DEVICE = "/dev/vda", "/dev/vdb"
 FILE_SYSTEM = "xfs"
@@ -71,7 +73,7 @@ class Guest:
         self._machine = machine
         self._closed = False
         self._said = ""
-        self._qemu_said: list[str] = []
+        self._qemu_said: deque[str] = deque(maxlen=LINES_SAID)
         _furnish(machine)
         self._qemu: Process = host.spawn(
             "qemu",
@@ -172,16 +174,23 @@ class Guest:
         return True
 
     def _console(self) -> str:
-        try:
-            return (self._machine.directory / CONSOLE).read_text(errors="replace")
-        except FileNotFoundError:
-            return ""
+        return console_end(self._machine.directory / CONSOLE)
 
     def _last_words(self) -> str:
         lines = [line.strip() for line in self._console().splitlines() if line.strip() and READY not in line]
         said = lines[-LINES_SAID:]
         reasons = [line for line in lines[:-LINES_SAID] if any(word in line for word in REASONS)]
-        return "\n".join([*reasons[-1:], *said, *self._qemu_said[-LINES_SAID:]])
+        return "\n".join([*reasons[-1:], *said, *self._qemu_said])
+
+
+def console_end(path: Path) -> str:
+    """The last `CONSOLE_BYTES` that a guest printed, however much that was; empty if it has not begun."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - CONSOLE_BYTES))
+            return file.read(CONSOLE_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 def _furnish(machine: Machine) -> None:

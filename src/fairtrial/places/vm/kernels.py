@@ -6,11 +6,13 @@ import contextlib
 import hashlib
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial import debian
+from fairtrial import debian, hashes
 from fairtrial.errors import PlaceError
+from fairtrial.programs import Act
 
 SHORT_NAME = re.compile(r"debian-(?P<version>\d+\.\d+)")
 # Unsigned images are the same code without Debian's signature, which direct boot does not ask for. The cloud flavour
@@ -42,17 +44,34 @@ class Kernel:
     sha256: str
 
 
-def find(name: str, *, cache: Path) -> Kernel:
+def acts(name: str, sha256: str | None) -> Iterator[Act]:
+    """Where the kernel of a name comes from."""
+    known = "" if sha256 is None else f", SHA-256 {sha256}"
+    if Path(name).expanduser().exists():
+        yield Act("reads", f"kernel {name}{known}", "for every trial", here=True)
+        return
+    what = f"kernel package {name}, by apt, which checks its signatures{known}"
+    yield Act("downloads", what, "once, unless it is there; nothing is installed", here=True)
+
+
+def find(name: str, *, cache: Path, sha256: str | None = None) -> Kernel:
     """The kernel that a study names.
 
     Args:
         name: a bzImage, a kernel's build directory, a Debian package's name, or `debian-6.1` for the newest of a
             version: one that is in the cache already, else the newest that apt offers.
         cache: directory for what is downloaded.
+        sha256: that its image must have; None: any.
 
     Raises:
         PlaceError: there is no such kernel.
     """
+    kernel = _found(name, cache)
+    hashes.require(kernel.sha256, sha256, what=f"the image of kernel {name}")
+    return kernel
+
+
+def _found(name: str, cache: Path) -> Kernel:
     path = Path(name).expanduser()
     if path.is_dir():
         return _built(path)

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from fairtrial.hashes import Sha256
 from fairtrial.study.tree.paths import OwnPath
 from fairtrial.study.tree.quantities import Bytes, Rate
 
@@ -34,6 +35,11 @@ class VmParameters(BaseModel):
         min_length=1,
         description="A bzImage, a kernel's build directory, a Debian package that is downloaded and unpacked without "
         "installing it, or `debian-6.1` for the newest package of a version.",
+    )
+    sha256: Sha256 | None = Field(
+        None,
+        description="SHA-256 of the kernel's image; a different one is refused.",
+        exclude_if=lambda sha256: sha256 is None,
     )
     memory: Bytes = Field(1 << 30, ge=LEAST_MEMORY, description="Of the guest, persistent memory not counted.")
     cpus: int = Field(2, ge=1, le=256, description="Virtual processors.")

@@ -17,7 +17,8 @@ NOTE: Final = (
     "Adjusted: the ratio where no covariate differs between the arms of a block, by least squares of the blocks' log"
     " ratios on the covariates' own differences within blocks. Width: of the interval on the log scale, as a share of"
     " the plain one's. Explained: share of the blocks' variance that the covariates account for; below 0 they cost more"
-    " than they explain. In a run that could stop early both intervals are those of a single look."
+    " than they explain. In a run that could stop early both intervals are those of a single look. Nothing else is"
+    " adjusted: neither interactions, nor curves, nor estimates over hosts and layouts."
 )
 EFFECTS: Final = (
     "Covariates were measured before each trial, before anything of its arm was in effect. Arm / baseline: within"
@@ -102,4 +103,6 @@ def sentences(judged: Sequence[MetricTable]) -> tuple[str, ...]:
     said = f"Adjusted for {names}, measured before each trial, intervals are {middle:.2f} times as wide{spread}"
     worth = f": as {1 / middle**2:.1f} times as many blocks would make them" if middle < 1 else ""
     whose = "adjusted" if found[0].decides else "plain"
-    return (f"{said}{worth}. Verdicts are of the {whose} estimates, as the study chose before the run.",)
+    left = counted(len(found) - len(widths), "comparison") if found[0].decides and len(widths) < len(found) else ""
+    plain = f"; {left} could not be adjusted, and the verdict is of the plain estimate" if left else ""
+    return (f"{said}{worth}. Verdicts are of the {whose} estimates, as the study chose before the run{plain}.",)

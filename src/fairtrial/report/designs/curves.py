@@ -131,7 +131,7 @@ def _peak(curve: Curves, peak: Peak, of: Scale) -> str:
 def _crossing(analysis: Analysis, curve: Curves, pair: CurvePair) -> str:
     first, last, baseline = number(curve.values[0]), number(curve.values[-1]), analysis.levels[0]
     if not pair.crossings:
-        return f"{baseline} and {pair.arm} do not cross from {first} to {last} {curve.over}."
+        return f"The fitted curves of {baseline} and {pair.arm} do not cross from {first} to {last} {curve.over}."
     spots = [f"{number(each.at)} {_around(curve, each)}" for each in pair.crossings]
     said = spots[0] if len(spots) == 1 else ", ".join(spots[:-1]) + " and " + spots[-1]
     if pair.shown:

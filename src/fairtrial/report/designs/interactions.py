@@ -30,6 +30,7 @@ LOOKED: Final = (
     "The data that these tests use also decided when each cell stopped. Their p values and intervals therefore ask for"
     " the boundary of the stopping rule, and a claim is exploratory: confirm it in a study with fixed blocks."
 )
+PLAIN: Final = "Not adjusted for covariates, whichever estimate the verdicts of cells come from."
 PAIRS: Final = (
     "Ratio of ratios: the ratio to the baseline at the first level over that at the second, other conditions averaged."
     " Intervals hold for all pairs of a factor together; adjusted p: over the pairs of all tests."
@@ -107,7 +108,10 @@ def levels(analysis: Analysis) -> Rows:
 
 def notes(analysis: Analysis) -> list[str]:
     """How to read the tables."""
-    return [NOTE, *([LOOKED] if any(each.p_once is not None for each in analysis.interactions) else [])]
+    looked = any(each.p_once is not None for each in analysis.interactions)
+    compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
+    adjusted = any(each.covariates is not None for each in compared)
+    return [NOTE, *([LOOKED] if looked else []), *([PLAIN] if adjusted else [])]
 
 
 def sentences(analysis: Analysis) -> tuple[str, ...]:

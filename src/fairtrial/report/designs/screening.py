@@ -51,7 +51,7 @@ class Section:
 
 def headline(of: ScreeningResult) -> str:
     """For a page's title."""
-    first = of.metrics[0] if of.metrics else None
+    first = of.metrics[0] if of.nominated else None
     if first is None:
         return "screening without an effect that can be estimated"
     return f"{len(_standing(first))} of {counted(len(first.effects), 'option')} stand out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import resources
 from typing import Final
@@ -10,8 +11,10 @@ from typing import Final
 from fairtrial.analyse.designs.screening_models import ScreenedMetric, ScreeningResult
 from fairtrial.record.screening import Screening
 from fairtrial.report.scene import ContrastTrial, Scene
+from fairtrial.words import printable
 
 TEMPLATE: Final = "screening.r"
+PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9._]*")
 
 
 def render(scene: Scene, of: Screening, result: ScreeningResult) -> str:
@@ -24,7 +27,7 @@ def render(scene: Scene, of: Screening, result: ScreeningResult) -> str:
         "# a screening: effects, high over low level, averaged over all other options; it claims nothing",
         f"confidence <- {analysis.confidence!r}",
         "codes <- rbind(",
-        ",\n".join(f"  {row} = c({', '.join(map(str, codes))})" for row, codes in of.rows.items()),
+        ",\n".join(f"  {_name(row)} = c({', '.join(map(str, codes))})" for row, codes in of.rows.items()),
         ")",
         f"colnames(codes) <- c({', '.join(json.dumps(option, ensure_ascii=False) for option in of.options)})",
         "trials <- rbind(",
@@ -48,4 +51,9 @@ def _trials(of: ScreenedMetric, used: list[ContrastTrial]) -> Iterator[str]:
 
 def _comment(text: str) -> str:
     """Text that stays on its comment's line."""
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
+
+
+def _name(text: str) -> str:
+    """The name of an argument: as it is, or as a string, in which R finds no code."""
+    return text if PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

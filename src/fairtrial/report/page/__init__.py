@@ -37,6 +37,7 @@ from fairtrial.report.page.drawing_library import bundle
 from fairtrial.report.scene import Scene
 from fairtrial.report.text import summary
 from fairtrial.report.words import again, counted, fates, stopping
+from fairtrial.words import printable
 
 CELLS_OPEN: Final = 4  # more than a few cells are opened by hand: a page of fifty figures is slow to read and to draw
 
@@ -122,7 +123,10 @@ def render_still(scene: Scene, images: Sequence[tuple[str, str]]) -> str:
 
 def _rendered(content: dict[str, Any]) -> str:
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fairtrial.report.page"), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.PackageLoader("fairtrial.report.page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,  # markup is ours
     )
     template = environment.get_template("report.html.jinja")
     return template.render({"images": None, **content, "style": _template("report.css")})

@@ -35,7 +35,7 @@ from fairtrial.report.text.columns import heading, pairs, prose, table
 from fairtrial.report.text.grid import grid
 from fairtrial.report.words import again, boots, counted, fates, stopping
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.words import cut
+from fairtrial.words import cut, printable
 
 OPTION_CHARACTERS: Final = 22  # of a name or value beside another: switches of optimizers have hundreds
 ARMS_BESIDE: Final = 3  # columns of such values that fit a line
@@ -80,7 +80,7 @@ def render(scene: Scene) -> str:
     lines += _where(behind, clients(record.trials))
     lines += [*heading("Run again and check"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
     lines += _raw_data(scene)
-    return "\n".join(lines) + "\n"
+    return printable("\n".join(lines)) + "\n"
 
 
 def _summary(analysis: Analysis) -> list[str]:

@@ -18,7 +18,7 @@ from fairtrial.errors import AgentError, PlaceError, StreamLostError, SystemStar
 from fairtrial.metrics.telemetry.probes import DIRECTORY as PROBES
 from fairtrial.protocol.generated import Changed, Step, Undone
 from fairtrial.record import Writer
-from fairtrial.record.files import full_disk_explained
+from fairtrial.record.files import disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialData, TrialRecord
 from fairtrial.run import elsewhere, hosted, prepared
 from fairtrial.run.existing import ExistingServers
@@ -123,7 +123,7 @@ class TrialRunner:
                 committed then.
             SystemStartError: the system did not start, and never has.
         """
-        with full_disk_explained(self.writer.directory):
+        with disk_explained(self.writer.directory):
             return self._run(planned, has_started=has_started)
 
     def _run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:

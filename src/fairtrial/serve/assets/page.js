@@ -21,7 +21,10 @@
   function cells(table) {
     return [...table.rows].map((row) => [...row.cells].map((cell) => cell.innerText.trim()));
   }
-  const csv = (rows) => rows.map((row) => row.map((value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value)).join(",")).join("\n");
+  // Text that a spreadsheet would compute begins with an apostrophe; signed numbers stay as they are.
+  const plain = (value) => (/^[=+\-@\t\r]/.test(value) && !/^[+-][\d.,\s]+%?$/.test(value) ? `'${value}` : value);
+  const quoted = (value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+  const csv = (rows) => rows.map((row) => row.map((value) => quoted(plain(value))).join(",")).join("\n");
   function markdown(rows) {
     const line = (row) => `| ${row.map((value) => value.replaceAll("|", "\\|").replaceAll("\n", " ")).join(" | ")} |`;
     return [line(rows[0]), `|${rows[0].map(() => "---|").join("")}`, ...rows.slice(1).map(line)].join("\n");

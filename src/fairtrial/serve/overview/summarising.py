@@ -22,8 +22,7 @@ from fairtrial.record.models import FileName, PlaceOpened, Plan, TrialFinished
 from fairtrial.record.reader import trial_file, trial_from_directory
 from fairtrial.report import numbers, tables
 from fairtrial.serve.overview.index import PLAN, SEVERITY, RunSummary, VerdictCount
-from fairtrial.serve.rendering import printable
-from fairtrial.words import counted, cut, first_problem
+from fairtrial.words import counted, cut, first_problem, printable
 
 REPORT: Final = "report.json"
 MOST_BYTES: Final = 1 << 27  # of a file that is read for one line

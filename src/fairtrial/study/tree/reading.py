@@ -7,24 +7,31 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent, NodeEvent
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
+from fairtrial import foreign
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, plain
 from fairtrial.study.tree.problems import Problems, brief
+from fairtrial.words import cut
 
+LONGEST_SHOWN = 60  # characters of what was found
 MAXIMUM_DEPTH = 40  # a study needs eight; an alias to its own parent would never end
-MAXIMUM_NODES = 100_000  # the largest study seen has 300; aliases of aliases multiply
-MAXIMUM_BYTES = 4 << 20  # the same, before parsing
+MAXIMUM_NODES = 10_000  # the largest study seen has 300; aliases of aliases multiply
+MAXIMUM_BYTES = 512 << 10  # the same, before parsing
+MAXIMUM_FILES = 100  # files that each include the next one twice multiply, too
+MAXIMUM_INTEGER = (1 << 64) - 1  # what the options of any server hold; longer ones take long to print
 
 _TAG = "tag:yaml.org,2002:"
+_SIGNS = "\n,:[{-?&*"  # before every value but the first stands one of these
 _TEXT_TAGS = ("str", "timestamp", "value")  # a date is text to a study, and so is a lone `=`
 _VALUE_TAGS = ("int", "float", "bool", "null")
 _DIRECTIVE = re.compile(r"^%YAML", re.MULTILINE)  # 1.1 would make `on` true
@@ -64,7 +71,7 @@ class _Converter:
             if not isinstance(key_node, ScalarNode) or key_node.tag == f"{_TAG}merge":
                 self.problems.add("a key must be plain text", at, suggestion="for `<<`, use include or a level")
                 continue
-            key = str(key_node.value)
+            key = self._text(key_node)
             value = self.convert(value_node, depth + 1)
             if key in entries:
                 first = f"first at {key_at[key].line}:{key_at[key].column}"
@@ -73,19 +80,34 @@ class _Converter:
             entries[key], key_at[key] = value, at
         return Tree(entries, self._at(node), key_at)
 
+    def _text(self, node: ScalarNode) -> str:
+        """As written; half of a surrogate pair, which an escape can name, is no text that anybody could print."""
+        text = str(node.value)
+        printable = text.encode(errors="replace").decode()
+        if printable != text:
+            self.problems.add("a surrogate is not a character", self._at(node), suggestion="write the character itself")
+        return printable
+
     def _scalar(self, node: ScalarNode) -> Scalar:
         at = self._at(node)
         tag = str(node.tag).removeprefix(_TAG)
-        text = str(node.value)
+        text = self._text(node)
         if tag in _TEXT_TAGS:
             written = self.text[node.start_mark.index : node.end_mark.index]
             return Scalar(text, text, at, written)
         if tag not in _VALUE_TAGS:
             self.problems.add(f"the YAML tag `{node.tag}` is not supported", at)
             return Scalar(text, text, at)
-        value = self.yaml.constructor.construct_object(node)
+        try:
+            value = self.yaml.constructor.construct_object(node)
+        except (ValueError, LookupError):  # a tag that the text does not fit, or thousands of digits
+            self.problems.add(f"expected a value of the tag `{tag}`, found {brief(text)}", at)
+            return Scalar(text, text, at)
         if isinstance(value, float) and not math.isfinite(value):
-            self.problems.add(f"expected a finite number, found {text}", at)
+            self.problems.add(f"expected a finite number, found {cut(text, LONGEST_SHOWN)}", at)
+            return Scalar(text, text, at)
+        if isinstance(value, int) and abs(value) > MAXIMUM_INTEGER:
+            self.problems.add(f"expected a number below 2^64, found {brief(text)}", at)
             return Scalar(text, text, at)
         return Scalar(value, text, at)
 
@@ -100,32 +122,41 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
     Raises:
         InputError: it is no YAML, or too large.
     """
+    if len(text) > MAXIMUM_BYTES:
+        raise _too_large(file)
     if _DIRECTIVE.search(text):
         raise _refusal("a %YAML directive; studies are YAML 1.2", Position(file), hint="remove the directive")
     yaml = YAML(typ="safe", pure=True)
     try:
-        _refuse_deep_nesting(text, file=file)
+        _refuse_too_much(text, file=file)
         root = yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
         context = f" {error.context}" if error.context else ""
         raise _refusal(f"not YAML: {error.problem}{context}", at, hint=_SYNTAX_HINT) from error
-    except (YAMLError, RecursionError) as error:
+    except (YAMLError, RecursionError, ValueError, OverflowError) as error:  # of escapes that name no character, too
         raise _refusal(f"not YAML: {error}", Position(file), hint=_SYNTAX_HINT) from error
     return None if root is None else _Converter(yaml, file, text, problems).convert(root)
 
 
-def _refuse_deep_nesting(text: str, *, file: str) -> None:
-    """Looks at brackets before they are composed, which takes minutes for thousands inside each other."""
-    if text.count("[") + text.count("{") <= MAXIMUM_DEPTH:
+def _too_large(file: str) -> InputError:
+    return _refusal(f"larger than {MAXIMUM_BYTES >> 10} KiB: not a study", Position(file))
+
+
+def _refuse_too_much(text: str, *, file: str) -> None:
+    """Counts levels and values before they are composed, which takes minutes for thousands inside each other."""
+    brackets = text.count("[") + text.count("{")
+    if brackets <= MAXIMUM_DEPTH and sum(map(text.count, _SIGNS)) <= MAXIMUM_NODES:
         return
-    depth = 0
+    depth = nodes = 0
     for event in YAML(typ="safe", pure=True).parse(text):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > MAXIMUM_DEPTH + 1:
+        nodes += isinstance(event, NodeEvent)
+        if depth > MAXIMUM_DEPTH + 1 or nodes > MAXIMUM_NODES:
             at = Position(file, event.start_mark.line + 1, event.start_mark.column + 1)
-            raise _refusal(f"more than {MAXIMUM_DEPTH} levels", at)
+            limit = f"{MAXIMUM_DEPTH} levels" if depth > MAXIMUM_DEPTH + 1 else f"{MAXIMUM_NODES} values"
+            raise _refusal(f"more than {limit}", at)
 
 
 def read_documents(path: Path, problems: Problems) -> list[Tree]:
@@ -137,7 +168,7 @@ def read_documents(path: Path, problems: Problems) -> list[Tree]:
     Raises:
         InputError: a file cannot be read, is no YAML, or includes itself.
     """
-    return _read(path, problems, chain=(), at=Position(str(path)))
+    return _read(path, problems, chain=(), at=Position(str(path)), left=iter(range(MAXIMUM_FILES)))
 
 
 def read_tree(path: Path, problems: Problems, *, at: Position) -> Tree:
@@ -153,7 +184,9 @@ def read_tree(path: Path, problems: Problems, *, at: Position) -> Tree:
     return root
 
 
-def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], at: Position) -> list[Tree]:
+def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], at: Position, left: Iterator[int]) -> list[Tree]:
+    if next(left, None) is None:
+        raise _refusal(f"more than {MAXIMUM_FILES} files are included", at, hint="include each file once")
     resolved = path.resolve()
     if resolved in chain:
         names = " → ".join(link.name for link in (*chain[chain.index(resolved) :], resolved))
@@ -162,14 +195,16 @@ def _read(path: Path, problems: Problems, *, chain: tuple[Path, ...], at: Positi
     documents: list[Tree] = []
     for included in _includes(root, problems):
         target = path.parent / included.text
-        documents += _read(target, problems, chain=(*chain, resolved), at=included.at)
+        documents += _read(target, problems, chain=(*chain, resolved), at=included.at, left=left)
     return [*documents, root.without("include")]
 
 
 def _text(path: Path, at: Position) -> str:
     try:
         if path.stat().st_size > MAXIMUM_BYTES:
-            raise _refusal(f"larger than {MAXIMUM_BYTES >> 20} MiB: not a study", Position(str(path)))
+            raise _too_large(str(path))
+        if at.line:  # named by a file, not by the user, who may name a pipe
+            return foreign.read_text(path, encoding="utf-8-sig", most_bytes=MAXIMUM_BYTES)
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         hint = "check the path, which is relative to the file that names it"

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Self
 
 from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
-from fairtrial.programs import asked_for
+from fairtrial.programs import Act, asked_for
 from fairtrial.protocol.endpoints import Endpoint, ServiceEndpoint, is_loopback
 from fairtrial.protocol.generated import HttpGet
 from fairtrial.protocol.subcommands import HTTP_GET
 from fairtrial.systems import program, server
 from fairtrial.systems.instance import Identity, Instance, Launch, ServerAddress, changed_meanwhile
+from fairtrial.systems.service import acts as service_acts
 from fairtrial.systems.service import lock, read_back, rendering, there
 from fairtrial.systems.service.parameters import HANDED_IN, Option, ServiceAt, ServiceParameters
 from fairtrial.systems.system import System
@@ -61,6 +62,10 @@ class Service(System[ServiceParameters]):
     model = ServiceParameters
     is_its_binary = False
 
+    def acts(self) -> Iterator[Act]:
+        """All that the study says of it."""
+        return service_acts.acts(self.parameters)
+
     def handed_in(self) -> Collection[str]:
         """Its directories and ports; of one that is there, what is known of it."""
         at = self.parameters.at
@@ -97,7 +102,9 @@ class Service(System[ServiceParameters]):
         parameters = self.parameters
         if parameters.at is not None:
             return there.identity(place, parameters, parameters.at)
-        return program.identity(place, run=self._run, version=parameters.version, field="system.service")
+        return program.identity(
+            place, run=self._run, version=parameters.version, field="system.service", user=self.user(place)
+        )
 
     def user(self, place: OpenPlace) -> str | None:
         """The study's, where the agent may become it."""

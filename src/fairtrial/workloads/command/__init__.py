@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Literal
 
+from pydantic_core import from_json
+
 from fairtrial.errors import PlaceError
-from fairtrial.programs import asked_for
+from fairtrial.programs import Act, asked_for
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition, MetricKind
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.words import counted
+from fairtrial.workloads.command import matching
 from fairtrial.workloads.command import runs as command_runs
 from fairtrial.workloads.command.parameters import CommandMetric, CommandParameters
 from fairtrial.workloads.command.runs import OUTPUT
@@ -45,6 +49,15 @@ class Command(Workload[CommandParameters]):
     example = MappingProxyType({"run": "true"})
     announces = False
 
+    def acts(self) -> Iterator[Act]:
+        """The program, and what prepares it; whatever they write, read and reach is theirs."""
+        parameters = self.parameters
+        where = "the trial's directory" if parameters.directory is None else parameters.directory
+        runs = parameters.warm_ups + parameters.runs
+        if parameters.prepare is not None:
+            yield Act("runs", parameters.prepare, f"in every trial, in {where}, before each run of the program")
+        yield Act("runs", parameters.run, f"in every trial, in {where}, {counted(runs, 'time')}")
+
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """The kernel's accounting and every metric of the study."""
         definitions = {
@@ -68,6 +81,8 @@ class Command(Workload[CommandParameters]):
     def require(self, place: OpenPlace) -> None:
         """Looks for the program that the command line begins with."""
         program = shlex.split(self.parameters.run)[0]
+        if "/" in program and self.parameters.directory:
+            program = str(PurePosixPath(self.parameters.directory, program))
         if place.execute(["sh", "-c", 'command -v -- "$0"', program]).code != 0:
             raise PlaceError(f"no {program} at this place", hint="install it there, or give its full path", field=RUN)
 
@@ -87,13 +102,13 @@ class Command(Workload[CommandParameters]):
 
     def scalars(self, directory: Path, _window: Window) -> dict[str, float]:
         """The kernel's accounting and every metric of the study."""
-        usage = json.loads((directory / USAGE).read_bytes())
+        usage = from_json((directory / USAGE).read_bytes())
         values = {name: float(usage[name]) for name in _USAGE}
         text = (directory / OUTPUT).read_text(encoding="utf-8", errors="replace")
         for name, metric in self.parameters.metrics.items():
             try:
                 values[name] = _number(metric, text, directory)
-            except (KeyError, IndexError, TypeError, ValueError, FileNotFoundError) as error:
+            except (KeyError, IndexError, TypeError, ValueError, RecursionError, FileNotFoundError) as error:
                 raise PlaceError(
                     f"cannot read metric {name} from the program's output: {error!r}; its last output:\n{text[-500:]}",
                     hint=f"fix workload.command.metrics.{name}; the full output is in {directory / OUTPUT}",
@@ -103,10 +118,10 @@ class Command(Workload[CommandParameters]):
 
 def _number(metric: CommandMetric, text: str, directory: Path) -> float:
     if metric.regex is not None:
-        return float(re.findall(metric.regex, text, re.MULTILINE)[-1])
+        return float(matching.last(metric.regex, text))
     if metric.json_path is not None:
         return float(_follow(_last_json(text), metric.json_path))
-    return float(_follow(json.loads((directory / METRICS_FILE).read_bytes()), metric.file_key or ""))
+    return float(_follow(from_json((directory / METRICS_FILE).read_bytes()), metric.file_key or ""))
 
 
 def _last_json(text: str) -> Any:

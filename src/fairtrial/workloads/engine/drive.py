@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency, fleet
 from fairtrial.metrics.drive import FILE
+from fairtrial.programs import Act
 from fairtrial.protocol import endpoints
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.subcommands import I, Subcommand
@@ -159,6 +160,11 @@ Parameters = TypeVar("Parameters", bound=DriveParameters)
 Left = TypeVar("Left")
 
 
+def engine_act(subcommand: str) -> Act:
+    """A drive of the native load generator, which starts no other program."""
+    return Act("runs", f"fairtrial-agent {subcommand}")
+
+
 class NativeWorkload(Workload[Parameters]):
     """What the workloads of the native load generator on databases have in common.
 
@@ -174,6 +180,10 @@ class NativeWorkload(Workload[Parameters]):
     def duration_s(self) -> float:
         """Ramp-up and window, or a search's probes; a window by count is guessed."""
         return duration_s(self.parameters, guessed_per_s=self.guessed_per_s)
+
+    def acts(self) -> Iterator[Act]:
+        """The load generator alone."""
+        yield engine_act(f"{self.name}-drive")
 
     def undividable(self, clients: int) -> str:
         """Clients share one window, which only a time ends, and each has users of its own."""

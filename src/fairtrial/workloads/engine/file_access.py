@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from fairtrial.metrics import consistency, latency
+from fairtrial.programs import Act
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.subcommands import FILE_DRIVE
 from fairtrial.record.models import Window
@@ -69,6 +70,10 @@ class FileAccess(prepared_files.FileWorkload[FileAccessParameters]):
     name = "file_access"
     summary = "Access to files by the native load engine, uniform or skewed, buffered, direct, mapped or by io_uring."
     model = FileAccessParameters
+
+    def acts(self) -> Iterator[Act]:
+        """The load generator alone."""
+        yield native.engine_act(FILE_DRIVE.name)
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """All of access to files."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Self
@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from fairtrial.metrics import consistency
+from fairtrial.programs import Act
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.subcommands import LOCK_DRIVE
 from fairtrial.record.models import Window
@@ -120,6 +121,10 @@ class Locks(Workload[LocksParameters]):
     throughput = "acquisitions_per_s"
     example = MappingProxyType({"duration": "5s"})
     systems = frozenset({"command"})
+
+    def acts(self) -> Iterator[Act]:
+        """The load generator alone."""
+        yield native.engine_act(LOCK_DRIVE.name)
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """Throughput, fairness, waits and costs."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from fairtrial.metrics import consistency, latency
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch
@@ -35,6 +35,14 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
     def check(cls, parameters: FioParameters, branch: Branch, problems: Problems) -> None:
         """Notes every option that cannot be."""
         checking.check(parameters, branch, problems)
+
+    def acts(self) -> Iterator[Act]:
+        """Fio, and every option of its job file."""
+        parameters = self.parameters
+        yield Act("runs", "fio --version", "in every trial, for the record")
+        yield Act("runs", f"fio, with the engine {parameters.engine}", "in every trial, on files that fairtrial made")
+        for name, value in parameters.options.items():
+            yield Act("runs", f"fio option {name if value is None else f'{name}={value}'}")
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """All of access to files; what sequential access can meet is not told."""

@@ -15,7 +15,7 @@ from typing import Final
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
 from fairtrial.workloads.fio import job_file
-from fairtrial.workloads.fio.parameters import RESERVED, FioParameters
+from fairtrial.workloads.fio.parameters import FioParameters, reserved
 from fairtrial.workloads.prepared_files import SHAPES, skewed
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life
@@ -30,7 +30,7 @@ FIELDS: Final = {"ioengine": "engine", "random_distribution": "distribution", "b
 
 def check(parameters: FioParameters, branch: Branch, problems: Problems) -> None:
     """Notes every option that cannot be."""
-    refuse_kept(parameters.options, branch.below("options"), problems, program="fio", kept=RESERVED.get)
+    refuse_kept(parameters.options, branch.below("options"), problems, program="fio", kept=reserved)
     if skewed(parameters.distribution) is None and parameters.distribution.split(":")[0] in SHAPES:
         problems.add(
             f"fio's distribution `{parameters.distribution}` does not have a valid parameter",
@@ -38,7 +38,7 @@ def check(parameters: FioParameters, branch: Branch, problems: Problems) -> None
             field=branch.field("distribution"),
             suggestion="write `zipf:0.8`, `pareto:0.2` or `normal:40`, with a centre from 0 to 1 after another colon",
         )
-    elif not RESERVED.keys() & parameters.options.keys():
+    elif not any(reserved(option) is not None for option in parameters.options):
         _ask_fio(parameters, branch, problems)
 
 

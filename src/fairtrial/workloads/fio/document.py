@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, Field, model_validator
 
 DIRECTIONS: Final = ("read", "write", "trim")
 LATENCIES: Final = ("slat_ns", "clat_ns", "lat_ns")
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
 class Latency(BaseModel, frozen=True):
     """Latencies of one kind, nanoseconds; `bins` by their middles, of `json+` only."""
 
-    count: int = Field(0, alias="N")
+    count: Count = Field(0, alias="N")
     mean: float = 0.0
     max: float = 0.0
-    bins: dict[int, int] = {}
+    bins: dict[Count, Count] = {}
     percentile: dict[float, float] = {}
 
 
 class Direction(BaseModel, frozen=True):
     """A direction of a job; old versions have its bandwidth in KiB per second only."""
 
-    total_ios: int = 0
-    io_bytes: int = 0
+    total_ios: Count = 0
+    io_bytes: Count = 0
     iops: float = 0.0
     bw: float = 0.0
     bw_bytes: float | None = None
@@ -56,11 +57,11 @@ class Job(BaseModel, frozen=True):
 
     jobname: str
     error: int = 0
-    total_err: int = 0
-    job_runtime: int = 0
+    total_err: Count = 0
+    job_runtime: Count = 0
     usr_cpu: float = 0.0
     sys_cpu: float = 0.0
-    ctx: int = 0
+    ctx: Count = 0
     read: Direction = Direction()
     write: Direction = Direction()
     trim: Direction = Direction()

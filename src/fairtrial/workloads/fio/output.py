@@ -99,7 +99,7 @@ def document(text: str) -> Document:
         return Document.of(text)
     except ValidationError as error:
         raise PlaceError(f"cannot read fio's JSON document: {first_problem(error)}", hint=SUPPORTED) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         said = f"fio did not print a complete JSON document: {text[-500:]}"
         raise PlaceError(said, hint="see log/load.log") from error
 

@@ -54,7 +54,8 @@ class FioParameters(FileParameters):
         description="Distribution of accesses (fio's `random_distribution`). Without a centre, `zipf` and `pareto` "
         "get one from the trial's seed, so that warm-up and window have the same hot blocks.",
     )
-    engine: str = Field("psync", pattern=r"^[^\s:]+$", description="I/O engine (fio's `ioengine`).")
+    # By name: of a path fio would load the code, even when it only parses.
+    engine: str = Field("psync", pattern=r"^[A-Za-z0-9_-]+$", description="I/O engine (fio's `ioengine`), by its name.")
     iodepth: int = Field(1, ge=1, le=65_536, description="Queue depth (fio's `iodepth`): outstanding accesses per job.")
     warm_up: Seconds = Field(
         0.0, ge=0, description="Length of the warm-up, instead of `warm_up_accesses`, in a separate process."
@@ -80,3 +81,11 @@ class FioParameters(FileParameters):
     def reaches_by_hash(self) -> bool:
         """Whether fio spreads ranks by its hash, so that the number of blocks decides which can be met."""
         return self.is_random and skewed(self.distribution) is not None
+
+
+def reserved(option: str) -> str | None:
+    """The key under which the run takes an option; empty: under none; None for any other option.
+
+    fio takes what begins with `include` for the name of another job file, which could hold any option.
+    """
+    return "" if option.startswith("include") else RESERVED.get(option)

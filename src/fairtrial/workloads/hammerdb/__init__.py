@@ -6,12 +6,13 @@ itself: that time is in no figure but the client's processor time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final
 
 from fairtrial.errors import PlaceError
+from fairtrial.programs import Act
 from fairtrial.protocol.endpoints import Endpoint, server
 from fairtrial.protocol.generated import Loaded
 from fairtrial.record.models import Window
@@ -48,6 +49,13 @@ class Hammerdb(Workload[HammerdbParameters]):
         """Notes every setting that the run sets itself."""
         for part, options in (("data", parameters.data), ("options", parameters.options)):
             refuse_kept(options, branch.below(part), problems, program="HammerDB", kept=RESERVED.get)
+
+    def acts(self) -> Iterator[Act]:
+        """HammerDB with a script that fairtrial writes, and the settings in it."""
+        where = self.parameters.directory or "the directory of the hammerdbcli on the PATH"
+        yield Act("runs", f"./hammerdbcli in {where}", "to make data, and in every trial")
+        for name, value in {**self.parameters.data, **self.parameters.options}.items():
+            yield Act("changes", f"HammerDB setting {name} = {value}", undo="HammerDB ends with its trial")
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """HammerDB's own; latencies only with a time profile."""

@@ -20,7 +20,7 @@ from fairtrial.metrics.drive import ErrorCount, TransactionOutcomes
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
 from fairtrial.workloads import agreement, made_files
-from fairtrial.workloads.tool import OUTPUT, WORDS
+from fairtrial.workloads.tool import COUNT, DECIMAL, OUTPUT, WORDS
 
 TYPE: Final = "transaction"  # HammerDB counts what the server ended, of whatever type
 PROCEDURES: Final = {
@@ -34,13 +34,13 @@ STATISTICS: Final = ("AVG", "MAX", "P50", "P95", "P99")
 SECONDS_PER_MINUTE: Final = 60
 NANOSECONDS_PER_US: Final = 1000
 NANOSECONDS_PER_MS: Final = 1e6
-_NOTE: Final = re.compile(r"^fairtrial: ([0-9]+) ([a-z ]+?)(?: ([0-9]+))?$", re.MULTILINE)
+_NOTE: Final = re.compile(rf"^fairtrial: {COUNT} ([a-z ]+?)(?: {COUNT})?$", re.MULTILINE)
 _RESULT: Final = (
-    re.compile(r"TEST RESULT : System achieved (?P<nopm>-?[0-9]+) NOPM from (?P<tpm>-?[0-9]+) \S+ TPM"),
-    re.compile(r"TEST RESULT : System achieved (?P<tpm>-?[0-9]+) \S+ TPM at (?P<nopm>-?[0-9]+) NOPM"),
+    re.compile(r"TEST RESULT : System achieved (?P<nopm>-?[0-9]{1,18}) NOPM from (?P<tpm>-?[0-9]{1,18}) \S+ TPM"),
+    re.compile(r"TEST RESULT : System achieved (?P<tpm>-?[0-9]{1,18}) \S+ TPM at (?P<nopm>-?[0-9]{1,18}) NOPM"),
 )
-_MINUTES: Final = re.compile(r"Timing test period of ([0-9]+) in minutes")
-_USER: Final = re.compile(r"^ ?Vuser +([0-9]+):(.*)$")
+_MINUTES: Final = re.compile(rf"Timing test period of {COUNT} in minutes")
+_USER: Final = re.compile(rf"^ ?Vuser +{COUNT}:(.*)$")
 # What a user says that is no error.
 _USUAL: Final = re.compile(
     r"\s*$|RUNNING|FINISHED|Processing [0-9]+ transactions|Ssl_cipher|Initializing xtprof|SSL|DBVersion"
@@ -48,7 +48,7 @@ _USUAL: Final = re.compile(
 _USER_PART: Final = ">>>>> VIRTUAL USER "
 _WHOLE_PART: Final = ">>>>> SUMMARY OF "
 _PROCEDURE: Final = re.compile(r">>>>> PROC: ([A-Z]+)\n(CALLS: [^\n]*)\n([^\n]*)\n")
-_FIGURE: Final = re.compile(r"([A-Z0-9]+): ([0-9.]+)")
+_FIGURE: Final = re.compile(rf"\b([A-Z0-9]{{1,20}}): {DECIMAL}")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def result(text: str, clock: HammerdbClock) -> HammerdbResult:
     """What the output says of the window.
 
     Raises:
-        PlaceError: it has no result.
+        PlaceError: it has no result, or a profile that is cut.
     """
     match = next((match for each in _RESULT if (match := each.search(text))), None)
     minutes = _MINUTES.search(text)
@@ -173,7 +173,10 @@ def profile(text: str) -> dict[str, dict[str, float]]:
 def _profiled(text: str) -> Iterator[tuple[str, dict[str, float]]]:
     for name, *lines in _PROCEDURE.findall(text):
         if name in PROCEDURES:
-            yield PROCEDURES[name], {key: float(value) for key, value in _FIGURE.findall("\t".join(lines))}
+            figures = {key: float(value) for key, value in _FIGURE.findall("\t".join(lines))}
+            if missing := [key for key in ("CALLS", *STATISTICS) if key not in figures]:
+                raise PlaceError(f"HammerDB's profile of {name} lacks {missing[0]}", hint="see log/load.log")
+            yield PROCEDURES[name], figures
 
 
 def timeline(text: str, clock: HammerdbClock, *, interval_s: int) -> bytes:

@@ -6,14 +6,16 @@ count later; what it leaves warm stays in the server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program
 from fairtrial.protocol.endpoints import Endpoint, server
 from fairtrial.protocol.generated import Loaded
 from fairtrial.record.models import Window
@@ -32,6 +34,7 @@ from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life, seed_of
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
+COMMAND: Final = re.compile(r"\\[A-Za-z!]|\bprogram\b", re.IGNORECASE)  # of psql and pgbench; of COPY
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
 GUESSED_PER_S: Final = 500.0  # to estimate a window by count before anything was measured
 BYTES_PER_SCALE: Final = 16 << 20  # 100,000 accounts with their index, and what little the other tables have
@@ -63,6 +66,21 @@ class Pgbench(Workload[PgbenchParameters]):
             for fault in faults(file.text):
                 at = Position(name if parameters.mix else file.name, fault.line, 1)
                 problems.add(fault.message, at, field=field, suggestion=fault.suggestion)
+
+    def acts(self) -> Iterator[Act]:
+        """Pgbench with its scripts, psql with the file that makes data, and every line of them that is no SQL."""
+        parameters = self.parameters
+        yield Act("runs", "pgbench --version", "in every trial, for the record")
+        init = [] if parameters.init is None else [("psql", parameters.init)]
+        scripts = [("pgbench", file) for _name, _weight, file in parameters.scripts if file is not None]
+        for program, file in (*init, *scripts):
+            yield Act("runs", f"{file.name}, SHA-256 {file.sha256}", f"in {program}")
+            for line in file.text.splitlines():
+                if COMMAND.search(line):
+                    yield Act("runs", line.strip(), f"in {program}, from {file.name}")
+        options = [*parameters.data.items(), *parameters.options.items()]
+        words = [f"--{name}={value}" for name, value in options]
+        yield Act("runs", shlex.join(["pgbench", *parameters.types, *words]))
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """Throughput, failures and latency, by script if there are several; those of an open loop or a limit."""

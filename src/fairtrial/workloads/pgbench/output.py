@@ -9,7 +9,7 @@ import re
 from typing import Final, NamedTuple
 
 from fairtrial.errors import PlaceError
-from fairtrial.workloads.tool import WORDS
+from fairtrial.workloads.tool import COUNT, DECIMAL, WORDS
 
 ROUNDED_MS: Final = 0.0005  # half of the last digit that pgbench prints
 MICROSECONDS_PER_S: Final = 1e6
@@ -78,38 +78,38 @@ def report(text: str) -> PgbenchReport:
         PlaceError: it is not there.
     """
     head, *sections = _SECTION.split(text)
-    match = re.search(r"^tps = ([0-9.]+) \(", head, re.MULTILINE)
-    whole = _counted(head, prefix="", processed=r"number of transactions actually processed: ([0-9]+)")
+    match = re.search(rf"^tps = {DECIMAL} \(", head, re.MULTILINE)
+    whole = _counted(head, prefix="", processed=rf"number of transactions actually processed: {COUNT}")
     if match is None or whole is None:
         raise PlaceError(f"pgbench did not print a report: {text[-WORDS:]}", hint="see log/load.log")
-    scripts = [_counted(section, prefix=" - ", processed=r"([0-9]+) transactions \(") for section in sections]
-    lag = re.search(r"^rate limit schedule lag: avg ([0-9.]+) \(max ([0-9.]+)\) ms$", head, re.MULTILINE)
+    scripts = [_counted(section, prefix=" - ", processed=rf"{COUNT} transactions \(") for section in sections]
+    lag = re.search(rf"^rate limit schedule lag: avg {DECIMAL} \(max {DECIMAL}\) ms$", head, re.MULTILINE)
     return PgbenchReport(
         whole=whole,
-        late=int(_number(head, r"number of transactions above the .* latency limit: ([0-9]+)/")),
+        late=int(_number(head, rf"number of transactions above the .{{1,40}} latency limit: {COUNT}/")),
         lag=Lag(mean_ms=float(lag[1]), max_ms=float(lag[2])) if lag else None,
-        connecting_ms=float(_number(head, r"initial connection time = ([0-9.]+) ms")),
+        connecting_ms=float(_number(head, rf"initial connection time = {DECIMAL} ms")),
         tps=float(match[1]),
         scripts=[each for each in scripts if each is not None],
-        threads=int(_number(head, r"number of threads: ([0-9]+)$")),
+        threads=int(_number(head, rf"number of threads: {COUNT}$")),
     )
 
 
 def _counted(text: str, *, prefix: str, processed: str) -> PgbenchCounts | None:
     """None where not even the number of transactions is."""
     # From 18 on a script's first number is of all its transactions, and a line of its own tells the processed.
-    own = re.search(rf"^{prefix}number of transactions actually processed: ([0-9]+)", text, re.MULTILINE)
+    own = re.search(rf"^{prefix}number of transactions actually processed: {COUNT}", text, re.MULTILINE)
     first = own or re.search(rf"^{prefix}{processed}", text, re.MULTILINE)
     if first is None:
         return None
-    mean = re.search(rf"^{prefix}latency average = ([0-9.]+) ms", text, re.MULTILINE)
-    deviation = re.search(rf"^{prefix}latency stddev = ([0-9.]+) ms$", text, re.MULTILINE)
+    mean = re.search(rf"^{prefix}latency average = {DECIMAL} ms", text, re.MULTILINE)
+    deviation = re.search(rf"^{prefix}latency stddev = {DECIMAL} ms$", text, re.MULTILINE)
     return PgbenchCounts(
         processed=int(first[1]),
-        serialization=int(_number(text, rf"{prefix}number of serialization failures: ([0-9]+) ")),
-        deadlock=int(_number(text, rf"{prefix}number of deadlock failures: ([0-9]+) ")),
-        retries=int(_number(text, rf"{prefix}total number of retries: ([0-9]+)$")),
-        skipped=int(_number(text, rf"{prefix}number of transactions skipped: ([0-9]+) ")),
+        serialization=int(_number(text, rf"{prefix}number of serialization failures: {COUNT} ")),
+        deadlock=int(_number(text, rf"{prefix}number of deadlock failures: {COUNT} ")),
+        retries=int(_number(text, rf"{prefix}total number of retries: {COUNT}$")),
+        skipped=int(_number(text, rf"{prefix}number of transactions skipped: {COUNT} ")),
         latency=Moments(mean_ms=float(mean[1]), deviation_ms=float(deviation[1])) if mean and deviation else None,
     )
 

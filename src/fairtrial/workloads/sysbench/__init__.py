@@ -6,14 +6,15 @@ to count later; what it leaves warm stays in the server.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency
-from fairtrial.programs import Program
+from fairtrial.programs import Act, Program
 from fairtrial.protocol.endpoints import Endpoint, server
 from fairtrial.protocol.generated import Loaded
 from fairtrial.record.models import Window
@@ -54,6 +55,15 @@ class Sysbench(Workload[SysbenchParameters]):
         """Notes every option that the run sets itself."""
         for part in ("data", "options"):
             refuse_kept(getattr(parameters, part), branch.below(part), problems, program="sysbench", kept=reserved)
+
+    def acts(self) -> Iterator[Act]:
+        """Sysbench with its script, which is a program of Lua, and the words that it is told."""
+        parameters = self.parameters
+        yield Act("runs", "sysbench --version", "in every trial, for the record")
+        for file in parameters.files:
+            yield Act("runs", f"{file.name}, a program of Lua, SHA-256 {file.sha256}", "in sysbench")
+        words = [f"--{name}={value}" for name, value in {**parameters.data, **parameters.options}.items()]
+        yield Act("runs", shlex.join(["sysbench", parameters.script or parameters.files[0].name, *words]))
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """Throughput, errors and latency."""

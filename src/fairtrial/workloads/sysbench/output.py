@@ -21,7 +21,7 @@ from fairtrial.metrics.drive import ErrorCount, TransactionOutcomes
 from fairtrial.record.models import Window
 from fairtrial.workloads import agreement, made_files
 from fairtrial.workloads.made_files import HistogramLine
-from fairtrial.workloads.tool import OUTPUT, WORDS
+from fairtrial.workloads.tool import COUNT, DECIMAL, OUTPUT, WORDS
 
 TYPE: Final = "event"  # the one type of transaction that sysbench knows
 BINS: Final = 1024
@@ -31,7 +31,7 @@ ROUNDED_MS: Final = 0.0005  # at most, by printing a bin's middle
 NANOSECONDS_PER_MS: Final = 1e6
 NANOSECONDS_PER_S: Final = 1e9
 _MARK: Final = "fairtrial: "
-_BIN: Final = re.compile(r"^ *([0-9.]+) \|[* ]{40} ([0-9]+)$", re.MULTILINE)
+_BIN: Final = re.compile(rf"^ *{DECIMAL} \|[* ]{{40}} {COUNT}$", re.MULTILINE)
 _COMMENT: Final = "Latencies of sysbench's events, nanoseconds; values are upper ends of sysbench's bins"
 
 
@@ -104,15 +104,15 @@ def report(text: str) -> SysbenchReport:
         return match[1]
 
     counts = SysbenchCounts(
-        events=int(number(r"^ +total number of events: +([0-9]+)$")),
-        reads=int(number(r"^ +read: +([0-9]+)$", "0")),  # a script without statements has no such section
-        writes=int(number(r"^ +write: +([0-9]+)$", "0")),
-        others=int(number(r"^ +other: +([0-9]+)$", "0")),
-        errors=int(number(r"^ +ignored errors: +([0-9]+) ", "0")),
-        reconnects=int(number(r"^ +reconnects: +([0-9]+) ", "0")),
+        events=int(number(rf"^ +total number of events: +{COUNT}$")),
+        reads=int(number(rf"^ +read: +{COUNT}$", "0")),  # a script without statements has no such section
+        writes=int(number(rf"^ +write: +{COUNT}$", "0")),
+        others=int(number(rf"^ +other: +{COUNT}$", "0")),
+        errors=int(number(rf"^ +ignored errors: +{COUNT} ", "0")),
+        reconnects=int(number(rf"^ +reconnects: +{COUNT} ", "0")),
     )
-    latency_ms = {name: float(number(rf"^ +{name}: +([0-9.]+)$")) for name in ("min", "max", "sum")}
-    total_s = float(number(r"^ +total time: +([0-9.]+)s$"))
+    latency_ms = {name: float(number(rf"^ +{name}: +{DECIMAL}$")) for name in ("min", "max", "sum")}
+    total_s = float(number(rf"^ +total time: +{DECIMAL}s$"))
     return SysbenchReport(total_s=total_s, counts=counts, latency_ms=latency_ms)
 
 

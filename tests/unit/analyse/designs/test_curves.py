@@ -9,11 +9,13 @@ from scipy import stats
 from statsmodels.nonparametric.smoothers_lowess import lowess
 
 from fairtrial.analyse import analyse_table
-from fairtrial.analyse.designs import fits, usl
+from fairtrial.analyse.designs import detecting, fits, usl
 from fairtrial.analyse.designs.crossings import crossings
 from fairtrial.analyse.designs.curve_errors import BlockErrors, GroupErrors, reach
 from fairtrial.analyse.designs.curve_models import Curves
 from fairtrial.analyse.designs.curves import curves
+from fairtrial.analyse.designs.measured_logs import MeasuredLogs, measured_logs
+from fairtrial.analyse.inference import sensitivity
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Counts
 from fairtrial.analyse.tidy import Course, CurveRequest, Request, Table
@@ -106,6 +108,40 @@ def test_equal_arms_do_not_differ_and_a_crossing_of_theirs_is_not_shown() -> Non
     assert [each.verdict for each in pair.parameters] == ["undecided"] * 3
     assert not pair.shown
     assert all(each.low is None or each.high is None for each in pair.crossings)
+
+
+def test_a_crossing_among_many_pairs_of_curves_takes_more_to_be_shown() -> None:
+    made, asked = table({"plain": PLAIN, "split": (94.0, 0.022, 0.0004)}, blocks=6), request()
+    many = {f"{n}+{room}": {"users": str(n), "room": str(room)} for n in USERS for room in range(60)}
+    alone = fitted(made, asked).pairs[0].shown
+    among = curves(
+        {(f"{n}+{room}", "tpm"): made[str(n), "tpm"] for n in USERS for room in range(60)}, replace(asked, cells=many)
+    )
+    assert (alone, among[0].pairs[0].shown) == (True, False)
+
+
+def test_what_more_blocks_would_show_follows_from_the_intervals_of_changes() -> None:
+    counts = Counts(planned=0, finished=0, valid=0, invalid=0, used=0, blocks_voided=0, blocks_replaced=0)
+    analysis = analyse_table(table(TWO), request(), Course(counts=counts))
+    rate, sigma, _ = detecting.curves(analysis)
+    change = analysis.curves[0].pairs[0].parameters[1].change
+    assert (rate.scale, sigma.of) == ("ratio", ("tpm", "all", "split", "sigma"))
+    reach = sigma.noise / np.sqrt(8) * stats.t.ppf(0.975, 7)
+    assert reach == pytest.approx(((change.high or 0) - (change.low or 0)) / 2)
+    assert sigma.at(8, alpha=0.05) == pytest.approx(
+        sigma.noise / np.sqrt(8) * sensitivity.shift(7, alpha=0.05), rel=1e-6
+    )
+
+
+def test_a_block_that_replaces_another_leaves_all_others_beside_their_rounds() -> None:
+    cells = [
+        {"plain": ArmValues("plain", np.exp(values), blocks, positions=blocks, absent=0)}
+        for values, blocks in (([0.0, 1, 2, 3], (1, 2, 3, 4)), ([1.0, 2, 3, 9], (2, 3, 4, 5)))
+    ]
+    measured = measured_logs(cells, paired=True)
+    assert isinstance(measured, MeasuredLogs)
+    assert isinstance(measured.errors, BlockErrors)
+    assert measured.errors.deviations + measured.means == pytest.approx(np.array([[1, 1], [2, 2], [3, 3], [0, 9]]))
 
 
 @pytest.mark.parametrize(("blocks", "claims"), [(5, False), (6, True)])

@@ -132,6 +132,8 @@ def test_what_has_no_logarithm_or_too_few_rows_has_no_effects() -> None:
     result = screened(of, {"zero": zero, "few": measured[:9], "tpm": measured}, confidence=0.95)
     assert result.absent == ("zero", "few")
     assert [each.metric for each in result.metrics] == ["tpm"]
+    assert result.nominated == ()  # by the first primary metric, or by none
+    assert screened(of, {"tpm": measured, "zero": zero}, confidence=0.95).nominated != ()
     same = one_metric(of, "tpm", [(row, 1, 5.0) for row in of.rows], confidence=0.95)
     assert same is not None
     assert same.standard_error is None

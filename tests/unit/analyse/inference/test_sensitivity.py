@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import ttost_ind, ttost_paired
 from support.skips import require
 
 from fairtrial.analyse.inference import sensitivity, t_tests
+from fairtrial.analyse.sequential import anytime
 
 RANDOM = np.random.default_rng(11)
 FIRST, SECOND = RANDOM.normal(0, 0.02, 10), RANDOM.normal(0.005, 0.01, 10)
@@ -56,6 +58,16 @@ def test_detectable_effect_is_found_four_times_in_five() -> None:
     t = samples.mean(axis=1) / (samples.std(axis=1, ddof=1) / math.sqrt(n))
     found = float((np.abs(t) > t_tests.quantile(1 - alpha / 2, n - 1)).mean())
     assert found == pytest.approx(0.8, abs=0.012)  # four Monte-Carlo standard errors
+
+
+@pytest.mark.parametrize("n", [47, 61, 89, 1114])
+def test_a_wrong_tail_too_small_to_be_computed_ends_no_report(n: int) -> None:
+    """Levels that an always-valid rule asks for after n blocks of ten comparisons: SciPy knew no such tail."""
+    critical = anytime.reach(n, level=0.005)
+    shift = sensitivity.shift(n - 1, alpha=2 * float(special.stdtr(n - 1, -critical)))
+    assert sensitivity.power(n - 1, critical=critical, noncentrality=shift) == pytest.approx(
+        sensitivity.POWER, rel=1e-6
+    )
 
 
 @pytest.mark.servers

@@ -14,7 +14,7 @@ from support.inference.analysis_cases import Case, invalid, trial
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Comparison
-from fairtrial.analyse.sequential import SequentialRun, follow, follow_on
+from fairtrial.analyse.sequential import Following, follow
 from fairtrial.plan import replacement
 from fairtrial.record.models import CellLook, LookTaken, Plan, PlannedTrial, TrialFinished, TrialRecord
 from fairtrial.run.schedule import Schedule
@@ -55,9 +55,10 @@ class Farm:
     trials: list[TrialRecord] = field(default_factory=list)
     looks: dict[int, tuple[CellLook, ...]] = field(default_factory=dict)
     late: int = 0
-    followed: SequentialRun | None = None
+    told: int = 0
 
     def __post_init__(self) -> None:
+        self.followed = Following(self.plan)
         self.schedule = Schedule(plan=self.plan, replacement=partial(replacement, self.plan))
 
     def run(self) -> Farm:
@@ -94,9 +95,10 @@ class Farm:
             if not self.schedule.stopped:
                 run = follow(self.plan, self.trials, through=round_)
                 assert run is not None
-                self.followed = follow_on(self.followed, self.plan, self.trials, through=round_)
-                assert self.followed is not None
-                assert (self.followed.looks, self.followed.stops) == (run.looks, run.stops), "seen before or not"
+                self.followed.take(self.plan, self.trials[self.told :])
+                self.told = len(self.trials)
+                assert self.followed.look(round_) == run.looks[-1], "told once or again"
+                assert self.followed.stops == run.stops
                 self.looks[round_] = run.looks[-1]
                 decided = len(run.stops) == len(self.plan.cells)
                 look = LookTaken(round=round_, decision="stop" if decided else "continue", cells=list(run.looks[-1]))

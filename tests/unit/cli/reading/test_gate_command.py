@@ -83,3 +83,14 @@ def test_a_baseline_alone_is_held_against_nothing(tmp_path: Path) -> None:
     baseline = written(tmp_path / "runs/first")
     with pytest.raises(InputError, match="no run to compare with the baseline"):
         verdicts([tmp_path / "runs"], baseline)
+
+
+def test_arms_are_judged_by_their_own_study_alone(tmp_path: Path) -> None:
+    run = written(tmp_path / "run")
+    for baseline, margin, option in ((tmp_path, None, "--baseline"), (None, 0.1, "--margin")):
+        with pytest.raises(InputError, match=f"{option}: `--arms` takes baseline and margin from the run's own study"):
+            gate._within([run], baseline, metrics=[], margin=margin)
+    with pytest.raises(InputError, match="unknown metric `speed`; expected one of `elapsed_s`"):
+        gate._within([run], None, metrics=["speed"], margin=None)
+    (check,) = gate._within([run], None, metrics=[], margin=None).checks
+    assert (check.series, check.metric) == ("b", "elapsed_s")

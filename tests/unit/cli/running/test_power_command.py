@@ -11,9 +11,11 @@ from support.inference.analysis_cases import Case
 from fairtrial.analyse.inference import power as planned
 from fairtrial.analyse.inference.power import Pilot
 from fairtrial.cli import app
-from fairtrial.cli.running import power
+from fairtrial.cli.running import designs, power
 from fairtrial.cli.running.power import PilotSpreads
 from fairtrial.errors import InputError
+from fairtrial.study.builds import Builds
+from fairtrial.study.designs.numeric_factors import Curve
 
 PLAN = Case({"kernel": ["base", "new"], "memory": ["under", "over"]}, blocks=10).plan()
 KNOWN = PilotSpreads(
@@ -69,6 +71,20 @@ def test_the_plans_line_promises_nothing_of_too_few_blocks() -> None:
     assert power.sentence(PLAN, KNOWN).startswith("detectable   ± ")
     short = PLAN.model_copy(update={"design": PLAN.design.model_copy(update={"blocks": 2})})
     assert "unknown: needs at least" in power.sentence(short, KNOWN)
+
+
+def test_new_designs_are_named_and_ask_for_a_pilot_of_their_own() -> None:
+    metrics = PLAN.metrics.model_copy(update={"covariates": ["time_since_boot_s"], "adjust": True})
+    builds = Builds(program="/p", objects={"base": ["/a/*.o"], "new": ["/b/*.o"]}, link="cc -o {output} {objects}")
+    plan = PLAN.model_copy(update={"metrics": metrics, "builds": builds, "curve": Curve(over="users", model="usl")})
+    said = [str(each) for each in designs.power(plan, None)]
+    assert len(said) == 3
+    assert all(designs.PILOT in each for each in said)
+    assert list(designs.heading(plan)) == [
+        "covariates   time_since_boot_s; verdicts are of the adjusted estimates",
+        "layouts      5 orders of linking, the same for all arms of a block",
+    ]
+    assert list(designs.power(PLAN, None)) == list(designs.heading(PLAN)) == []
 
 
 def test_the_study_is_read_with_its_assignments(tmp_path: Path) -> None:

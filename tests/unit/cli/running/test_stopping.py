@@ -26,7 +26,7 @@ def test_each_look_is_at_the_round_after_the_last_one(tmp_path: Path) -> None:
             elapsed_s = trial.block / 1000 + (1 if trial.arm == "a" else 2)
             writer.commit(trial_record(trial).model_copy(update={"scalars": {"elapsed_s": elapsed_s}, "host": "x"}))
         for round_ in (1, 2, 3):
-            said = rule(writer.record())
+            said = rule(writer.changes())
             run = follow(plan, writer.record().trials, through=round_)
             assert run is not None
             assert said.cells == run.looks[-1]

@@ -43,9 +43,8 @@ def written(directory: Path, *lines: str) -> Path:
 def classes(path: Path, tag: str = "a") -> dict[tuple[int, int], int]:
     """Bounds of every class that has counts, and its counts, over all shapes."""
     found: dict[tuple[int, int], int] = {}
-    for shape, counts in histogram_log.counts(path)[tag].items():
-        index = np.flatnonzero(counts)
-        for low, high, count in zip(*histogram_log.bounds(index, shape), counts[index], strict=True):
+    for shape, (index, counts) in histogram_log.counts(path)[tag].items():
+        for low, high, count in zip(*histogram_log.bounds(index, shape), counts, strict=True):
             found[int(low), int(high)] = found.get((int(low), int(high)), 0) + int(count)
     return found
 
@@ -197,6 +196,8 @@ def longer(numbers: bytes) -> Callable[[bytearray], object]:
         (b"\x80" * 8 + b"\x01", "2\\^56"),
         (b"\xff\xff\xff\xff\x7f\x02", "more classes"),
         (b"\x02\x80", "ends within a number"),
+        (b"\xfe" + b"\xff" * 6 + b"\x7f" + b"\x02", "more observations"),
+        (bytes(2 << 20), "inflates to more than 1048576 bytes"),
     ],
 )
 def test_numbers_that_no_histogram_has_are_refused(tmp_path: Path, numbers: bytes, message: str) -> None:
@@ -211,12 +212,41 @@ def test_a_number_must_not_go_on_in_the_next_line(tmp_path: Path) -> None:
         histogram_log.counts(path)
 
 
+def test_a_small_log_that_inflates_without_end_is_refused_before_it_fills_memory(tmp_path: Path) -> None:
+    bomb = remade(histogram(5), longer(bytes(1_000_000)))
+    assert len(bomb) < 1500
+    assert classes(written(tmp_path, bomb)) == {}
+    with pytest.raises(ValueError, match="inflate to more than 32 times their size"):
+        histogram_log.counts(written(tmp_path, bomb * 200))
+
+
+def test_counts_of_many_lines_are_added_up_in_pieces(tmp_path: Path) -> None:
+    """As in one piece: of fifty thousand bytes each, twenty are decoded together."""
+    every_class = remade(histogram(5), longer(b"\x02" * 50_000))
+    rare = line(histogram(7, 10**12, highest=10**13))
+    one, many = (classes(written(tmp_path, every_class * number + rare)) for number in (1, 30))
+    assert many.keys() == one.keys()
+    assert sum(many.values()) == 30 * 50_000 + 2
+    assert max(many.values()) == 31
+
+
+@pytest.mark.parametrize(("lowest", "digits"), [(1 << 50, 5), (1 << 62, 1)])
+def test_values_beyond_63_bits_are_refused(tmp_path: Path, lowest: int, digits: int) -> None:
+    def change(part: bytearray) -> None:
+        struct.pack_into(">iq", part, 12, digits, lowest)
+
+    with pytest.raises(ValueError, match="without a resolution"):
+        histogram_log.counts(written(tmp_path, remade(histogram(5), change)))
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "Tag=a,1.0,1.0,5\n",
         "Tag=a,1.0,1.0,5,x,y\n",
         "Tag=a,soon,1.0,5,HISTF\n",
+        "Tag=a,inf,1.0,5,HISTF\n",
+        "Tag=a,1.0,nan,5,HISTF\n",
         "Tag=a,1.0,,5,HISTF\n",
         "nothing\n",
         "Tag=a\n",
@@ -241,4 +271,4 @@ def test_a_changed_byte_gives_an_error_or_counts_and_never_anything_else(
         found = histogram_log.counts(path)
     except ValueError:
         return
-    assert all((counts >= 0).all() for shapes in found.values() for counts in shapes.values())
+    assert all((counts > 0).all() for shapes in found.values() for _, counts in shapes.values())

@@ -153,7 +153,7 @@ def test_a_dropped_class_is_told_with_both_counts(trial: Path) -> None:
 
 
 def test_a_full_disk_is_the_systems_own_error(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`full_disk_explained` knows it by its number."""
+    """`disk_explained` knows it by its number."""
 
     def full(_path: Path, _data: bytes) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")

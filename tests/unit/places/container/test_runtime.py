@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
+from fairtrial.places.container import runtime as container_runtime
 from fairtrial.places.container.parameters import ContainerParameters
 from fairtrial.places.container.runtime import NewContainer, Runtime
 
@@ -26,6 +30,7 @@ def parameters(**given: object) -> ContainerParameters:
         ({"runtime": "lxc"}, "runtime"),
         ({"state_directory": "/srv/a,b"}, "state_directory\n.*a path with a comma cannot be mounted"),
         ({"pull": "always"}, "pull"),
+        ({"sha256": "a" * 63}, "sha256"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(given: dict[str, object], words: str) -> None:
@@ -47,6 +52,20 @@ def test_limits_and_the_users_options_are_passed_on() -> None:
 def test_the_oci_runtime_stands_where_each_runtime_takes_it(runtime: str, begins: list[str]) -> None:
     """podman(1): a global option; docker run(1): an option of `run`."""
     assert Runtime(parameters(runtime=runtime, oci_runtime="runc")).argv("run", "--rm")[:3] == begins
+
+
+def test_an_image_with_another_hash_than_the_study_says_is_refused_with_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "podman"
+    program.write_text(f"#!/bin/sh\necho sha256:{'a' * 64}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(container_runtime, "_IMAGES", {})
+    assert Runtime(parameters(sha256="a" * 64)).image_id == "a" * 64
+    with pytest.raises(PlaceError, match=f"localhost/db:1 has the SHA-256 {'a' * 64}: expected 000") as refused:
+        _ = Runtime(parameters(sha256="0" * 64)).image_id
+    assert refused.value.field == "place.container.image"
 
 
 def test_a_runtime_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

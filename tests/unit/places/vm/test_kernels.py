@@ -54,6 +54,15 @@ def test_a_file_has_its_modules_beside_it_as_a_package_has(tmp_path: Path) -> No
     assert kernel.sha256 == hashlib.sha256(found.read_bytes()).hexdigest()
 
 
+def test_an_image_with_another_hash_than_the_study_says_is_refused_with_its_own(tmp_path: Path) -> None:
+    found = image(tmp_path / "boot" / f"vmlinuz-{RELEASE}")
+    modules(tmp_path)
+    digest = hashlib.sha256(found.read_bytes()).hexdigest()
+    assert kernels.find(str(found), cache=tmp_path / "cache", sha256=digest).sha256 == digest
+    with pytest.raises(PlaceError, match=f"the image of kernel {found} has the SHA-256 {digest}: expected 000"):
+        kernels.find(str(found), cache=tmp_path / "cache", sha256="0" * 64)
+
+
 def test_a_file_without_modules_names_where_they_were_looked_for(tmp_path: Path) -> None:
     found = image(tmp_path / "boot" / "vmlinuz", "1.2.3-nowhere")
     with pytest.raises(PlaceError) as refused:

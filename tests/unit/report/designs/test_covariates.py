@@ -6,9 +6,11 @@ import csv
 import html
 import io
 import json
+import math
 import shutil
 import subprocess
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,8 @@ from support.records import RESOLVED, planned, tiny_plan, trial_record
 from support.skips import require
 
 from fairtrial import verify
+from fairtrial.analyse.designs import detecting
+from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.models import Comparison
 from fairtrial.metrics.covariates import FILE
 from fairtrial.protocol.generated import Covariates
@@ -24,7 +28,7 @@ from fairtrial.record import Record, create, read
 from fairtrial.record.events import RunFinished
 from fairtrial.report import document, page, r_script, text
 from fairtrial.report.analysing import analysed
-from fairtrial.report.designs import covariates
+from fairtrial.report.designs import covariates, interactions
 from fairtrial.report.scene import Scene
 from fairtrial.report.text import summary
 from fairtrial.workloads import workload_of
@@ -97,6 +101,16 @@ def test_the_summary_says_how_much_it_narrows_and_who_decides(scene: Scene) -> N
     assert sentence.endswith(f"Verdicts are of the {decides} estimates, as the study chose before the run.")
 
 
+def test_the_summary_does_not_call_adjusted_what_is_not(scene: Scene) -> None:
+    (table, *_) = scene.tables
+    (row,) = table.rows
+    assert row.comparison.covariates is not None
+    without = row.comparison.covariates.model_copy(update={"width": None, "reason": "few_blocks"})
+    other = replace(row, comparison=row.comparison.model_copy(update={"covariates": without}))
+    (sentence,) = covariates.sentences([replace(table, rows=(row, other))])
+    assert ("1 comparison could not be adjusted" in sentence) is row.comparison.covariates.decides
+
+
 def test_verify_recomputes_covariates_and_estimates(scene: Scene, tmp_path: Path) -> None:
     directory = shutil.copytree(scene.record.directory, tmp_path / "run")
     path = directory / "report" / verify.REPORT
@@ -110,6 +124,22 @@ def test_verify_recomputes_covariates_and_estimates(scene: Scene, tmp_path: Path
     found = verify.recompute(read(directory))
     assert any(each.startswith(f"trials/{trial}/trial.json: calibration_loop_ns is") for each in found)
     assert any("covariates.width is" in each for each in found)
+
+
+def test_what_more_blocks_would_show_follows_from_the_adjusted_interval(scene: Scene) -> None:
+    adjusted = compared(scene).covariates
+    (found,) = detecting.adjusted(scene.analysis)
+    assert adjusted is not None
+    assert (found.of[:2], found.taken) == (("elapsed_s", "all"), BLOCKS - 1 - (adjusted.df or 0))
+    reach = math.log(adjusted.high or 0) - math.log(adjusted.low or 0)
+    noise = reach / 2 / t_tests.quantile(0.975, adjusted.df or 0) * math.sqrt(BLOCKS)
+    assert found.noise == pytest.approx(noise, rel=0.2)  # but for what the covariates' own means add
+    assert found.at(4, alpha=0.05) is None
+    assert (found.at(40, alpha=0.05) or 1) < (found.at(10, alpha=0.05) or 0) / 2
+
+
+def test_tests_of_interactions_say_that_they_are_not_adjusted(scene: Scene) -> None:
+    assert interactions.PLAIN in interactions.notes(scene.analysis)
 
 
 @pytest.mark.servers

@@ -115,7 +115,7 @@ def test_every_kind_of_peak_is_told(top: Peak, said: str) -> None:
 @pytest.mark.parametrize(
     ("crossings", "shown", "said"),
     [
-        ((), False, "A and B do not cross from 1 to 64 users."),
+        ((), False, "The fitted curves of A and B do not cross from 1 to 64 users."),
         ((Crossing(at=12.0, low=9.0, high=15.0),), True, "A and B cross at 12 (9 to 15) users."),
         (
             (Crossing(at=12.0, low=9.0, high=15.0), Crossing(at=50.0, low=40.0, high=None)),

@@ -162,6 +162,7 @@ def test_text_page_and_terminal_say_it(scene: Scene) -> None:
     said = text.render(scene)
     assert interactions.TITLE in said
     assert "heavy / light" in said
+    assert interactions.PLAIN not in said
     printed = Console(width=300, record=True, file=io.StringIO())
     printed.print(console.render(scene.analysis))
     assert sentence in printed.export_text()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +14,12 @@ import pytest
 from support.records import RESOLVED, planned, tiny_plan, trial_record
 
 from fairtrial import verify
+from fairtrial.analyse.designs import detecting
+from fairtrial.analyse.inference import sensitivity
 from fairtrial.plan.layouts import order_of
 from fairtrial.record import create, read
 from fairtrial.record.events import RunFinished
-from fairtrial.report import document, page, r_script, text
+from fairtrial.report import document, page, r_script, raw, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.figures import hosts as figures
 from fairtrial.report.scene import Scene
@@ -63,6 +67,24 @@ def test_text_and_page_say_what_holds_for_layouts_like_these(scene: Scene) -> No
     assert "<summary>Layouts like these</summary>" in shown
     assert "Verdicts hold for the 6 layouts that each program was linked in." in shown
     assert "Hosts like these" not in said + shown
+
+
+def test_the_raw_data_name_each_trials_layout(scene: Scene) -> None:
+    header, first, *_ = csv.reader(raw.csv(scene.record).splitlines())
+    assert dict(zip(header, first, strict=True))["layout"] == scene.record.trials[0].layout
+    assert "host" not in header
+
+
+def test_what_more_layouts_would_show_follows_from_how_much_these_differ(scene: Scene) -> None:
+    (found,) = detecting.layouts(scene.analysis)
+    over = scene.analysis.cells[0].comparisons["elapsed_s"][0].over_layouts
+    assert over is not None
+    assert over.heterogeneity is not None
+    assert found.between == over.heterogeneity.tau
+    few, many = (found.at(1000, alpha=0.05, layouts=count) or 0 for count in (5, 20))
+    assert few == pytest.approx(math.expm1(sensitivity.shift(4, alpha=0.05) * found.between / math.sqrt(5)), rel=0.01)
+    assert many < few / 2
+    assert found.at(1000, alpha=0.05, layouts=1) is None
 
 
 def test_the_figure_has_each_layout(scene: Scene) -> None:

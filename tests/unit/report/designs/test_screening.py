@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import math
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -14,7 +17,8 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.plan import screening as plans
 from fairtrial.record.models import Plan
 from fairtrial.record.screening import ROW, Screening
-from fairtrial.report.designs import screening, screening_figures
+from fairtrial.report.designs import screening, screening_figures, screening_r
+from fairtrial.report.scene import Scene
 from fairtrial.report.text import console, summary
 
 VERDICTS = ("faster", "slower", "equivalent", "undecided")
@@ -124,3 +128,13 @@ def test_an_invalid_row_is_left_out_alone(plan: Plan) -> None:
     ]
     analysis = analyse(plan, trials)
     assert (analysis.counts.used, analysis.counts.blocks_voided) == (11, 1)
+
+
+def test_no_name_of_a_row_is_code_in_r(plan: Plan, analysis: Analysis) -> None:
+    assert plan.screening is not None
+    assert analysis.screening is not None
+    hostile = 'r = c(1)), system("touch ran"), x'
+    of = plan.screening.model_copy(update={"rows": {hostile: [1, 1, 1], "r2": [-1, 1, 1]}})
+    scene = cast("Scene", SimpleNamespace(analysis=analysis, trials=[]))
+    script = screening_r.render(scene, of, analysis.screening)
+    assert f"  {json.dumps(hostile)} = c(1, 1, 1),\n  r2 = c(-1, 1, 1)" in script

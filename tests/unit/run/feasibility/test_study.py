@@ -12,6 +12,7 @@ from support.seen import seen
 
 from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.cli import places
+from fairtrial.places.local import HELPER_VARIABLE
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Plan
 from fairtrial.run.feasibility.study import Lack, StudyFeasibility, feasibilities, feasibility
@@ -173,11 +174,16 @@ def test_a_file_that_a_setting_writes_and_the_kernel_lacks_is_named(tmp_path: Pa
     assert "debian-6.1" in found.lacks[0].fix
 
 
-def test_settings_need_root_and_environments_do_not(tmp_path: Path) -> None:
+def test_settings_need_root_or_its_helper_and_environments_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     user = {"user_id": 1000}
     assert asked(planned(tmp_path), facts=user).can_run is True
     found = asked(planned(tmp_path, settings="{sysctl: {vm.swappiness: 1}}"), facts=user)
     assert found.lacks == (Lack("vm.swappiness can only be set by root", "run as root, or reach the place as root"),)
+    monkeypatch.setenv(HELPER_VARIABLE, "sudo -n agent")
+    assert asked(planned(tmp_path, settings="{sysctl: {vm.swappiness: 1}}"), facts=user).can_run is True
+    assert asked(planned(tmp_path, settings="{swap: 1GiB}"), facts=user).can_run is False
 
 
 def test_probes_need_their_programs_and_the_right_to_count(tmp_path: Path) -> None:

@@ -99,6 +99,15 @@ def test_a_program_is_looked_for_without_running_it(place: OpenPlace, tmp_path: 
         Command(CommandParameters(run="no-such-load --fast")).require(place)
 
 
+def test_a_program_by_its_path_is_looked_for_where_it_runs(place: OpenPlace, tmp_path: Path) -> None:
+    program = tmp_path / "bench"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    Command(CommandParameters(run="./bench --fast", directory=str(tmp_path))).require(place)
+    with pytest.raises(PlaceError, match="/usr/bench at this place"):
+        Command(CommandParameters(run="./bench --fast", directory="/usr")).require(place)
+
+
 def test_warm_ups_and_runs_are_each_prepared_and_only_runs_are_measured(place: OpenPlace, tmp_path: Path) -> None:
     log = tmp_path / "order"
     driven = drive(

@@ -62,6 +62,19 @@ def test_what_is_not_to_be_had_is_to_be_left_out(tmp_path: Path) -> None:
     assert found.suggestion == "leave it out"
 
 
+@pytest.mark.parametrize("name", ["include", "include_it"])
+def test_another_job_file_is_not_read_into_the_job(tmp_path: Path, name: str) -> None:
+    (tmp_path / "part").write_text("exec_prerun=touch ran\nnosuch=1\n")
+    (found,) = problems(tmp_path, f"options: {{{name}: {tmp_path}/part}}")
+    assert found.message == f"fio's `{name}` is set by the run"
+
+
+@pytest.mark.parametrize("engine", ["./engine.so", "/tmp/engine.so", "external:/tmp/engine.so"])
+def test_an_engine_is_named_and_no_file_that_fio_would_load(tmp_path: Path, engine: str) -> None:
+    (found,) = problems(tmp_path, f"engine: '{engine}'")
+    assert found.field == "workload.fio.engine"
+
+
 def test_every_reserved_option_that_is_set_elsewhere_names_a_key() -> None:
     assert RESERVED["rw"] == "rw"
     assert {name for name, key in RESERVED.items() if not key} >= {

@@ -7,6 +7,10 @@ use fairtrial_protocol::request::{Get, Ping, Put};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+fn read(stream: &mut impl BufRead) -> Result<Option<Frame>, FrameError> {
+    Ok(super::read(stream)?.map(|(frame, _)| frame))
+}
+
 fn frames(mut bytes: &[u8]) -> Vec<Frame> {
     std::iter::from_fn(|| read(&mut bytes).expect("the protocol")).collect()
 }
@@ -243,7 +247,7 @@ fn what_is_no_text_is_no_message() {
         let refusal = read(&mut &*line).expect_err("no message");
         assert!(matches!(refusal, FrameError::Message(_)), "{refusal:?}");
     }
-    let deep = format!("{}{}\n", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("{}{}\n", "[".repeat(50_000), "]".repeat(50_000));
     assert!(
         matches!(read(&mut deep.as_bytes()), Err(FrameError::Message(_))),
         "no recursion without end"
@@ -271,4 +275,30 @@ fn an_event_is_one_line_however_its_text_is_broken() {
         serde_json::from_slice::<Event>(&said).expect("an event"),
         Event::Output(line)
     );
+}
+
+#[test]
+fn a_line_of_values_without_end_is_refused_before_they_are_kept() {
+    let line = |values: usize, text: &str| {
+        let more = "{\"\":0},".repeat(values);
+        format!("{{\"request\":\"ping\",\"id\":1,\"x\":[{more}\"{text}\"]}}\n")
+    };
+    let crowded = read(&mut line(VALUES, "").as_bytes());
+    assert!(matches!(crowded, Err(FrameError::Crowded)));
+    let long = line(10, &",\\\"[{:".repeat(VALUES));
+    assert_eq!(
+        frames(long.as_bytes()),
+        [Frame::Request(Request::Ping(Ping { id: 1 }))],
+        "a text is one value, whatever it holds"
+    );
+}
+
+#[test]
+fn a_frame_is_as_long_as_the_bytes_it_came_in() {
+    let mut bytes = chunk(1, b"whole");
+    bytes.extend(b"{\"request\":\"ping\",\"id\":2}\n");
+    let mut stream = &bytes[..];
+    let lengths = std::iter::from_fn(|| super::read(&mut stream).expect("the protocol"))
+        .map(|(_, length)| length);
+    assert_eq!(lengths.sum::<usize>(), bytes.len());
 }

@@ -5,7 +5,7 @@
 )]
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -16,8 +16,8 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{
-    CpuSet, sched_getaffinity, sched_setaffinity, set_thread_groups, set_thread_res_gid,
-    set_thread_res_uid,
+    CpuSet, sched_getaffinity, sched_setaffinity, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
 };
 
 use crate::serve::failure::Failure;
@@ -26,6 +26,26 @@ use crate::serve::processes::user::{self, Credentials};
 
 /// The program name that means this very binary.
 const OWN_NAME: &str = "fairtrial-agent";
+
+/// What a child keeps of the agent's environment. The rest may hold secrets of whoever started the agent, and decides
+/// what a program loads (`LD_PRELOAD`, `PYTHONPATH`).
+const KEPT: [&str; 11] = [
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "SSH_CONNECTION",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+];
+/// How the names of further variables begin that it keeps.
+const KEPT_FAMILIES: [&str; 3] = ["FAIRTRIAL_", "LC_", "XDG_"];
+/// Names more of them, separated by commas, or all: `*`. Set by the user, never by a study.
+const KEEP: &str = "FAIRTRIAL_ENVIRONMENT";
 
 /// What a child is before it runs its program.
 #[derive(Default)]
@@ -52,13 +72,26 @@ pub fn command(argv: &[String], session: &str) -> Result<Command, Failure> {
     } else {
         Command::new(program)
     };
+    let more = env::var(KEEP).unwrap_or_default();
     command
         .args(arguments)
+        .env_clear()
+        .envs(env::vars_os().filter(|(name, _)| is_kept(name, &more)))
         .env(MARK, session)
         .env("PATH", search_path(env::var_os("PATH")))
         .stdin(Stdio::null())
         .process_group(0);
     Ok(command)
+}
+
+fn is_kept(name: &OsStr, more: &str) -> bool {
+    name.to_str().is_some_and(|name| {
+        KEPT.contains(&name)
+            || KEPT_FAMILIES.iter().any(|each| name.starts_with(each))
+            || more
+                .split(',')
+                .any(|each| each == name && !name.is_empty() || each == "*")
+    })
 }
 
 /// Where programs are looked for: as here, and where administrators have theirs, which a plain login leaves out.
@@ -100,6 +133,7 @@ fn set_up_self(setup: &Setup, agent: Pid) -> io::Result<()> {
         set_thread_groups(&user.groups)?;
         set_thread_res_gid(user.group, user.group, user.group)?;
         set_thread_res_uid(user.id, user.id, user.id)?;
+        set_no_new_privs(true)?; // a set-uid program must not be its way back
     }
     // After the change of user, which clears it (prctl(2)).
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -157,7 +191,20 @@ pub fn user(name: Option<&str>) -> Result<Option<Credentials>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::search_path;
+    use super::{is_kept, search_path};
+
+    #[test]
+    fn what_holds_secrets_or_loads_code_is_kept_only_by_name() {
+        let kept = |name: &str, more: &str| is_kept(name.as_ref(), more);
+        for name in ["PATH", "LC_ALL", "XDG_RUNTIME_DIR", "FAIRTRIAL_LIMITS"] {
+            assert!(kept(name, ""), "{name}");
+        }
+        for name in ["LD_PRELOAD", "AWS_SECRET_ACCESS_KEY", "", "PATHS", "HOM"] {
+            assert!(!kept(name, "") && !kept(name, "JAVA_HOME,X"), "{name}");
+            assert!(kept(name, "*"), "{name}");
+        }
+        assert!(kept("JAVA_HOME", "X,JAVA_HOME"));
+    }
 
     #[test]
     fn programs_of_administrators_are_found_from_any_login() {

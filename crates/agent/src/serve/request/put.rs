@@ -14,6 +14,9 @@ use crate::serve::request::absolute;
 
 const PERMISSION_BITS: u32 = 0o7777;
 
+/// Most files on their way at a time, those included that cannot be written and whose chunks are still to come.
+const MOST_UPLOADS: usize = 256;
+
 /// A file on its way.
 struct Upload {
     path: PathBuf,
@@ -43,6 +46,11 @@ impl Transfers {
     /// Begins to receive; an empty file is received, and answered, at once.
     pub fn begin(&mut self, put: &Put) -> Result<Option<Event>, Failure> {
         let path = absolute(&put.path)?;
+        if self.0.len() >= MOST_UPLOADS {
+            return Err(Failure::Refused(format!(
+                "more than {MOST_UPLOADS} files on their way at a time"
+            )));
+        }
         let incoming = Upload {
             outcome: create(&path, put.id),
             path,
@@ -127,4 +135,35 @@ fn name(temporary: &TemporaryFile, path: &Path, mode: u32) -> std::io::Result<()
     fs::rename(&temporary.path, path)?;
     let directory = path.parent().unwrap_or(Path::new("/"));
     File::open(directory)?.sync_all() // else the name may be lost although its bytes are not
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::request::PATH_BYTES;
+
+    fn put(id: u64, path: String) -> Put {
+        let (bytes, mode) = (1, 0o644);
+        Put {
+            id,
+            path,
+            bytes,
+            mode,
+        }
+    }
+
+    #[test]
+    fn files_on_their_way_are_not_kept_without_end() {
+        let mut transfers = Transfers::default();
+        for id in 0..MOST_UPLOADS as u64 {
+            let begun = transfers.begin(&put(id, "/proc/no/such".to_owned()));
+            assert!(begun.is_ok_and(|answer| answer.is_none()), "{id}");
+        }
+        let refused = transfers.begin(&put(1_000, "/proc/no/such".to_owned()));
+        assert!(refused.is_err_and(|failure| failure.to_string().contains("256 files")));
+        assert!(transfers.chunk(0, b"x").is_some(), "answered, and gone");
+        assert!(transfers.begin(&put(1_001, "/proc/x".to_owned())).is_ok());
+        let long = transfers.begin(&put(1_002, format!("/{}", "x".repeat(PATH_BYTES))));
+        assert!(long.is_err_and(|failure| failure.to_string().contains("4097 bytes")));
+    }
 }

@@ -1,17 +1,21 @@
 //! Doing what a step says.
 
+use std::env;
 use std::fs::{DirBuilder, File};
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
 use fairtrial_protocol::step::Action;
 
 use crate::serve::failure::Failure;
 use crate::serve::processes::Processes;
 
+/// The beginning of a command line by which root writes a setting for this user: `sudo -n …/fairtrial-agent`.
+const HELPER: &str = "FAIRTRIAL_HELPER";
+
 /// Does it.
 pub fn act(action: &Action, processes: &Processes) -> Result<(), Failure> {
     match action {
-        Action::Write { path, value } => write(path, value),
+        Action::Write { path, value } => write(path, value, processes, false),
         Action::Execute { argv } => execute(argv, processes, false),
         Action::Create { path } | Action::Group { path } => DirBuilder::new()
             .create(path)
@@ -35,8 +39,27 @@ pub fn act(action: &Action, processes: &Processes) -> Result<(), Failure> {
     }
 }
 
-/// Writes a file that exists, in one write(2): kernel interfaces take a value whole or not at all.
-pub fn write(path: &str, value: &str) -> Result<(), Failure> {
+/// Writes a file that exists; what this user may not write, the user's helper does, if there is one.
+pub fn write(
+    path: &str,
+    value: &str,
+    processes: &Processes,
+    finishing: bool,
+) -> Result<(), Failure> {
+    match (write_here(path, value), env::var(HELPER)) {
+        (Err(Failure::System { cause, .. }), Ok(helper))
+            if cause.kind() == ErrorKind::PermissionDenied =>
+        {
+            let words = ["write-setting", "--", path, value.trim_end()];
+            let argv = helper.split_whitespace().chain(words).map(str::to_owned);
+            execute(&argv.collect::<Vec<_>>(), processes, finishing)
+        }
+        (written, _) => written,
+    }
+}
+
+/// In one write(2): kernel interfaces take a value whole or not at all.
+fn write_here(path: &str, value: &str) -> Result<(), Failure> {
     let opened = File::options().write(true).truncate(true).open(path);
     let mut file = opened.map_err(|cause| Failure::system("open", path, cause))?;
     if value.is_empty() {

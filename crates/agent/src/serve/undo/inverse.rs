@@ -120,7 +120,7 @@ impl Way {
     pub fn follow(&self, processes: &Processes) -> Result<(), Failure> {
         match self {
             Self::Nothing => Ok(()),
-            Self::Write { path, value } => act::write(path, value),
+            Self::Write { path, value } => act::write(path, value, processes, true),
             Self::Execute { argv, .. } => act::execute(argv, processes, true),
             Self::Unmount { target } => take_down(target),
             Self::Remove { path } => remove(path),

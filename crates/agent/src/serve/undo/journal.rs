@@ -131,9 +131,14 @@ impl Journal {
             check: step.check.clone(),
             boot: self.boot.clone(),
         };
-        self.write(&JournalLine::Applying(entry.clone()))?;
+        self.note(&entry)?;
         self.next += 1;
         Ok(entry)
+    }
+
+    /// Notes a step of another journal, whose copy this is.
+    pub fn note(&mut self, entry: &JournalEntry) -> Result<(), Failure> {
+        self.write(&JournalLine::Applying(entry.clone()))
     }
 
     /// Notes that a step was undone.
@@ -147,6 +152,12 @@ impl Journal {
             self.end_bytes = 0;
             let _ = self.file.sync_all();
         }
+    }
+
+    /// Takes it away. Failing is harmless, as for `clear`.
+    pub fn remove(mut self) {
+        self.clear();
+        let _ = fs::remove_file(&self.path);
     }
 
     /// A line cut by a crash or a full disk belongs to a step that never acted; the next line must not be glued to it.
@@ -186,13 +197,13 @@ fn sync_directory(path: &Path) -> std::io::Result<()> {
 }
 
 /// Everything up to the last newline: a line that has none was cut while it was written.
-fn whole_lines(bytes: &[u8]) -> &[u8] {
+pub fn whole_lines(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte == b'\n');
     &bytes[..end.map_or(0, |position| position + 1)]
 }
 
 /// Steps that were not undone, oldest first; or the number of the first line that makes no sense.
-fn outstanding(lines: &[u8]) -> Result<Vec<JournalEntry>, usize> {
+pub fn outstanding(lines: &[u8]) -> Result<Vec<JournalEntry>, usize> {
     let mut entries: Vec<JournalEntry> = Vec::new();
     for (index, line) in lines.split_inclusive(|byte| *byte == b'\n').enumerate() {
         match serde_json::from_slice(line).map_err(|_| index + 1)? {

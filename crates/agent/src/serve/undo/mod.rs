@@ -6,11 +6,12 @@ mod act;
 mod coupled;
 mod group;
 mod inverse;
-mod journal;
+pub mod journal;
 mod mounts;
 mod normalise;
 mod read_back;
 
+use std::fs;
 use std::path::Path;
 
 use fairtrial_protocol::step::{Inverse, Step};
@@ -24,6 +25,8 @@ use journal::{Journal, JournalEntry};
 pub struct AppliedSteps {
     machine: Machine,
     journal: Journal,
+    /// The same beside the machine's lock, while that is held.
+    copy: Option<Journal>,
     entries: Vec<JournalEntry>,
 }
 
@@ -51,7 +54,7 @@ impl AppliedSteps {
     /// Opens the place's journal and undoes what a dead session left in it.
     pub fn open(
         state_directory: &Path,
-        mut machine: Machine,
+        machine: Machine,
         processes: &Processes,
     ) -> Result<(Self, Report), Failure> {
         let path = state_directory.join("undo.jsonl");
@@ -59,14 +62,15 @@ impl AppliedSteps {
         let (journal, entries) = Journal::open(&path)?;
         let is_elsewhere =
             !entries.is_empty() && entries.iter().all(|entry| entry.way.is_elsewhere());
-        if had_entries && !is_elsewhere {
-            machine.hold()?;
-        }
         let mut applied = Self {
             machine,
             journal,
+            copy: None,
             entries,
         };
+        if had_entries && !is_elsewhere {
+            applied.hold(processes)?;
+        }
         let report = applied.undo(0, processes);
         Ok((applied, report))
     }
@@ -83,21 +87,43 @@ impl AppliedSteps {
 
     /// Applies a step and reads it back. A step that fails or does not read back is undone.
     pub fn apply(&mut self, step: &Step, processes: &Processes) -> Result<CheckValues, Failure> {
-        if !matches!(step.inverse, Inverse::Execute { lasting: true, .. }) {
-            self.machine.hold()?;
-        }
-        let applied = self.apply_held(step, processes);
+        let is_elsewhere = matches!(step.inverse, Inverse::Execute { lasting: true, .. });
+        let held = if is_elsewhere {
+            Ok(())
+        } else {
+            self.hold(processes)
+        };
+        let applied = held.and_then(|()| self.apply_held(step, processes));
         self.free_if_undone();
         applied
+    }
+
+    /// Takes the machine's lock, unless it is held, and begins the copy that lies beside it.
+    fn hold(&mut self, processes: &Processes) -> Result<(), Failure> {
+        if self.machine.is_held() {
+            return Ok(());
+        }
+        self.machine.hold(|copy| restore(copy, processes))?;
+        let path = self.machine.copy();
+        self.copy = path.map(|path| self.copied(&path)).transpose()?;
+        Ok(())
+    }
+
+    fn copied(&self, path: &Path) -> Result<Journal, Failure> {
+        let (mut copy, _) = Journal::open(path)?;
+        self.entries.iter().try_for_each(|entry| copy.note(entry))?;
+        Ok(copy)
     }
 
     fn apply_held(&mut self, step: &Step, processes: &Processes) -> Result<CheckValues, Failure> {
         let before = read(step, processes)?;
         let way = inverse::way_back(step)?;
         let entry = self.journal.add(step, way)?;
+        let noted = self.copy.as_mut().map_or(Ok(()), |copy| copy.note(&entry));
         self.entries.push(entry);
-        let outcome =
-            act::act(&step.action, processes).and_then(|()| compare(step, before, processes));
+        let outcome = noted
+            .and_then(|()| act::act(&step.action, processes))
+            .and_then(|()| compare(step, before, processes));
         if outcome.is_err() {
             let report = self.undo(self.entries.len() - 1, processes);
             if !report.failed.is_empty() {
@@ -127,7 +153,12 @@ impl AppliedSteps {
             let undone = entry
                 .way
                 .follow(processes)
-                .and_then(|()| self.journal.undone(&entry));
+                .and_then(|()| self.journal.undone(&entry))
+                .and_then(|()| {
+                    self.copy
+                        .as_mut()
+                        .map_or(Ok(()), |copy| copy.undone(&entry))
+                });
             match undone {
                 Ok(()) => report.steps += 1,
                 Err(failure) => {
@@ -145,9 +176,29 @@ impl AppliedSteps {
     fn free_if_undone(&mut self) {
         if self.entries.is_empty() {
             self.journal.clear();
+            if let Some(copy) = self.copy.take() {
+                copy.remove();
+            }
             self.machine.free();
         }
     }
+}
+
+/// Undoes by the copy of a journal whose directory is away; false if there is none.
+fn restore(copy: &Path, processes: &Processes) -> Result<bool, Failure> {
+    if fs::symlink_metadata(copy).is_err() {
+        return Ok(false);
+    }
+    let (mut journal, entries) = Journal::open(copy)?;
+    for entry in entries.iter().rev() {
+        entry
+            .way
+            .follow(processes)
+            .and_then(|()| journal.undone(entry))
+            .map_err(|failure| Failure::Refused(format!("{}: {failure}", entry.name)))?;
+    }
+    journal.remove();
+    Ok(true)
 }
 
 fn is_disturbed(entry: &JournalEntry, processes: &Processes) -> bool {

@@ -72,6 +72,29 @@ fn a_process_may_run_as_another_user_by_name_or_number_without_roots_groups() {
         capabilities.ends_with("\t0000000000000000"),
         "{capabilities}"
     );
+    assert!(said.contains(&"NoNewPrivs:\t1".to_owned()), "{said:?}");
+}
+
+#[test]
+fn a_process_gets_no_secrets_of_who_started_the_agent_and_loads_nothing_of_theirs() {
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let script = r#"export SECRET=s JAVA_HOME=j LD_LIBRARY_PATH=/no/such LC_TIME=C TMPDIR=/var/tmp
+        export FAIRTRIAL_ENVIRONMENT=JAVA_HOME,OTHER; exec "$0" serve"#;
+    let mut agent = Agent::start_by(place, script);
+    agent.greet();
+    let more = json!({"environment": {"LD_PRELOAD": "", "OWN": "o"}});
+    let named = "SECRET|JAVA_HOME|LD_[A-Z_]*|LC_TIME|TMPDIR|OWN";
+    let script = format!("env | grep -E '^({named})=' | sort");
+    assert_eq!(
+        lines(&mut agent, &script, &more),
+        [
+            "JAVA_HOME=j",
+            "LC_TIME=C",
+            "LD_PRELOAD=",
+            "OWN=o",
+            "TMPDIR=/var/tmp"
+        ]
+    );
 }
 
 #[test]
@@ -305,7 +328,8 @@ fn whatever_the_umask_nobody_else_can_lock_the_place_or_write_its_way_back() {
             .mode()
             & 0o777
     };
-    assert_eq!(mode("state"), 0o755);
+    let passable = if geteuid().is_root() { 0o711 } else { 0o700 }; // servers are another user then
+    assert_eq!(mode("state"), passable);
     assert_eq!(mode("state/lock"), 0o600);
     assert_eq!(mode("state/undo.jsonl"), 0o600);
 }

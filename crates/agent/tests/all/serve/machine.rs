@@ -1,7 +1,8 @@
 //! Sessions with state directories of their own on one machine: whose way back leads where.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 use super::controller::{Agent, eventually, write_step};
 use serde_json::json;
@@ -87,6 +88,70 @@ fn who_died_and_left_nothing_to_undo_stands_in_nobodys_way() {
     assert_eq!(second.ask(&write_step(1, &path, "b"))["event"], "changed");
 }
 
+/// The copy of a session's undo journal beside the machine's lock.
+fn copy(machine: &Path) -> PathBuf {
+    let entries = fs::read_dir(machine).expect("readable");
+    let mut names = entries.map(|entry| entry.expect("an entry").path());
+    names
+        .find(|path| path.extension().is_some_and(|name| name == "jsonl"))
+        .expect("a copy")
+}
+
+#[test]
+fn what_a_dead_session_changed_is_undone_even_if_its_state_directory_is_removed() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    let made = machine.path().join("made").display().to_string();
+    first.ask(&write_step(1, &path, "a"));
+    let create = json!({"name": "made", "action": {"kind": "create", "path": made}, "inverse": {"kind": "restore"}});
+    first.ask(&json!({"request": "change", "id": 2, "step": create}));
+    drop(first.kill());
+    let mut second = greeted(machine.path(), "second");
+    assert_eq!(second.ask(&write_step(1, &path, "b"))["before"], "own");
+    assert!(!Path::new(&made).exists());
+    second.end();
+    assert_eq!(content(&path), "own");
+    let mut left: Vec<_> = fs::read_dir(machine.path())
+        .expect("readable")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["machine.lock", "setting"]);
+}
+
+#[test]
+fn a_way_back_that_fails_still_stands_in_the_way() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    drop(first.kill());
+    fs::rename(&path, machine.path().join("elsewhere")).expect("moved");
+    let mut second = greeted(machine.path(), "second");
+    let refused = second.ask(&write_step(1, &path, "b"));
+    assert_ne!(refused["event"], "changed", "{refused}");
+    fs::rename(machine.path().join("elsewhere"), &path).expect("moved back");
+    assert_eq!(second.ask(&write_step(2, &path, "b"))["before"], "own");
+}
+
+#[test]
+fn a_copy_that_others_may_write_is_not_followed() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    drop(first.kill());
+    let open = Permissions::from_mode(0o666);
+    fs::set_permissions(copy(machine.path()), open).expect("set");
+    let mut second = greeted(machine.path(), "second");
+    let refused = second.ask(&write_step(1, &path, "b"));
+    assert_eq!(refused["code"], "refused", "{refused}");
+    let said = refused["message"].as_str().expect("text");
+    assert!(said.contains("can be written by other users"), "{said}");
+    assert_eq!(content(&path), "a");
+}
+
 #[test]
 fn who_died_and_whose_state_directory_is_away_stands_in_the_way_until_the_lock_is_removed() {
     let machine = directory();
@@ -97,6 +162,7 @@ fn who_died_and_whose_state_directory_is_away_stands_in_the_way_until_the_lock_i
         let place = first.kill();
         let state = place.path().to_owned();
         drop(place);
+        fs::remove_file(copy(machine.path())).expect("removable");
         if is_mounted_there {
             fs::create_dir(&state).expect("what a disk leaves that is unmounted");
         }
@@ -119,7 +185,7 @@ fn who_died_and_whose_state_directory_is_away_stands_in_the_way_until_the_lock_i
 }
 
 #[test]
-fn a_new_state_directory_in_the_place_of_one_that_is_away_changes_nothing() {
+fn a_new_state_directory_in_the_place_of_one_that_is_away_restores_and_so_does_that_one() {
     let machine = directory();
     let path = setting(&machine);
     let mut first = greeted(machine.path(), "first");
@@ -130,11 +196,7 @@ fn a_new_state_directory_in_the_place_of_one_that_is_away_changes_nothing() {
     fs::create_dir(place.path()).expect("where it was mounted");
     let mut second = Agent::start_on(machine.path(), place);
     assert_eq!(second.greet_as("second")["event"], "hello");
-    let refused = second.ask(&write_step(1, &path, "b"));
-    assert_eq!(refused["code"], "refused", "{refused}");
-    let said = refused["message"].as_str().expect("text");
-    assert!(said.contains("first died"), "{said}");
-    assert_eq!(content(&path), "a");
+    assert_eq!(second.ask(&write_step(1, &path, "b"))["before"], "own");
     let place = second.kill();
     fs::remove_dir_all(place.path()).expect("removable");
     fs::rename(&away, place.path()).expect("mounted again");

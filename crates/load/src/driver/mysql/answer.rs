@@ -117,9 +117,9 @@ pub fn head(content: &[u8]) -> Result<Head, DriverError> {
         Some(0xFF) => Err(error(content)),
         Some(_) => {
             let columns = Reader::new(content).length()?.ok_or_else(malformed)?;
-            usize::try_from(columns)
-                .map(Head::Rows)
-                .map_err(|_| malformed())
+            // As many as a prepared statement can say it has; no server has as many.
+            let columns = u16::try_from(columns).map_err(|_| malformed())?;
+            Ok(Head::Rows(columns.into()))
         }
     }
 }

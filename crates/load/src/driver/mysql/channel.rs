@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use crate::reactor::{Address, ByteStream};
+use crate::reactor::ByteStream;
 
 const HEADER: usize = 4;
 
@@ -25,20 +25,25 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Connects; each wait ends after `limit`.
-    pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
-        Ok(Self {
-            stream: ByteStream::connect(address, limit).await?,
+    /// Nothing has come or gone yet.
+    pub fn new(stream: ByteStream) -> Self {
+        Self {
+            stream,
             incoming: Vec::new(),
             taken: 0,
             outgoing: Vec::new(),
             packet: 0,
             sequence: 0,
-        })
+        }
     }
 
     /// Encrypts what follows. Nothing may be under way.
     pub async fn encrypt(self, config: Arc<ClientConfig>, host: &str) -> io::Result<Self> {
+        // Else it would be plain text that somebody slipped in, and be read as an encrypted answer.
+        if self.taken < self.incoming.len() {
+            let problem = "the server said more than its greeting before the encryption";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+        }
         let stream = self.stream.encrypted(config, host).await?;
         Ok(Self { stream, ..self })
     }
@@ -119,12 +124,28 @@ impl Channel {
 mod tests {
     use super::*;
     use crate::driver::remote::tests::meet_leaving;
+    use crate::reactor::{block_on, tls_config};
+
+    #[test]
+    fn what_came_in_clear_is_not_read_as_an_encrypted_answer() {
+        let encrypt = |said: &'static [u8]| async move {
+            let mut channel = Channel::new(ByteStream::Recorded(io::Cursor::new(said.to_vec())));
+            channel.next().await?;
+            channel.encrypt(tls_config(None)?, "localhost").await?;
+            Ok::<_, io::Error>(())
+        };
+        let (greeting, and_more) = (b"\x01\0\0\0\x0a", b"\x01\0\0\0\x0a\x01\0\0\x02\0");
+        assert!(block_on(encrypt(greeting)).expect("a loop").is_ok());
+        let refused = block_on(encrypt(and_more)).expect("a loop");
+        assert!(refused.is_err_and(|error| error.to_string().contains("before the encryption")));
+    }
 
     #[test]
     fn what_a_server_said_before_it_left_is_the_answer_to_what_is_sent_then() {
         meet_leaving(b"\x03\0\0\0\xff\x87\x07", |address, gone| async move {
             let limit = Duration::from_mins(1);
-            let mut channel = Channel::connect(&address, limit).await.expect("connected");
+            let stream = ByteStream::connect(&address, limit).await;
+            let mut channel = Channel::new(stream.expect("connected"));
             gone.recv().expect("it has left");
             channel.command(0x0e);
             channel.send().await.expect("no error yet");

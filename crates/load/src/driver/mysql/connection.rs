@@ -8,12 +8,12 @@ use fairtrial_protocol::load::Rows;
 
 use super::answer::{self, CommandEnd, Head, MysqlColumn, Reader};
 use super::channel::Channel;
-use super::{Account, bulk, login, lost};
+use super::{Account, TextRows, bulk, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::pipeline::Pipeline;
 use crate::driver::table::Table;
 use crate::driver::{AccessMode, Connection, DriverError, Row, StatementId, StatementShape, Value};
-use crate::reactor::Address;
+use crate::reactor::{Address, ByteStream};
 
 /// Longest wait for one answer while a drive lasts: longer than the 50 s a lock wait takes by default.
 const ANSWER_LIMIT: Duration = Duration::from_mins(2);
@@ -73,10 +73,13 @@ struct PreparedStatement {
 impl MysqlConnection {
     /// Connects and logs in.
     pub async fn open(address: &Address, account: &Account<'_>) -> Result<Self, DriverError> {
-        let channel = Channel::connect(address, ANSWER_LIMIT)
-            .await
-            .map_err(lost)?;
-        let (channel, has_old_end) = login::greet(channel, account).await?;
+        let stream = ByteStream::connect(address, ANSWER_LIMIT).await;
+        Self::over(stream.map_err(lost)?, account).await
+    }
+
+    /// Logs in over a stream.
+    pub async fn over(stream: ByteStream, account: &Account<'_>) -> Result<Self, DriverError> {
+        let (channel, has_old_end) = login::greet(Channel::new(stream), account).await?;
         Ok(Self {
             channel,
             has_old_end,
@@ -117,8 +120,8 @@ impl MysqlConnection {
         let id = reader.u32()?;
         let (columns, parameters) = (reader.u16()?, reader.u16()?);
         for count in [parameters, columns] {
-            let old_ends = u16::from(self.has_old_end && count > 0);
-            for _ in 0..count + old_ends {
+            let old_ends = u32::from(self.has_old_end && count > 0);
+            for _ in 0..u32::from(count) + old_ends {
                 self.channel.next().await.map_err(lost)?;
             }
         }
@@ -418,12 +421,10 @@ impl Connection for MysqlConnection {
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.leave_pipelines().await?;
         self.send_text(sql).await?;
-        let mut answer = Rows {
-            columns: Vec::new(),
-            rows: Vec::new(),
-        };
+        let mut columns = Vec::new();
+        let mut rows = TextRows::default();
         let count = match answer::head(self.channel.next().await.map_err(lost)?)? {
-            Head::End(end) if !end.has_more() => return Ok(answer),
+            Head::End(end) if !end.has_more() => return rows.finish(columns),
             Head::Rows(count) => count,
             other => {
                 return Err(DriverError::unexpected(format!(
@@ -433,7 +434,7 @@ impl Connection for MysqlConnection {
         };
         for _ in 0..count {
             let content = self.channel.next().await.map_err(lost)?;
-            answer.columns.push(MysqlColumn::name(content)?);
+            columns.push(MysqlColumn::name(content)?);
         }
         if self.has_old_end {
             self.channel.next().await.map_err(lost)?;
@@ -441,9 +442,11 @@ impl Connection for MysqlConnection {
         loop {
             let content = self.channel.next().await.map_err(lost)?;
             match content.first() {
-                Some(0xFE) if content.len() < 9 || !self.has_old_end => return Ok(answer),
+                Some(0xFE) if content.len() < 9 || !self.has_old_end => {
+                    return rows.finish(columns);
+                }
                 Some(0xFF) => return Err(answer::error(content)),
-                _ => answer.rows.push(text_row(content, count)?),
+                _ => rows.push(|| text_row(content, count))?,
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The greeting: capabilities, encryption, user, password.
 
+mod key;
+
 use std::sync::Arc;
 
 use mysql_common::constants::CapabilityFlags;
@@ -50,8 +52,7 @@ pub async fn greet(
     if content.first() == Some(&0xFF) {
         return Err(answer::error(content));
     }
-    let greeting: HandshakePacket<'_> = ParseBuf(content).parse(()).map_err(lost)?;
-    let greeting = greeting.into_owned();
+    let greeting = read_greeting(content)?.into_owned();
     let mut capabilities = WANTED & greeting.capabilities();
     // MariaDB believes what the request to encrypt says, and not what the login repeats.
     capabilities.set(
@@ -73,7 +74,9 @@ pub async fn greet(
             .map_err(|error| refused(format!("the connection cannot be encrypted: {error}")))?;
     }
     let plugin = match greeting.auth_plugin() {
-        Some(AuthPlugin::Other(_)) | None => AuthPlugin::MysqlNativePassword,
+        Some(AuthPlugin::Other(_) | AuthPlugin::MariadbParsec { .. }) | None => {
+            AuthPlugin::MysqlNativePassword
+        }
         Some(known) => known.into_owned(),
     };
     let mut login = Login {
@@ -98,6 +101,17 @@ pub async fn greet(
     Ok((channel, has_old_end))
 }
 
+/// Reads the server's first packet. The challenge's length, the twenty-first byte behind the version, is a signed one to
+/// `mysql_common` 0.37, which overflows at 128; there are 21 bytes of it.
+fn read_greeting(content: &[u8]) -> Result<HandshakePacket<'_>, DriverError> {
+    let version_end = content.iter().skip(1).position(|byte| *byte == 0);
+    let length = version_end.and_then(|end| content.get(1 + end + 21));
+    if length.is_some_and(|length| *length > i8::MAX.unsigned_abs()) {
+        return Err(refused("the server's greeting is not of this protocol"));
+    }
+    ParseBuf(content).parse(()).map_err(lost)
+}
+
 struct Login<'a> {
     account: &'a Account<'a>,
     nonce: Vec<u8>,
@@ -107,8 +121,15 @@ struct Login<'a> {
 impl Login<'_> {
     /// What proves the password to the plugin; empty without one.
     fn secret(&self) -> Result<Vec<u8>, DriverError> {
-        if let AuthPlugin::Other(name) = &self.plugin {
-            return Err(unsupported(name));
+        match &self.plugin {
+            AuthPlugin::Other(name) => return Err(unsupported(name)),
+            AuthPlugin::MariadbParsec { .. } => return Err(unsupported(b"parsec")),
+            AuthPlugin::MysqlOldPassword if self.nonce.is_empty() => {
+                return Err(refused(
+                    "the server gives no challenge to prove the password by",
+                ));
+            }
+            _ => {}
         }
         if self.plugin == AuthPlugin::MysqlClearPassword && !self.account.is_private() {
             return Err(refused(
@@ -170,7 +191,9 @@ impl Login<'_> {
         for (byte, mask) in password.iter_mut().zip(self.nonce.iter().cycle()) {
             *byte ^= mask;
         }
-        let encrypted = mysql_common::crypto::encrypt(&password, key);
+        let encrypted = key::encrypt(&password, key).ok_or_else(|| {
+            refused("the server gives no RSA key of 1024 to 8192 bits that the password fits")
+        })?;
         channel.reply().extend_from_slice(&encrypted);
         channel.send().await.map_err(lost)
     }

@@ -190,7 +190,8 @@ pub fn affected_by(body: &[u8]) -> Result<u64, DriverError> {
 /// Reads an error.
 pub fn error(body: &[u8]) -> DriverError {
     let mut reader = Reader::new(body);
-    let (mut severity, mut code, mut message) = (String::new(), String::new(), String::new());
+    let (mut severity, mut code) = (String::new(), String::new());
+    let (mut message, mut detail) = (String::new(), None);
     while let Ok(field @ 1..) = reader.u8() {
         let Ok(text) = reader.text() else {
             return malformed();
@@ -199,9 +200,12 @@ pub fn error(body: &[u8]) -> DriverError {
             b'V' => severity = text,
             b'C' => code = text,
             b'M' => message = text,
-            b'D' => message = format!("{message}: {text}"),
+            b'D' => detail = Some(text),
             _ => {}
         }
+    }
+    if let Some(detail) = detail {
+        message = format!("{message}: {detail}");
     }
     if code.is_empty() {
         return malformed();

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 
-use crate::reactor::{Address, ByteStream};
+use crate::reactor::ByteStream;
 
 const LENGTH: usize = 4;
 const HEADER: usize = 1 + LENGTH;
 
-/// The server's own limit for what it sends (`MaxAllocSize`); a longer length is no length.
-const MESSAGE_LIMIT: usize = 1 << 30;
+/// What a message may hold: a server sends up to 1 GiB (`MaxAllocSize`), and each connection would keep as much.
+const MESSAGE_LIMIT: usize = 64 << 20;
 
 /// Asks for encryption (protocol 53.2.10).
 const SSL_REQUEST: i32 = 80_877_103;
@@ -72,14 +72,14 @@ impl MessageBuffer {
 }
 
 impl Channel {
-    /// Connects; each wait ends after `limit`.
-    pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
-        Ok(Self {
-            stream: ByteStream::connect(address, limit).await?,
+    /// Nothing has come or gone yet.
+    pub fn new(stream: ByteStream) -> Self {
+        Self {
+            stream,
             incoming: Vec::new(),
             taken: 0,
             outgoing: MessageBuffer::default(),
-        })
+        }
     }
 
     /// Encrypts what follows, if the server does that. Nothing may have been sent.
@@ -136,7 +136,7 @@ fn whole(incoming: &[u8], start: usize) -> io::Result<Option<(u8, Range<usize>)>
     };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
     if !(LENGTH..=MESSAGE_LIMIT).contains(&length) {
-        let problem = "the server sent a message of an impossible length";
+        let problem = "the server sent a message of an impossible length, or of more than 64 MiB";
         return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
     }
     let end = start + 1 + length;
@@ -152,7 +152,8 @@ mod tests {
     fn what_a_server_said_before_it_left_is_the_answer_to_what_is_sent_then() {
         meet_leaving(b"E\0\0\0\x06SX", |address, gone| async move {
             let limit = Duration::from_mins(1);
-            let mut channel = Channel::connect(&address, limit).await.expect("connected");
+            let stream = ByteStream::connect(&address, limit).await;
+            let mut channel = Channel::new(stream.expect("connected"));
             gone.recv().expect("it has left");
             channel.outgoing().message(b'S');
             channel.send().await.expect("no error yet");
@@ -190,5 +191,6 @@ mod tests {
     fn lengths_that_cannot_be_are_errors_and_no_allocation() {
         assert!(whole(b"Z\0\0\0\x03", 0).is_err());
         assert!(whole(b"Z\xff\xff\xff\xff", 0).is_err());
+        assert!(whole(b"D\x04\0\0\x01", 0).is_err(), "64 MiB and a byte");
     }
 }

@@ -11,7 +11,7 @@ use fairtrial_protocol::load::Rows;
 
 use super::answer::{self, BINARY, PostgresColumn, malformed, oid};
 use super::channel::Channel;
-use super::{Account, copy, login, lost};
+use super::{Account, TextRows, copy, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::dialect::numbered;
 use crate::driver::pipeline::{BoundStatement, Pipeline};
@@ -20,7 +20,7 @@ use crate::driver::{
     AccessMode, Connection, Decimal, DriverError, ErrorKind, Row, StatementId, StatementShape,
     Value,
 };
-use crate::reactor::Address;
+use crate::reactor::{Address, ByteStream};
 
 /// Longest wait for one answer while a drive lasts; a lock wait has no end by default, a deadlock is found in a second.
 const ANSWER_LIMIT: Duration = Duration::from_mins(2);
@@ -51,11 +51,14 @@ struct PreparedStatement {
 impl PostgresConnection {
     /// Connects and logs in.
     pub async fn open(address: &Address, account: &Account<'_>) -> Result<Self, DriverError> {
-        let channel = Channel::connect(address, ANSWER_LIMIT)
-            .await
-            .map_err(lost)?;
+        let stream = ByteStream::connect(address, ANSWER_LIMIT).await;
+        Self::over(stream.map_err(lost)?, account).await
+    }
+
+    /// Logs in over a stream.
+    pub async fn over(stream: ByteStream, account: &Account<'_>) -> Result<Self, DriverError> {
         Ok(Self {
-            channel: login::greet(channel, account).await?,
+            channel: login::greet(Channel::new(stream), account).await?,
             statements: Vec::new(),
             status: IDLE,
             frame: None,
@@ -85,7 +88,10 @@ impl PostgresConnection {
             let mut prepared = Vec::with_capacity(group.len());
             self.finish(|tag, body| {
                 match tag {
-                    b'1' => prepared.push(PreparedStatement::default()),
+                    b'1' if prepared.len() < group.len() => {
+                        prepared.push(PreparedStatement::default());
+                    }
+                    b'1' => return Err(malformed()),
                     b't' | b'T' => {
                         let last = prepared.last_mut().ok_or_else(malformed)?;
                         if tag == b't' {
@@ -100,6 +106,9 @@ impl PostgresConnection {
                 Ok(())
             })
             .await?;
+            if prepared.len() < group.len() {
+                return Err(malformed());
+            }
             self.statements.append(&mut prepared);
         }
         Ok(())
@@ -412,24 +421,22 @@ impl Connection for PostgresConnection {
 
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.send_text(sql).await?;
-        let mut answer = Rows {
-            columns: Vec::new(),
-            rows: Vec::new(),
-        };
+        let mut columns = Vec::new();
+        let mut rows = TextRows::default();
         self.finish(|tag, body| {
             match tag {
-                b'T' if answer.columns.is_empty() => {
-                    let columns = answer::columns(body)?.into_iter();
-                    answer.columns = columns.map(|PostgresColumn { name, .. }| name).collect();
+                b'T' if columns.is_empty() => {
+                    let described = answer::columns(body)?.into_iter();
+                    columns = described.map(|PostgresColumn { name, .. }| name).collect();
                 }
                 b'T' => return Err(DriverError::unexpected("several results in one answer")),
-                b'D' => answer.rows.push(answer::text_row(body)?),
+                b'D' => rows.push(|| answer::text_row(body))?,
                 _ => {}
             }
             Ok(())
         })
         .await?;
-        Ok(answer)
+        rows.finish(columns)
     }
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {

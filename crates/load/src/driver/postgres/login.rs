@@ -77,7 +77,7 @@ pub async fn greet(mut channel: Channel, account: &Account<'_>) -> Result<Channe
 }
 
 /// What to send to a request of the server's, if anything.
-fn reply(
+pub fn reply(
     body: &[u8],
     account: &Account<'_>,
     scram: &mut Option<ScramSha256>,

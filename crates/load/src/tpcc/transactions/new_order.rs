@@ -105,7 +105,7 @@ async fn add_line<C: Connection>(
         item,
         supply,
         ordered,
-        Value::Decimal(Decimal::money(price * line.quantity)),
+        Value::Decimal(Decimal::money(price.saturating_mul(line.quantity))),
         Value::Text(stock.text(2)?),
     ];
     touch(connection, Statement::InsertOrderLine, &row).await?;
@@ -117,7 +117,7 @@ fn left(stock: i64, ordered: i64) -> i64 {
     if stock >= ordered + LEAST_LEFT {
         stock - ordered
     } else {
-        stock - ordered + FILLED_UP
+        stock.saturating_sub(ordered) + FILLED_UP
     }
 }
 
@@ -130,6 +130,7 @@ mod tests {
         assert_eq!(left(20, 10), 10);
         assert_eq!(left(19, 10), 100);
         assert_eq!(left(10, 10), 91);
+        assert!(left(i64::MIN, 10) < 0, "whatever a server says");
         for (stock, ordered) in
             (10..=100).flat_map(|stock| (1..=10).map(move |ordered| (stock, ordered)))
         {

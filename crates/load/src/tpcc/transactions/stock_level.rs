@@ -18,7 +18,10 @@ pub async fn run<C: Connection>(
     let next = one(connection, Statement::PeekOrder.id(), &[w, d])
         .await?
         .integer(0)?;
-    let range = [Value::Integer(next - LAST_ORDERS), Value::Integer(next)];
+    let range = [
+        Value::Integer(next.saturating_sub(LAST_ORDERS)),
+        Value::Integer(next),
+    ];
     let values = [w, d, range[0], range[1], Value::Integer(threshold)];
     one(connection, Statement::LowStock.id(), &values)
         .await?

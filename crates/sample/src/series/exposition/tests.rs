@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{matches, parse};
+use super::{MOST_SAMPLES, matches, parse};
 
 const NODE_EXPORTER: &str = include_str!("node-exporter.txt");
 const REDIS_EXPORTER: &str = include_str!("redis-exporter.txt");
@@ -124,9 +124,26 @@ fn patterns_name_metrics_whole_or_by_part() {
         assert!(!matches(&patterns, name), "{name}");
     }
     assert!(matches(&[], "anything"));
+    let many = |name: &str| matches(&[format!("{}b", "*a".repeat(12))], name);
+    assert!(many(&format!("{}b", "a".repeat(500))));
+    assert!(
+        !many(&"a".repeat(500)),
+        "and says so before the sun burns out"
+    );
     let kept = parse(NODE_EXPORTER, |name| {
         matches(&["node_cpu_*".to_owned()], name)
     });
     let kept = kept.expect("it is of the format");
     assert!(!kept.is_empty() && kept.iter().all(|each| each.series.starts_with("node_cpu_")));
+}
+
+#[test]
+fn an_answer_without_end_is_refused_before_all_of_it_is_kept() {
+    let samples = "x 1\n".repeat(MOST_SAMPLES);
+    assert_eq!(
+        parse(&samples, |_| true).map(|all| all.len()),
+        Ok(MOST_SAMPLES)
+    );
+    let more = parse(&format!("{samples}x 1\n"), |_| true);
+    assert!(more.is_err_and(|reason| reason.contains("more than 10000 different series")));
 }

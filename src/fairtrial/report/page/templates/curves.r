@@ -41,7 +41,9 @@ peak_limits <- function(gain, kappa, covariance, reach) {
 
 curve_rows <- function(metric, model, values, cells, arms, label) {
   blocks_of <- function(cell) sort(Reduce(intersect, lapply(arms, function(arm) pick(metric, cell, arm)$block)))
-  shared <- lapply(cells, blocks_of)
+  own <- lapply(cells, blocks_of)
+  everywhere <- Reduce(intersect, own)
+  shared <- lapply(own, function(blocks) c(everywhere, setdiff(blocks, everywhere)))
   shared <- lapply(shared, head, min(lengths(shared)))
   logs <- lapply(arms, function(arm) logs_of(metric, cells, arm, shared))
   made <- lapply(logs, function(y) {

@@ -22,6 +22,7 @@ pseudo_error <- function(effects) {
 }
 
 # Codes are -1 and 1, so an effect, high over low, is twice a coefficient. Replicates have means of their own.
+# The report's adjusted p is raised where trials exchanged between rows show an effect as large more often.
 screened <- function(metric, error) {
   own <- trials[trials$metric == metric, ]
   x <- codes[own$row, , drop = FALSE]

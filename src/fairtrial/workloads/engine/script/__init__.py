@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.metrics import fidelity, fleet, latency
+from fairtrial.programs import Act
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol import subcommands
 from fairtrial.protocol.endpoints import Database, Endpoint, database
@@ -93,6 +94,16 @@ class Script(native.NativeWorkload[ScriptParameters]):
     )
     files = MappingProxyType({"file": "content"})
     guessed_per_s = GUESSED_PER_S
+
+    def acts(self) -> Iterator[Act]:
+        """The load generator, and every statement that it sends."""
+        yield from super().acts()
+        script = self.parameters.script
+        setup = script.setup or Setup()
+        yield from (Act("runs", f"SQL: {each}", "once, to make data") for each in (*setup.create, *setup.finish))
+        for transaction in script.transactions.values():
+            yield from (Act("runs", f"SQL: {each.sql}") for each in transaction.statements)
+        yield from (Act("runs", f"SQL: {each}", "after every trial") for each in script.checks.values())
 
     @classmethod
     def check(cls, parameters: ScriptParameters, branch: Branch, problems: Problems) -> None:

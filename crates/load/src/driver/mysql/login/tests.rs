@@ -2,6 +2,10 @@ use super::*;
 use crate::driver::ErrorKind;
 
 fn said(plugin: &[u8]) -> DriverError {
+    by(AuthPlugin::Other(plugin.to_vec().into()), vec![7; 20])
+}
+
+fn by(plugin: AuthPlugin<'static>, nonce: Vec<u8>) -> DriverError {
     let account = Account {
         user: "driver",
         password: "right",
@@ -12,8 +16,8 @@ fn said(plugin: &[u8]) -> DriverError {
     };
     let login = Login {
         account: &account,
-        nonce: vec![7; 20],
-        plugin: AuthPlugin::Other(plugin.to_vec().into()),
+        nonce,
+        plugin,
     };
     login.secret().expect_err("a plugin that is not spoken")
 }
@@ -58,4 +62,34 @@ fn a_challenge_of_random_bytes_keeps_a_zero_at_its_end_and_one_of_text_does_not(
         b"twenty bytes of text"
     );
     assert_eq!(challenge(b"\xFEname", &AuthPlugin::Ed25519), b"");
+}
+
+#[test]
+fn parsec_is_refused_by_name_although_the_library_knows_it() {
+    let parsec = AuthPlugin::MariadbParsec {
+        iterations: 0,
+        ext_salt: [0; 18],
+    };
+    assert!(by(parsec, vec![7; 32]).message.contains("parsec"));
+}
+
+#[test]
+fn an_old_password_is_proved_by_a_challenge_or_not_at_all() {
+    let refused = by(AuthPlugin::MysqlOldPassword, Vec::new());
+    assert!(refused.message.contains("challenge"), "{refused}");
+}
+
+#[test]
+fn a_greeting_whose_challenge_has_an_impossible_length_is_refused() {
+    let greeting = |length: u8| {
+        let mut greeting = b"\x0a8.0\0".to_vec();
+        greeting.resize(1 + 3 + 1 + 20, 0);
+        greeting.push(length);
+        greeting.resize(200, 0);
+        greeting
+    };
+    assert!(read_greeting(&greeting(21)).is_ok());
+    for length in [0x80, 0x87, 0xFF] {
+        assert!(read_greeting(&greeting(length)).is_err(), "{length}");
+    }
 }

@@ -114,6 +114,9 @@ fn errors_are_classified_by_what_the_workload_can_do_about_them() {
     assert_eq!(kind("ERROR", "23505"), (ErrorKind::Other, true));
     assert_eq!(kind("ERROR", "23502"), (ErrorKind::Other, false));
     assert_eq!(error(b"Mwithout a code\0\0").code, "unexpected_answer");
+    // A message that grew with each would take as long as the square of what came.
+    let details = error(b"C42601\0Mwords\0Da\0Db\0\0");
+    assert_eq!(details.message, "words: b");
 }
 
 #[test]

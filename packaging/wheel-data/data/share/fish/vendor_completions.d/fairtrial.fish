@@ -1,0 +1,1 @@
+complete --command fairtrial --no-files --arguments "(env _FAIRTRIAL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) fairtrial)" --condition "env _FAIRTRIAL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) fairtrial"

@@ -1,0 +1,40 @@
+"""`fairtrial plan --effects`: what a study would run, change and reach, without running, changing or reaching it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairtrial import plan as planning
+from fairtrial import study as language
+from fairtrial.catalogue import catalogue
+from fairtrial.cli.terminal import say
+from fairtrial.effects import effects, showing, unasking
+from fairtrial.record import reader
+from fairtrial.record.models import Plan
+from fairtrial.study.tuning import Tuning
+from fairtrial.tune.dry_run import values
+
+
+def show(study: Path, *, size: str | None, overrides: list[str]) -> None:
+    """Prints what a run of a study does, or what a run's directory would do if it were continued.
+
+    Raises:
+        InputError: the study is wrong.
+        RecordError: the directory is not a run's.
+    """
+    if study.is_dir():
+        plan, tuning = reader.read_plan(study), None
+    else:
+        plan, tuning = _of_study(study, size=size, overrides=overrides)
+    trials = {(cell, arm): trial for cell, arms in plan.resolved.items() for arm, trial in arms.items()}
+    for line in showing.lines(plan, effects(plan, trials), trials):
+        say(line)
+    for name, option in () if tuning is None else tuning.options.items():
+        say(f"  tries {showing.visible(f'{option.of or name}: {values(option)}')}")
+    say(f"\n{showing.END}")
+
+
+def _of_study(study: Path, *, size: str | None, overrides: list[str]) -> tuple[Plan, Tuning | None]:
+    kinds = unasking(catalogue())
+    loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
+    return planning.make(loaded, catalogue=kinds), loaded.file.tune

@@ -1,0 +1,135 @@
+"""Two checkouts of a repository, `base` and `head`: built, and made the arms of a comparison or of a study.
+
+A checkout is a directory, which is built in place, or a commit, which a bisection's builds keep
+(`fairtrial.bisect.commits`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairtrial import study as language
+from fairtrial.bisect import commits, compiling
+from fairtrial.bisect.versions import COMMIT, placeholder
+from fairtrial.caching import cache_directory
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError, Problem
+
+LABELS: Final = ("base", "head")
+_HINT: Final = "see `fairtrial compare --help`"
+
+
+@dataclass(frozen=True)
+class Checkouts:
+    """What `--base`, `--head` and `--build` say.
+
+    Attributes:
+        base, head: a directory, or a commit of the repository of the current directory.
+        build: shell command that builds a checkout, run in it; empty: nothing has to be built.
+    """
+
+    base: str
+    head: str
+    build: str = ""
+
+    def built(self) -> tuple[str, str]:
+        """Builds both; their directories.
+
+        Raises:
+            InputError: one of them is neither a directory nor a commit, both are the same, or one cannot be built.
+            PlaceError: there is no git.
+        """
+        base, head = _Checkout.of("base", self.base), _Checkout.of("head", self.head)
+        if base.identity == head.identity:
+            problem = Problem(f"`{self.base}` and `{self.head}` are the same checkout", "--base, --head")
+            raise InputError([problem], hint="name two: the change, and what it is compared with")
+        return base.built(self.build), head.built(self.build)
+
+    def levels(self, study: Path, *, size: str | None, overrides: Sequence[str]) -> list[str]:
+        """Assignments (`--set`) that make both the arm of a study, whose base trial names `{build}`; builds them.
+
+        Raises:
+            InputError: the study is wrong or names no `{build}`, trials do not run here, or as `built`.
+        """
+        arm = [f"arm={COMMIT}", "also_compare=[]"]
+        loaded = language.load(study, catalogue=catalogue(), size=size, overrides=[*overrides, *arm, *placeholder()])
+        merged = compiling.read(language.dump(loaded))
+        compiling.require_built(merged, study)
+        levels = zip(LABELS, self.built(), strict=True)
+        return [
+            *arm,
+            *(f"factors.{COMMIT}.{label}={json.dumps(compiling.built(merged, where))}" for label, where in levels),
+        ]
+
+
+def named(base: str, head: str, *, build: str) -> Checkouts | None:
+    """The checkouts that options name; None if they name none.
+
+    Raises:
+        InputError: one of the two is missing.
+    """
+    if not base and not head and not build:
+        return None
+    if not base or not head:
+        missing = "--base" if not base else "--head"
+        raise InputError(
+            [Problem("required beside the other of --base and --head, and by --build", missing)], hint=_HINT
+        )
+    return Checkouts(base, head, build)
+
+
+@dataclass(frozen=True)
+class _Checkout:
+    """One of the two.
+
+    Attributes:
+        label: `base` or `head`.
+        identity: of a commit its hash, of a directory its path.
+        repository: of a commit; None for a directory.
+    """
+
+    label: str
+    identity: str
+    repository: Path | None = None
+
+    @classmethod
+    def of(cls, label: str, name: str) -> _Checkout:
+        """What a name means.
+
+        Raises:
+            InputError: neither a directory nor a commit.
+        """
+        if Path(name).is_dir():
+            return cls(label, str(Path(name).resolve()))
+        try:
+            repository = commits.top_level(Path())
+            return cls(label, commits.hash_of(repository, name), repository)
+        except InputError as error:
+            said = error.problems[0].message
+            message = f"`{name}` is neither a directory nor a commit of the repository here: {said}"
+            hint = "check its spelling, or fetch more history: a shallow clone has few commits"
+            raise InputError([Problem(message, f"--{label}")], hint=hint) from error
+
+    def built(self, command: str) -> str:
+        """Its directory, with what the command builds there.
+
+        Raises:
+            InputError: it cannot be built.
+        """
+        logs = cache_directory() / "builds" / "logs"
+        log = logs / f"{self.identity if self.repository else self.label}.log"
+        try:
+            if self.repository is None:
+                if command:
+                    commits.run_build(command, Path(self.identity), log)
+                return self.identity
+            builds = commits.Builds(self.repository, command or ":", logs)
+            builds.build(self.identity)
+            return str(builds.directory(self.identity))
+        except commits.UnbuildableError as error:
+            problem = Problem(f"cannot build {self.label}: {error}", "--build")
+            raise InputError([problem], hint=f"the build's whole output is in {log}") from error

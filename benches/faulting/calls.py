@@ -48,7 +48,7 @@ class Strike:
 
 @dataclass(frozen=True)
 class Logged:
-    """One call. `kind`: (w)rite, (t)runcate, (c)reate, (d)irectory made, (r)ename, (u)nlink, (s)ync."""
+    """One call. `kind` is a letter: write, truncate, create, make a directory, rename, unlink or sync."""
 
     kind: str
     path: str

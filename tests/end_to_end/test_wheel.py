@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk
-from support.uncompiled import without_compilers
+from support.machines.uncompiled import without_compilers
 
 from fairtrial import record
 from fairtrial.locks import announcement_in

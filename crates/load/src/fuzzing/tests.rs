@@ -1,6 +1,6 @@
 //! Corpora read again, and sessions recorded from real servers.
 //!
-//! `FAIRTRIAL_RECORD=1 cargo test -p fairtrial-load recorded_now -- --include-ignored` writes the sessions to the corpora.
+//! `WRITE_CORPUS=1 cargo test -p fairtrial-load recorded_now -- --include-ignored` writes the sessions to the corpora.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -152,7 +152,7 @@ fn listen(path: &Path, server: &str) -> (Address, JoinHandle<Vec<u8>>) {
 
 /// Writes an input where it is asked for.
 fn keep(input: &str, bytes: &[u8]) {
-    if std::env::var_os("FAIRTRIAL_RECORD").is_some() {
+    if std::env::var_os("WRITE_CORPUS").is_some() {
         let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
         fs::write(corpora.join(input), bytes).expect("written");
     }

@@ -1,7 +1,7 @@
 """The wheel that is released: built twice as `make wheel` does, installed by pip and uv with all it depends on, and run
 where there is no compiler, no cargo and no checkout.
 
-`test_wheel.py` is the cheaper sibling: the same sources with the agent of the checkout, and dependencies of this
+`../test_wheel.py` is the cheaper sibling: the same sources with the agent of the checkout, and dependencies of this
 environment.
 """
 
@@ -20,11 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.uncompiled import without_compilers
+from support.machines.uncompiled import without_compilers
 
 from fairtrial.record.files import sha256
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MACHINE = platform.machine()
 TARGET = f"{MACHINE}-unknown-linux-musl"
 DEMONSTRATION_S = 120.0

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk
-from support.machines.uncompiled import without_compilers
+from support.command_line import Desk, without_compilers
 
 from fairtrial import record
 from fairtrial.locks import announcement_in

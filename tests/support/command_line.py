@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 from support.forking import forked
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
+COMPILERS = re.compile(r"(.*-)?(c\+\+|g\+\+|c89|c99|cc|gcc|cpp|clang|ld|as|tcc)(-\d.*)?|cargo|rustc|rustup|maturin|zig")
 PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy disk
 # What the load engine can do at most here, by its file's name: two processors are busy for a second to find it out.
 CEILINGS: dict[str, bytes] = {}
@@ -132,3 +134,13 @@ def eventually(condition: Callable[[], object], what: str) -> None:
         assert asked_s < deadline, what
         time.sleep(min(max(SHORT_S, 4 * (asked_s - began_s)), LONG_S))
         began_s = time.monotonic()
+
+
+def without_compilers(directory: Path) -> str:
+    """A PATH for a user who has no compiler: links in this directory to Debian's other programs."""
+    directory.mkdir()
+    for program in [*Path("/usr/bin").iterdir(), *Path("/usr/sbin").iterdir()]:
+        link = directory / program.name
+        if not COMPILERS.fullmatch(program.name) and not link.is_symlink():
+            link.symlink_to(program)
+    return str(directory)

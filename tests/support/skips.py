@@ -29,6 +29,7 @@ PACKAGES: Final = {
     r"prometheus-node-exporter": "prometheus-node-exporter",
     r"prometheus-mysqld-exporter": "prometheus-mysqld-exporter",
     r"podman": "podman",
+    r"sudo": "sudo",
     r"runc": "runc",
     r"mmdebstrap": "mmdebstrap",
     r"redis-server": "redis-server",

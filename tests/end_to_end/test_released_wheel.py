@@ -20,11 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.machines.uncompiled import without_compilers
+from support.command_line import without_compilers
 
 from fairtrial.record.files import sha256
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 MACHINE = platform.machine()
 TARGET = f"{MACHINE}-unknown-linux-musl"
 DEMONSTRATION_S = 120.0

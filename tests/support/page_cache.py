@@ -10,26 +10,38 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 DROP: Final = Path("/proc/sys/vm/drop_caches")
 _CLONE_NEWNS: Final = 0x00020000
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 1 << 18
+_LIBRARY: Final = ctypes.CDLL(None)
 
 
 def keep() -> None:
     """Puts a file over the kernel's, for this process and those that it starts; as another user than root, nothing."""
-    if os.geteuid() != 0:
-        return
-    library = ctypes.CDLL(None)
-    flags = ctypes.c_ulong
+    private = ctypes.c_ulong(_MS_REC | _MS_PRIVATE)
+    # A container may not: its tests take longer.
+    if os.geteuid() == 0 and _LIBRARY.unshare(_CLONE_NEWNS) == 0 and _mount(b"none", b"/", private) == 0:
+        _cover()
+
+
+@contextmanager
+def dropped() -> Iterator[None]:
+    """Meanwhile trials drop the kernel's page cache, for what is about a cold one."""
+    covered = _LIBRARY.umount2(bytes(DROP), 0) == 0
+    yield
+    if covered:
+        _cover()
+
+
+def _cover() -> None:
     with tempfile.NamedTemporaryFile() as stand_in:
-        calls = (
-            ("unshare", (_CLONE_NEWNS,)),
-            ("mount", (b"none", b"/", None, flags(_MS_REC | _MS_PRIVATE), None)),
-            ("mount", (stand_in.name.encode(), bytes(DROP), None, flags(_MS_BIND), None)),
-        )
-        for name, arguments in calls:
-            if getattr(library, name)(*arguments) != 0:
-                return  # a container may not: its tests take longer
+        _mount(stand_in.name.encode(), bytes(DROP), ctypes.c_ulong(_MS_BIND))
+
+
+def _mount(source: bytes, target: bytes, flags: ctypes.c_ulong) -> int:
+    return int(_LIBRARY.mount(source, target, None, flags, None))

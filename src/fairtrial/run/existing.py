@@ -253,7 +253,9 @@ class ExistingServers:
         hint, unknown = f"fix system.{server.kind}.at.restore", DataMark(made=mark.made)
         if mark.key:
             server.note(self.place, server.at.database, unknown)
-        self.place.require(shlex.split(restore.command), hint=hint, timeout_s=RESTORE_S)
+        password = server.at.password
+        environment = {password.env: server.password} if password else {}
+        self.place.require(shlex.split(restore.command), hint=hint, timeout_s=RESTORE_S, environment=environment)
         if mark.made:
             server.note(self.place, server.at.database, unknown)  # the command may have made the database anew
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -72,13 +72,21 @@ class OpenPlace:
         """Where the agent keeps prepared data and work directories."""
         return PurePosixPath(self.agent.hello.state_directory)
 
-    def execute(self, argv: Sequence[str], *, timeout_s: float | None = None, user: str | None = None) -> ProgramResult:
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float | None = None,
+        user: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> ProgramResult:
         """Runs a program to its end and returns its code and output.
 
         Args:
             argv: the program and its arguments.
             timeout_s: how long it may run, seconds; `Limits.short_s` if not given.
             user: runs it; the agent's own user if not given.
+            environment: variables beyond those that every process gets.
 
         Raises:
             PlaceError: it ran longer than `timeout_s`, and was stopped.
@@ -89,6 +97,7 @@ class OpenPlace:
             name=PurePosixPath(argv[0]).name,
             argv=list(argv),
             user=user,
+            environment=environment or {},
             on_line=lambda stream, line: lines.append((stream, line)),
         )
         try:
@@ -105,20 +114,32 @@ class OpenPlace:
         return ProgramResult(code=exited.code, output=output, stdout=stdout)
 
     def require(
-        self, argv: Sequence[str], *, hint: str, timeout_s: float | None = None, user: str | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        hint: str,
+        timeout_s: float | None = None,
+        user: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> str:
         """Runs a program that must succeed and returns its output.
 
         Raises:
             PlaceError: it failed; the message holds its output.
         """
-        return self.succeeded(argv, hint=hint, timeout_s=timeout_s, user=user).output
+        return self.succeeded(argv, hint=hint, timeout_s=timeout_s, user=user, environment=environment).output
 
     def succeeded(
-        self, argv: Sequence[str], *, hint: str, timeout_s: float | None = None, user: str | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        hint: str,
+        timeout_s: float | None = None,
+        user: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> ProgramResult:
         """As `require`, with the streams apart."""
-        finished = self.execute(argv, timeout_s=timeout_s, user=user)
+        finished = self.execute(argv, timeout_s=timeout_s, user=user, environment=environment)
         if finished.code != 0:
             raise PlaceError(f"`{' '.join(argv)}` failed ({finished.code}):\n{finished.output}", hint=hint)
         return finished

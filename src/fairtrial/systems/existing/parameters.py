@@ -52,7 +52,9 @@ class ServerAt(BaseModel):
     database: Name = Field(
         description="Database of the load: one that fairtrial made or makes, unless `may_overwrite`."
     )
-    password: Password | None = Field(None, description="Password of the user (default: none).")
+    password: Password | None = Field(
+        None, description="Password of the user (default: none). A `restore` command gets it, too."
+    )
     tls: Literal["disable", "require", "verify-full"] | None = Field(
         None,
         description="Encryption: `require` takes any certificate, `verify-full` one of `authorities` with the host's "

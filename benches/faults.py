@@ -31,9 +31,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from faulting import calls, origin
+from faulting import calls
 from faulting.kinds import KINDS, Ground, Outcome
 from faulting.stands import stand
+from support.forking import import_all
 
 INSIDE = "FAULTS_INSIDE"  # in the environment of the process that has the namespaces
 PREPARE = "ip link set lo up; mount -t tmpfs -o mode=1777 none /dev/shm; exec"
@@ -78,7 +79,7 @@ def _counted(lines: Sequence[dict[str, Any]]) -> tuple[int, int, int, float]:
 def campaign(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Does every fault."""
     lines: list[dict[str, Any]] = []
-    origin.imported()
+    import_all()
     deadline = time.monotonic() + 60 * options.minutes
     with ExitStack() as stack:
         grounds: dict[str, Ground] = {}

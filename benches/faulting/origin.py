@@ -5,16 +5,11 @@ The process itself never uses a data frame, whose threads would not survive a fo
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import importlib
 import json
 import os
-import pkgutil
 import select
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -22,18 +17,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from faulting import calls
+from support.forking import be_fairtrial
 
 PROGRAM = "/usr/bin/fairtrial"  # as its messages call it
-
-
-def imported() -> None:
-    """Imports every module once."""
-    import fairtrial  # noqa: PLC0415 - the outer process needs none of this
-
-    for module in pkgutil.walk_packages(fairtrial.__path__, "fairtrial."):
-        if not module.name.startswith("fairtrial.locks.lib"):
-            importlib.import_module(module.name)
-    importlib.import_module("scipy.stats")
 
 
 class Command:
@@ -70,8 +56,7 @@ class Command:
 def _become(
     arguments: list[str], *, cwd: Path, environment: Mapping[str, str], faults: Mapping[str, str], log: Path
 ) -> NoReturn:
-    code = 1
-    try:
+    def set_up() -> None:
         os.setsid()
         os.chdir(cwd)
         os.environ.update(environment)
@@ -83,30 +68,8 @@ def _become(
         if faults:
             calls.begin(faults)
         sys.argv = [PROGRAM, *arguments]
-        from fairtrial.cli import main  # noqa: PLC0415 - imported long ago
 
-        main()
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except BaseException:  # noqa: BLE001 - as the interpreter does
-        traceback.print_exc()
-    finally:
-        _leave(code)
-
-
-def _leave(code: int) -> NoReturn:
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - as the interpreter does
-    atexit._run_exitfuncs()  # noqa: SLF001
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def reap() -> None:
-    """Takes the statuses of orphans, once every command has ended: this is the first process of its namespace."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+    be_fairtrial(set_up)
 
 
 def asked(question: Callable[[], Any], *, limit_s: float = 120.0) -> Any:

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faulting.origin import Command, reap
+from faulting.origin import Command
+from support.forking import reap
 from support.machines import images
 
 from fairtrial.caching import cache_directory

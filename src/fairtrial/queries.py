@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from fairtrial import plan as planning
 from fairtrial import record
@@ -19,10 +18,9 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import FairtrialError, InputError, PlaceError, SystemStartError
 from fairtrial.record import Record, Writer, journal
+from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.record.models import TrialRecord, TrialStarted
 from fairtrial.study import Study
-
-MERGED: Final = "study.merged.yaml"
 
 
 def loaded(text: str) -> Study:
@@ -32,7 +30,7 @@ def loaded(text: str) -> Study:
         InputError: it is wrong.
     """
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "study.yaml"
+        path = Path(name) / GIVEN
         path.write_text(text, encoding="utf-8")
         return language.load(path, catalogue=catalogue())
 
@@ -65,7 +63,7 @@ def run_whole(directory: Path, text: Callable[[], str], conduct: Callable[[Write
 def _begun(directory: Path, text: str) -> Writer:
     shutil.rmtree(directory, ignore_errors=True)  # a kill can fall between the directory and its journal
     study = loaded(text)
-    sources = {"study.yaml": text, MERGED: language.dump(study)}
+    sources = {GIVEN: text, MERGED: language.dump(study)}
     return record.create(directory, plan=planning.make(study, catalogue=catalogue()), sources=sources)
 
 

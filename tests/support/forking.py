@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NoReturn
@@ -97,16 +97,11 @@ def _read_all(descriptors: Sequence[int]) -> list[bytes]:
 
 def _serve(name: str) -> None:
     """Imports everything, then forks for each connection until the test process is gone."""
-    import fairtrial  # noqa: PLC0415 - the test process asks for none of this
-
-    for module in pkgutil.walk_packages(fairtrial.__path__, "fairtrial."):
-        if not module.name.startswith("fairtrial.locks.lib"):  # what servers preload is no module of Python's
-            importlib.import_module(module.name)
-    importlib.import_module("scipy.stats")
+    import_all()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(f"\0{name}")
     listening.listen(64)
-    signal.signal(signal.SIGCHLD, _reap)
+    signal.signal(signal.SIGCHLD, lambda *_: reap())
     os.write(1, b"ready\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     while True:
@@ -120,8 +115,18 @@ def _serve(name: str) -> None:
         connection.close()
 
 
-def _reap(_number: int, _frame: object) -> None:
-    """Waits for those who waited for commands: what nobody waits for is in nobody's costs (wait(2), NOTES)."""
+def import_all() -> None:
+    """Imports every module of fairtrial once, for the forks of this process."""
+    import fairtrial  # noqa: PLC0415 - the test process asks for none of this
+
+    for module in pkgutil.walk_packages(fairtrial.__path__, "fairtrial."):
+        if not module.name.startswith("fairtrial.locks.lib"):  # what servers preload is no module of Python's
+            importlib.import_module(module.name)
+    importlib.import_module("scipy.stats")
+
+
+def reap() -> None:
+    """Waits for children that have ended: what nobody waits for is in nobody's costs (wait(2), NOTES)."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -154,13 +159,22 @@ def _become(request: dict[str, object], descriptors: Sequence[int]) -> NoReturn:
     for descriptor, standard in zip(descriptors, range(DESCRIPTORS), strict=True):
         os.dup2(descriptor, standard)
         os.close(descriptor)
-    code = 1
-    try:
+
+    def set_up() -> None:
         os.environ.clear()
         os.environ.update(request["environment"])  # type: ignore[call-overload]
         time.tzset()
         os.chdir(str(request["cwd"]))
         sys.argv = list(request["argv"])  # type: ignore[call-overload]
+
+    be_fairtrial(set_up)
+
+
+def be_fairtrial(set_up: Callable[[], None]) -> NoReturn:
+    """Sets this process up, and is the command `fairtrial` from there to its end, as the interpreter would be."""
+    code = 1
+    try:
+        set_up()
         from fairtrial.cli import main  # noqa: PLC0415 - imported long ago
 
         main()

@@ -35,7 +35,6 @@ from fairtrial.bisect.reading import (
     CONFIRMATION,
     CONFIRMED_OUTCOMES,
     QUESTION,
-    STUDY,
     block_seconds,
     confirmation,
     confirming_blocks,
@@ -47,7 +46,7 @@ from fairtrial.errors import FairtrialError, PlaceError
 from fairtrial.plan.shuffling import SEED_BITS, digest
 from fairtrial.queries import failure, loaded, run_whole
 from fairtrial.record import Record, Writer
-from fairtrial.record.files import make_directory, write_synced
+from fairtrial.record.files import MERGED, make_directory, write_synced
 from fairtrial.systems import system_of
 
 LOGS: Final = "builds"
@@ -75,7 +74,7 @@ class Bisecting:
     done: list[Event] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.merged = compiling.read((self.directory / STUDY).read_text(encoding="utf-8"))
+        self.merged = compiling.read((self.directory / MERGED).read_text(encoding="utf-8"))
         self.history = History(len(self.question.versions))
         self._journal = journal.Journal(self.directory)
         self.done = journal.events(self.directory)
@@ -218,7 +217,7 @@ class Bisecting:
 def begin(directory: Path, question: Bisection, merged: dict[str, Any]) -> None:
     """Makes a bisection's directory."""
     make_directory(directory, fresh=True)
-    write_synced(directory / STUDY, compiling.written(merged).encode())
+    write_synced(directory / MERGED, compiling.written(merged).encode())
     write_synced(directory / QUESTION, question.model_dump_json(indent=1).encode() + b"\n")  # last: now it can resume
 
 

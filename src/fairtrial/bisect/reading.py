@@ -30,7 +30,6 @@ from fairtrial.record import Record
 from fairtrial.report.analysing import analysed
 
 QUESTION: Final = "bisection.json"
-STUDY: Final = "study.merged.yaml"
 BLOCKS: Final = "blocks"
 CONFIRMATION: Final = "confirmation-{number}"
 CONFIRMED_OUTCOMES: Final = ("one_change", "two_steps")

@@ -30,6 +30,7 @@ from fairtrial.compare.trying import Calibration
 from fairtrial.errors import InputError, Problem
 from fairtrial.places.local import KEPT_VARIABLE
 from fairtrial.record import Record, Writer
+from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.report.analysing import analysed
 from fairtrial.run import Run, opened, watched
 from fairtrial.run.interrupting import as_interrupt
@@ -199,7 +200,7 @@ def _created(text: str, directory: Path) -> tuple[Study, Writer]:
         path.write_text(text, encoding="utf-8")
         study = language.load(path, catalogue=catalogue())
     plan = planning.make(study, catalogue=catalogue())
-    sources = {"study.yaml": text, "study.merged.yaml": language.dump(study)}
+    sources = {GIVEN: text, MERGED: language.dump(study)}
     return study, record.create(directory / directory_name(plan.study), plan=plan, sources=sources, numbered=True)
 
 

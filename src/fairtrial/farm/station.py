@@ -15,13 +15,13 @@ from fairtrial.errors import AgentError, FairtrialError
 from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.places import PASSING, Disk
 from fairtrial.protocol.progress import ProgressLine
+from fairtrial.record.files import GIVEN
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialFinished, TrialRecord
 from fairtrial.run import Run
 from fairtrial.run.trial.runner import STREAM_LOST
 from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
-STUDY: Final = "study.yaml"
 BUSY: Final = "busy"
 UNDOING_S: Final = 60.0
 POLL_S: Final = 0.5
@@ -114,7 +114,7 @@ class Station:
         if order.run != self.run:
             self.run, self.examined, self.known = order.run, set(), {}
         progress = self.progress()
-        writer = record.create(directory / order.run, plan=order.plan, sources={STUDY: ""})
+        writer = record.create(directory / order.run, plan=order.plan, sources={GIVEN: ""})
         failure: Failure | None = None
         try:
             known = self.known.get(order.cell, {})

@@ -12,6 +12,8 @@ from typing import Final
 
 from fairtrial.errors import PlaceError
 
+GIVEN: Final = "study.yaml"  # of a record: the study as given
+MERGED: Final = "study.merged.yaml"  # the study as it ran
 HASH_CHUNK_BYTES = 1 << 20  # large enough that the hash, not the read call, is the cost
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
@@ -17,7 +17,7 @@ from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.record import consistency, journal
 from fairtrial.record.events import Event, JournalLine, RunFinished, RunStarted
-from fairtrial.record.files import relative_files, sha256
+from fairtrial.record.files import GIVEN, relative_files, sha256
 from fairtrial.record.models import (
     FORMAT_VERSION,
     BlockAdded,
@@ -53,13 +53,11 @@ class Record:
         directory: the run's directory.
         plan: plan.json, with what the run was extended by.
         journal: every whole line of journal.jsonl.
-        known: trials that were read before, by id; those that are read now are added.
     """
 
     directory: Path
     plan: Plan
     journal: tuple[JournalLine, ...]
-    known: dict[str, TrialRecord] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -80,13 +78,14 @@ class Record:
     def committed(self) -> tuple[TrialRecord, ...]:
         """Every committed trial, valid or not, diagnostic or not, in the order they were run."""
         names = [event.trial for event in self.events if isinstance(event, TrialFinished)]
-        planned = {} if self.known.keys() >= set(names) else {each.id: each for each in self._every_planned}
-        for name in names:
-            if name not in self.known:
-                trial = trial_from_directory(self.trial_directory(name))
-                consistency.require_trial(self.plan, trial, planned=planned.get(name), path=self.trial_directory(name))
-                self.known[name] = trial
-        return tuple(self.known[name] for name in names)
+        planned = {each.id: each for each in self._every_planned}
+        return tuple(self._committed(name, planned.get(name)) for name in names)
+
+    def _committed(self, name: str, planned: PlannedTrial | None) -> TrialRecord:
+        path = self.trial_directory(name)
+        trial = trial_from_directory(path)
+        consistency.require_trial(self.plan, trial, planned=planned, path=path)
+        return trial
 
     @cached_property
     def trials(self) -> tuple[TrialRecord, ...]:
@@ -300,7 +299,7 @@ def verify_hashes(record: Record) -> list[str]:
     mismatches: list[str] = []
     for event in record.events:
         if isinstance(event, RunStarted):
-            for name, expected in (("plan.json", event.plan_sha256), ("study.yaml", event.study_sha256)):
+            for name, expected in (("plan.json", event.plan_sha256), (GIVEN, event.study_sha256)):
                 mismatches += _compare(record.directory / name, expected, name)
         if isinstance(event, TrialFinished):
             directory = record.trial_directory(event.trial)

@@ -13,6 +13,7 @@ from pathlib import Path
 from fairtrial.errors import PlaceError
 from fairtrial.record.events import Event, RunResumed, RunStarted
 from fairtrial.record.files import (
+    GIVEN,
     disk_explained,
     hashes,
     make_directory,
@@ -193,7 +194,7 @@ def _made(directory: Path, *, most: int) -> Path:
 
 def _run_started(directory: Path) -> RunStarted:
     return RunStarted(
-        study_sha256=sha256(directory / "study.yaml"),
+        study_sha256=sha256(directory / GIVEN),
         plan_sha256=sha256(directory / "plan.json"),
         host=socket.gethostname(),
         process=os.getpid(),

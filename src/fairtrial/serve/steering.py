@@ -27,6 +27,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem
+from fairtrial.record.files import MERGED
 from fairtrial.run import steering
 from fairtrial.serve.rendering import environment
 from fairtrial.words import first_problem
@@ -36,7 +37,6 @@ MOST_BYTES: Final = 4096  # of a form: one word and a number
 MOST_PRINTED: Final = 1 << 20
 STARTED_S: Final = 20.0  # within which a run has a record, or has said why not
 POLL_S: Final = 0.1
-MERGED: Final = "study.merged.yaml"
 RECORD: Final = "record: "  # how `fairtrial run` says where its record is
 PROGRAM: Final = (sys.executable, "-c", "from fairtrial.cli import main; main()")
 

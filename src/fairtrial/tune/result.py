@@ -15,9 +15,9 @@ from fairtrial import study as language
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.analyse.result import Result, Verdict
 from fairtrial.catalogue import catalogue
-from fairtrial.queries import MERGED
 from fairtrial.record import Record
 from fairtrial.record import journal as records
+from fairtrial.record.files import MERGED
 from fairtrial.report.analysing import analysed
 from fairtrial.study import Study
 from fairtrial.study.catalogue import MetricDefinition

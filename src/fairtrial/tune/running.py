@@ -16,8 +16,9 @@ from fairtrial import plan as planning
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.plan.shuffling import block_seed
-from fairtrial.queries import MERGED, loaded, run_whole
+from fairtrial.queries import loaded, run_whole
 from fairtrial.record import Record, Writer
+from fairtrial.record.files import MERGED
 from fairtrial.record.models import Plan
 from fairtrial.run import Progress, Run, watched
 from fairtrial.study import Factor, Study

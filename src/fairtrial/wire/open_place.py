@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Unpack
+from typing import TypedDict, Unpack
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.subcommands import FACTS, I, O, Subcommand
@@ -27,6 +27,18 @@ class ProgramResult:
     code: int | None
     output: str
     stdout: str = ""
+
+
+class ProgramOptions(TypedDict, total=False):
+    """How a program runs.
+
+    `timeout_s`: how long it may, seconds; `Limits.short_s` if not given. `user`: who runs it; the agent's own user if
+    not given. `environment`: variables beyond those that every process gets.
+    """
+
+    timeout_s: float | None
+    user: str | None
+    environment: Mapping[str, str] | None
 
 
 @dataclass
@@ -72,32 +84,19 @@ class OpenPlace:
         """Where the agent keeps prepared data and work directories."""
         return PurePosixPath(self.agent.hello.state_directory)
 
-    def execute(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float | None = None,
-        user: str | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> ProgramResult:
+    def execute(self, argv: Sequence[str], **options: Unpack[ProgramOptions]) -> ProgramResult:
         """Runs a program to its end and returns its code and output.
 
-        Args:
-            argv: the program and its arguments.
-            timeout_s: how long it may run, seconds; `Limits.short_s` if not given.
-            user: runs it; the agent's own user if not given.
-            environment: variables beyond those that every process gets.
-
         Raises:
-            PlaceError: it ran longer than `timeout_s`, and was stopped.
+            PlaceError: it ran longer than it may, and was stopped.
         """
-        limit_s = self.limits.short_s if timeout_s is None else timeout_s
+        limit_s = self.limits.short_s if (given := options.get("timeout_s")) is None else given
         lines: list[tuple[str, str]] = []
         process = self.agent.spawn(
             name=PurePosixPath(argv[0]).name,
             argv=list(argv),
-            user=user,
-            environment=environment or {},
+            user=options.get("user"),
+            environment=options.get("environment") or {},
             on_line=lambda stream, line: lines.append((stream, line)),
         )
         try:
@@ -113,33 +112,17 @@ class OpenPlace:
         stdout = "\n".join([line for stream, line in lines if stream == "stdout"][-OUTPUT_LINES:])
         return ProgramResult(code=exited.code, output=output, stdout=stdout)
 
-    def require(
-        self,
-        argv: Sequence[str],
-        *,
-        hint: str,
-        timeout_s: float | None = None,
-        user: str | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> str:
+    def require(self, argv: Sequence[str], *, hint: str, **options: Unpack[ProgramOptions]) -> str:
         """Runs a program that must succeed and returns its output.
 
         Raises:
             PlaceError: it failed; the message holds its output.
         """
-        return self.succeeded(argv, hint=hint, timeout_s=timeout_s, user=user, environment=environment).output
+        return self.succeeded(argv, hint=hint, **options).output
 
-    def succeeded(
-        self,
-        argv: Sequence[str],
-        *,
-        hint: str,
-        timeout_s: float | None = None,
-        user: str | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> ProgramResult:
+    def succeeded(self, argv: Sequence[str], *, hint: str, **options: Unpack[ProgramOptions]) -> ProgramResult:
         """As `require`, with the streams apart."""
-        finished = self.execute(argv, timeout_s=timeout_s, user=user, environment=environment)
+        finished = self.execute(argv, **options)
         if finished.code != 0:
             raise PlaceError(f"`{' '.join(argv)}` failed ({finished.code}):\n{finished.output}", hint=hint)
         return finished

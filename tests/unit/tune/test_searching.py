@@ -13,14 +13,14 @@ from support.trials import Quick
 from fairtrial import study
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import PlaceError
-from fairtrial.record.files import write_synced
+from fairtrial.record.files import MERGED, write_synced
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run import loop
 from fairtrial.tune.events import TuneEvent
 from fairtrial.tune.journal import NAME, TuneJournal, read
 from fairtrial.tune.result import TuneResult, result
 from fairtrial.tune.result import read as read_record
-from fairtrial.tune.running import MERGED, Runner
+from fairtrial.tune.running import Runner
 from fairtrial.tune.searching import Search, started
 
 STUDY = """

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import signal
 import sys
-import tempfile
 from functools import partial
 from pathlib import Path
 
 from fairtrial import plan as planning
-from fairtrial import study as language
 from fairtrial.bisect import compiling, foreseeing, journal, picture, reading, wording
 from fairtrial.bisect.loop import Bisecting, begin
 from fairtrial.bisect.models import Answered, Bisection, BisectResult, Confirmed
@@ -21,6 +19,7 @@ from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import directory_name
 from fairtrial.cli.terminal import Console, say
 from fairtrial.errors import RecordError
+from fairtrial.queries import loaded
 from fairtrial.record import Writer
 from fairtrial.record.files import write_synced
 from fairtrial.run import Run, watched
@@ -112,7 +111,5 @@ def _block_s(question: Bisection, merged: dict[str, object]) -> float:
     ends = (question.versions[0], question.versions[-1])
     overlays = {each.name: compiling.built(merged, f"/{each.name}") if each.commit else each.overlay for each in ends}
     pair = compiling.Pair(question.over, overlays, blocks=1, seed=1, question="")
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "study.yaml"
-        path.write_text(compiling.study_text(merged, pair, pinned=question.pinned), encoding="utf-8")
-        return planning.make(language.load(path, catalogue=catalogue()), catalogue=catalogue()).duration_s
+    study = loaded(compiling.study_text(merged, pair, pinned=question.pinned))
+    return planning.make(study, catalogue=catalogue()).duration_s

@@ -16,12 +16,12 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import Writer, journal
+from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.study import Study
 
 STAMP = "%Y%m%dT%H%M%SZ"
 STAMPED = r"\d{8}T\d{6}Z(-\d\d)?"  # the second run of a second has `-02` (`record.create`)
 AA = "-aa"  # between a study's name and the time, in the directory of an A/A run
-MERGED = "study.merged.yaml"  # the study as it ran, beside `study.yaml`, the file as given
 
 
 def directory_name(study: str, *, against_itself: bool = False) -> str:
@@ -58,7 +58,7 @@ def resumed(
         ):
             continue
         writer = record.resume(directory)
-        if _read(directory / "study.yaml") != _read(study):
+        if _read(directory / GIVEN) != _read(study):
             console.print(
                 f"note: {study} has changed since {directory.name} began; the run continues with its original plan",
                 markup=False,

@@ -17,13 +17,14 @@ from fairtrial.cli.running import page as beside
 from fairtrial.cli.running.farming import ALONE, DUET, Farm
 from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
-from fairtrial.cli.running.resuming import MERGED, as_it_ran, directory_name, resumed
+from fairtrial.cli.running.resuming import as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import Console
 from fairtrial.compare.checkouts import Checkouts
 from fairtrial.errors import InputError, Problem
 from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
+from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.run import watched
 from fairtrial.run.interrupting import as_interrupt
 
@@ -118,6 +119,6 @@ def _created(
     if against_itself:
         plan = planning.against_itself(plan, catalogue=kinds)
     farm.require_fits(plan)
-    sources = {"study.yaml": study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
+    sources = {GIVEN: study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
     name = directory_name(plan.study, against_itself=against_itself)
     return record.create(output / name, plan=plan, sources=sources, numbered=True)

@@ -11,10 +11,10 @@ from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.running import run as running
-from fairtrial.cli.running.resuming import MERGED
 from fairtrial.cli.terminal import Console
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import Record
+from fairtrial.record.files import MERGED
 from fairtrial.report.analysing import analysed
 from fairtrial.study import Study
 from fairtrial.study.loading import Factor

@@ -17,8 +17,7 @@ from fairtrial.cli.running.resuming import directory_name
 from fairtrial.cli.terminal import Console, print_whole
 from fairtrial.errors import InputError, PlaceError, Problem, RecordError
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.queries import MERGED
-from fairtrial.record.files import disk_explained, make_directory, write_synced
+from fairtrial.record.files import GIVEN, MERGED, disk_explained, make_directory, write_synced
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.report.analysing import analysed
 from fairtrial.run.interrupting import as_interrupt
@@ -139,7 +138,7 @@ def _created(study: Path, options: TuneOptions) -> Path:
     name = directory_name(loaded.name)
     with disk_explained(options.output):
         directory = _made(options.output, name)
-        write_synced(directory / "study.yaml", study.read_bytes())
+        write_synced(directory / GIVEN, study.read_bytes())
         write_synced(directory / MERGED, language.dump(loaded).encode())
     opened = TuneJournal(directory, new=True)
     opened.append(first)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import math
 import os
 import socket
@@ -22,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairtrial.errors import PlaceError
 from fairtrial.serve.guard import Guard, new_root, new_secret
+from fairtrial.serve.loading import load
 from fairtrial.serve.site import application
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 NICENESS: Final = 19  # whoever measures goes first
 GRACE_S: Final = 1
-LOADED: Final = ("fairtrial.serve.following", "fairtrial.analyse", "scipy.stats")  # the latter two look for doubts
 TICK_S: Final = 5.0  # between two looks whether the page is still needed
 REDIRECT: Final = """<!doctype html><meta charset="utf-8"><title>fairtrial</title>
 <meta http-equiv="refresh" content="0; url={address}"><p><a href="{address}">Open the page</a></p>
@@ -101,7 +100,7 @@ class Listening:
     def serve(self, *, kept_s: float = math.inf, needed: Callable[[], bool] = lambda: True) -> None:
         """Answers until SIGINT or SIGTERM, or until it is no longer needed and nobody has looked for `kept_s`."""
         os.nice(NICENESS)
-        threading.Thread(target=_load, daemon=True).start()
+        threading.Thread(target=load, daemon=True).start()  # the address is there at once, its page soon after
         config = uvicorn.Config(
             self._presence,
             log_level="error",
@@ -152,12 +151,6 @@ class _Calm(uvicorn.Server):
         """Ends."""
         self.should_exit = True
         self._ending.set()
-
-
-def _load() -> None:
-    """What pages are made from, before the first is asked for: the address is there at once, its page soon after."""
-    for name in LOADED:
-        importlib.import_module(name)
 
 
 def open_browser(address: str, *, opened: Callable[[str], bool] = webbrowser.open) -> Path:

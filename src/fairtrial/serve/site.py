@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.serve.guard import POLICY
+from fairtrial.serve.loading import load
 from fairtrial.serve.overview.pages import Overview
 
 if TYPE_CHECKING:
@@ -102,15 +103,16 @@ class Site:
 
     async def report(self, request: Request) -> Response:
         """A run's report."""
+        await self.following()
         from fairtrial.serve import reports  # noqa: PLC0415 - see the class
 
-        await self.following()
         html = await asyncio.to_thread(reports.page, self.runs, self.name(request))
         policy = POLICY.replace("style-src 'self'", reports.POLICY_WITH_STYLE)
         return HTMLResponse(html, headers={"content-security-policy": policy})
 
     async def figure(self, request: Request) -> Response:
         """A drawing of a report."""
+        await self.following()
         from fairtrial.serve import reports  # noqa: PLC0415 - see the class
 
         file = request.path_params["file"]
@@ -137,6 +139,7 @@ class Site:
 
 
 def _following(site: Site) -> Following:
+    load()
     from fairtrial.serve.following import Following  # noqa: PLC0415 - see `Site`
     from fairtrial.serve.rendering import environment  # noqa: PLC0415
 

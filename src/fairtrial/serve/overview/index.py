@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from fairtrial.caching import cache_directory
+from fairtrial.serve.loading import load
 
 StoredState = Literal["not started", "unfinished", "finished", "damaged"]
 Stamp = tuple[int, ...]
@@ -175,6 +176,7 @@ class Index:
         self._took_s = self._looked_at - began
 
     def _read(self, stamps: dict[str, Stamp]) -> None:
+        load()
         from fairtrial.serve.overview.summarising import summarise  # noqa: PLC0415 - see the module's docstring
 
         for left, (name, stamp) in enumerate(stamps.items(), start=1 - len(stamps)):

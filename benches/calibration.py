@@ -227,6 +227,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     asked = parser.parse_args()
     parts = short(asked.only) if asked.quick else chosen(asked.only)
+    if asked.write and asked.seed != SEED and len(parts) < len(PARTS):
+        parser.error("--write with a seed of its own takes every part: the page names one seed for all rows")
     named = {"runs": asked.runs, "n": asked.n and tuple(asked.n)}
     changes = {name: value for name, value in named.items() if value}
     parts = {name: replace(part, **changes) for name, part in parts.items()}

@@ -32,8 +32,14 @@ def test_every_file_that_names_the_version_names_the_same() -> None:
     assert released[0] == (version, cited[2])
     assert cited[1] == version == fairtrial.__version__
     assert tomllib.loads(words("pyproject.toml"))["project"]["dynamic"] == ["version"]
-    locked = re.findall(r'^name = "fairtrial-\w+"\nversion = "(.*)"$', words("Cargo.lock"), re.MULTILINE)
-    assert set(locked) == {version}
+    locks = words("Cargo.lock") + words("fuzz/Cargo.lock")
+    locked = re.findall(r'^name = "fairtrial-(?!fuzz)\w+"\nversion = "(.*)"$', locks, re.MULTILINE)
+    gate = "".join(
+        map(words, ("packaging/ci/action.yml", "packaging/ci/gitlab.yml", "docs/guides/continuous-integration.md"))
+    )
+    shown = re.findall(r"fairtrial(?:==|/packaging/ci@v|/v)(\d[\w.]*\w)", gate)
+    assert len(shown) > 4
+    assert {*locked, *shown} == {version}
 
 
 def test_every_version_of_the_changelog_has_its_day_and_the_newest_is_first() -> None:

@@ -81,6 +81,23 @@ def test_no_allowed_licence_is_copyleft() -> None:
     assert [name for name in ALLOWED if COPYLEFT.search(name)] == []
 
 
+def test_a_wheel_is_made_of_what_git_knows_and_has_the_notice_of_the_compiler_that_links_it() -> None:
+    script = (ROOT / "scripts" / "build-wheel").read_text(encoding="utf-8")
+    assert "git ls-files -z --cached |" in script
+    assert "maturin build --release --zig" in script
+    assert "Zig contributors" in (ROOT / "THIRD-PARTY").read_text(encoding="utf-8")
+
+
+def test_the_debian_package_holds_the_versions_of_the_lock_file() -> None:
+    script = (ROOT / "packaging" / "debian" / "build").read_text(encoding="utf-8")
+    (pinned,) = re.findall(r"^(sed -n .*) \S+/requirements.lock", script, re.MULTILINE)
+    command = ["sh", "-c", f"{pinned} requirements.lock"]
+    versions = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert len(versions) > 100
+    assert [each for each in versions if not re.fullmatch(r"[\w.-]+==[\w.+!]+( ; .*[^\\ ])?", each)] == []
+    assert '--constraint "$versions" "$wheel"' in script
+
+
 def packages(manifest: Path) -> list[dict[str, Any]]:
     """Every crate of a lock file, for whatever target, as Cargo itself knows it."""
     command = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--manifest-path", manifest]
@@ -141,6 +158,14 @@ def test_no_command_lets_cargo_change_its_lock_file() -> None:
         if RESOLVING.search(line) and "--locked" not in line
     ]
     assert found == []
+
+
+def test_what_workflows_install_has_a_version() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    lines = re.findall(r"\b(?:pipx?|cargo|go) install (.*)", text)
+    named = [word for line in lines if ".whl" not in line for word in line.split() if not word.startswith("-")]
+    assert len(named) > 3
+    assert [name for name in named if not re.fullmatch(r"[\w./-]+(==|@v?)\d[\w.]*", name)] == []
 
 
 def test_the_toolchain_of_workflows_is_pinned_and_new_enough() -> None:

@@ -36,9 +36,10 @@ class Strike:
         what = errno.errorcode[self.error] if self.error else "SIGKILL"
         return f"{what} at {self.call} {self.at}{' and after' if self.lasts else ''}"
 
-    def environment(self) -> Mapping[str, str]:
-        """Of the process."""
+    def environment(self, mark: Path) -> Mapping[str, str]:
+        """Of the process. `mark`: a file that is made when the call is struck."""
         return {
+            "FAULT_MARK": str(mark),
             "FAULT_CALL": self.call,
             "FAULT_AT": str(self.at),
             "FAULT_ERRNO": str(self.error),

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -19,10 +19,13 @@ from pathlib import Path, PurePosixPath
 from faulting import calls, power, promises, session
 from faulting.calls import CALLS, KILLED, Call, Logged, Strike
 from faulting.origin import Command, asked
+from faulting.page import Page
+from faulting.session import KILLED_EXIT
 from faulting.stands import Stand
 
 GONE_S, RESUMES = 20.0, 3
-ENVIRONMENT_EXIT, KILLED_EXIT = 3, -signal.SIGKILL
+ENVIRONMENT_EXIT = 3
+CHANGES = {"mounted", "group", "setting", "data"}  # of the machine, by a run on the local stand
 LONGEST_STOP_S = 8.0  # twice the silence that loses a stream
 RELAY = Path(__file__).with_name("relay.py")
 NAMES: Mapping[str, tuple[Call, ...]] = {"w": ("write",), "s": ("fsync",), "r": ("rename",), "cdt": ("create",)}
@@ -53,20 +56,27 @@ class Ground:
         if here.kind == "session":
             self.top = here.state / "session"
             self.whole = self.top / "runs" / session.RUN
-            self._note(log, session.struck(self.top, {"FAULT_LOG": str(log)}))
+            self._note(log, self.whole, session.struck(self.top, {"FAULT_LOG": str(log)}))
             return
         self.top, began = here.output, time.monotonic()
         command = here.run(faults={"FAULT_BELOW": str(here.output), "FAULT_LOG": str(log)})
-        if command.wait(here.limit_s) != 0:
+        seen: set[str] = set()
+        while not seen >= CHANGES and command.wait(0.1) is None and time.monotonic() < began + here.limit_s:
+            with suppress(OSError):  # what goes while it is looked at
+                seen |= {line.partition(":")[0] for line in here.left(data=True)}
+        if command.wait(here.limit_s) != 0 or here.record is None:
             raise SystemExit(f"the undisturbed run failed:\n{command.said}")
         self.length_s = time.monotonic() - began
-        assert here.record is not None
-        self._note(log, asked(partial(promises.of_finished, here.record, [])) + here.left(data=True))
+        if here.kind == "local" and not seen >= CHANGES:
+            raise SystemExit(f"of what a run changes only {seen} was seen: what is left of it would not be, either")
+        self._note(log, here.record, asked(partial(promises.of_finished, here.record, [])) + here.left(data=True))
 
-    def _note(self, log: Path, wrong: list[str]) -> None:
-        if wrong:
-            raise SystemExit(f"the undisturbed run is broken: {wrong}")
+    def _note(self, log: Path, record: Path, wrong: list[str]) -> None:
         self.log = list(calls.read(log))
+        disk = power.Disk(PurePosixPath(self.top)).carry_out(self.log)
+        safe = power.reported(disk, PurePosixPath(record / "journal.jsonl"))
+        if wrong or not safe or safe != asked(partial(promises.finished, record)):
+            raise SystemExit(f"the undisturbed run is broken: {wrong}, and {safe} are safe on its disk")
         for call in self.log:
             self.counts.update(name for kinds, names in NAMES.items() if call.kind in kinds for name in names)
 
@@ -156,7 +166,10 @@ def killed(ground: Ground, chance: random.Random, *, victim: str, options: tuple
     command = here.run(*options)
     pid = struck_at(here, command, victim, after_s=after_s)
     struck = pid is not None and end(pid, signal.SIGKILL)
-    wrong = went_on(here, command, undone=victim != "agent", options=options)
+    wrong = unharmed(here, command) if victim == "page" else []
+    wrong += went_on(here, command, undone=victim != "agent", options=options)
+    if struck and victim == "load" and here.record is not None:
+        wrong += asked(partial(promises.of_noticed, here.record))
     return Outcome(f"SIGKILL of {victim} after {after_s:.3f} s", wrong, struck)
 
 
@@ -172,7 +185,31 @@ def stopped(ground: Ground, chance: random.Random, *, victim: str, options: tupl
         command.wait(pause_s) if victim != "controller" else time.sleep(pause_s)
         end(pid, signal.SIGCONT)
     what = f"SIGSTOP of {victim} after {after_s:.3f} s for {pause_s:.3f} s"
-    return Outcome(what, went_on(here, command, undone=victim != "agent", options=options), struck)
+    wrong = unharmed(here, command) if victim == "page" else []
+    return Outcome(what, wrong + went_on(here, command, undone=victim != "agent", options=options), struck)
+
+
+def unharmed(here: Stand, command: Command) -> list[str]:
+    """Waits for a run that a fault must not concern."""
+    if (status := command.wait(here.limit_s)) != 0 or here.record is None:
+        return [f"exit code {status} of a run that was not disturbed: {command.said[-600:]}"]
+    return asked(partial(promises.of_unharmed, here.record))
+
+
+def looked_at(ground: Ground, chance: random.Random, *, victim: str, number: signal.Signals) -> Outcome:
+    """SIGKILL or SIGSTOP of `fairtrial serve`, or of who asks it, while the run that it shows goes on."""
+    here, after_s = ground.stand, chance.uniform(0, ground.length_s)
+    here.begin()
+    page = Page(here)
+    try:
+        command = here.run()
+        struck = command.wait(after_s) is None and end(page.pids[victim], number)
+        wrong = unharmed(here, command)
+        if victim != "serve" and not page.answers():
+            wrong.append("the page does not answer")
+    finally:
+        page.end()
+    return Outcome(f"{number.name} of {victim} after {after_s:.3f} s", wrong + went_on(here, command), struck)
 
 
 def host_gone(ground: Ground, chance: random.Random) -> Outcome:
@@ -193,8 +230,10 @@ def struck_call(ground: Ground, chance: random.Random, *, error: int) -> Outcome
     lasts = error == errno.ENOSPC and bool(chance.getrandbits(1))
     strike = Strike(call, chance.randint(1, ground.counts[call]), error, lasts)
     here.begin()
-    command = here.run(faults={"FAULT_BELOW": str(here.output), **strike.environment()})
-    return Outcome(str(strike), went_on(here, command))
+    mark = here.directory / "was-struck"
+    command = here.run(faults={"FAULT_BELOW": str(here.output), **strike.environment(mark)})
+    wrong = went_on(here, command)
+    return Outcome(str(strike), wrong, mark.exists())
 
 
 def every_call(ground: Ground, _chance: random.Random) -> Outcome:
@@ -202,11 +241,14 @@ def every_call(ground: Ground, _chance: random.Random) -> Outcome:
     ways = ((KILLED, False), (errno.ENOSPC, False), (errno.ENOSPC, True), (errno.EIO, False), (errno.EIO, True))
     every = [Strike(call, at, *way) for call in CALLS for at in range(1, 1 + ground.counts[call]) for way in ways]
     wrong: list[str] = []
+    faults = 0
     for strike in every:
         ground.stand.begin()
-        found = session.struck(ground.stand.directory / "session", strike.environment())
+        mark = ground.stand.directory / "was-struck"
+        found = session.struck(ground.stand.directory / "session", strike.environment(mark))
         wrong += [f"{strike}: {each}" for each in found]
-    return Outcome(f"every call of a session in {len(ways)} ways", wrong, faults=len(every))
+        faults += mark.exists()
+    return Outcome(f"every call of a session in {len(ways)} ways", wrong, faults=faults)
 
 
 @contextmanager
@@ -248,7 +290,8 @@ def clock(ground: Ground, chance: random.Random) -> Outcome:
     by_s = chance.choice((-1, 1)) * 10 ** chance.uniform(0, 7.6)
     here.begin()
     command = here.run(faults={"FAULT_CLOCK": f"{after_s} {by_s}"})
-    return Outcome(f"the clock jumps by {by_s:.0f} s after {after_s:.3f} s", went_on(here, command))
+    struck = command.wait(after_s) is None
+    return Outcome(f"the clock jumps by {by_s:.0f} s after {after_s:.3f} s", went_on(here, command), struck)
 
 
 def cut(ground: Ground, chance: random.Random) -> Outcome:
@@ -263,8 +306,8 @@ def cut(ground: Ground, chance: random.Random) -> Outcome:
     wrapper.write_text(f"#!/bin/sh\n{usual}\n{words}\n", encoding="ascii")
     wrapper.chmod(0o755)
     command = here.run(FAIRTRIAL_AGENT=str(wrapper))
-    what = f"the stream {which} the agent {how} after {most} bytes"
-    return Outcome(what, went_on(here, command))
+    wrong = went_on(here, command)
+    return Outcome(f"the stream {which} the agent {how} after {most} bytes", wrong, once.exists())
 
 
 def disk_after(ground: Ground, chance: random.Random, directory: Path) -> tuple[str, list[str]]:
@@ -342,6 +385,11 @@ LOCAL = dict.fromkeys(("controller", "agent", "load", "sampler", "server"), 6.0)
 KINDS: Mapping[str, Kind] = {
     **_of_processes("local", LOCAL),
     **_of_processes("local", {"page": 1.0}, options=("--page",)),
+    **{
+        f"{name}-{victim}": Kind("local", 2, partial(looked_at, victim=victim, number=number))
+        for victim in ("serve", "visitor")
+        for name, number in (("kill", signal.SIGKILL), ("stop", signal.SIGSTOP))
+    },
     "kill-all": Kind("local", 6, host_gone),
     "every-call": Kind("session", 0, every_call),
     "kill-at-call": Kind("local", 12, partial(struck_call, error=KILLED)),

@@ -7,6 +7,7 @@
  *     FAULT_AT      the number of the call that is struck, from 1
  *     FAULT_ERRNO   what it fails with; 0 kills the process right before it
  *     FAULT_LASTS   1: every later call of its kind fails, too, as on a disk that stays full
+ *     FAULT_MARK    a file that is made when a call is struck
  *     FAULT_LOG     a file that gets every call, in order, with what it wrote
  *     FAULT_CLOCK   "AFTER BY", seconds: so long after `fault_begin` the calendar clock jumps
  *
@@ -36,6 +37,7 @@
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static char below[PATH_MAX];
 static char struck_call[16];
+static char mark[PATH_MAX];
 static long at, seen;
 static int number, lasts;
 static int record = -1; /* the log */
@@ -59,6 +61,7 @@ void fault_begin(void) {
     at = atol(given("FAULT_AT", "0"));
     number = atoi(given("FAULT_ERRNO", "0"));
     lasts = atoi(given("FAULT_LASTS", "0"));
+    snprintf(mark, sizeof mark, "%s", given("FAULT_MARK", ""));
     if (*given("FAULT_LOG", "")) {
         record = (int)syscall(SYS_openat, AT_FDCWD, getenv("FAULT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     }
@@ -113,6 +116,9 @@ static int struck(const char *call, int *first) {
     seen++;
     *first = seen == at;
     if (seen < at || (seen > at && !lasts)) return 0;
+    if (*first && *mark) {
+        syscall(SYS_close, syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    }
     if (!number) {
         kill(getpid(), SIGKILL);
         for (;;) pause();

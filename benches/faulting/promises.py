@@ -47,6 +47,18 @@ def of_finished(directory: Path, known: list[str]) -> list[str]:
     return wrong + [each for each in _damaged(found) if not each.endswith(PENDING[2:])]
 
 
+def of_unharmed(directory: Path) -> list[str]:
+    """What a run shows of a fault that must not concern it: it lost a trial, or had to go on."""
+    found = record.read(directory)
+    wrong = [f"{trial.trial.id} is invalid: {trial.invalid_reason}" for trial in _invalid(found)]
+    return wrong + ([] if len(finished(directory)) == len(found.plan.trials) else ["more or fewer trials than planned"])
+
+
+def of_noticed(directory: Path) -> list[str]:
+    """Nothing where a trial is invalid: the one whose load was killed."""
+    return [] if _invalid(record.read(directory)) else ["a load was killed, and every trial is called valid"]
+
+
 def _damaged(found: record.Record) -> list[str]:
     from fairtrial import verify  # noqa: PLC0415 - loads slowly, and only for whole runs
 

@@ -189,8 +189,9 @@ class Stand:
         found += [f"swap: {line}" for line in _lines("/proc/swaps") if str(self.state) in line]
         backing = (path.read_text().strip() for path in Path("/sys/block").glob("loop*/loop/backing_file"))
         found += [f"device: {path}" for path in backing if str(self.state) in path]
-        for name in self._works():
-            found += [f"group: {path}" for top in ("*", "*/*") for path in Path("/sys/fs/cgroup").glob(f"{top}{name}*")]
+        works = tuple(self._works())
+        groups = (path for depth in ("", "*/") for path in Path("/sys/fs/cgroup").glob(f"{depth}fairtrial-*"))
+        found += [f"group: {path}" for path in groups if path.name.startswith(works)]
         work = self.state / "work"
         found += [f"data: {path}" for path in (work.iterdir() if data and work.exists() else ())]
         if TTL.read_text().strip() != "64":

@@ -95,6 +95,16 @@ def test_the_wheel_brings_package_command_and_agent(installed: Installed, here: 
     assert version.split()[-1] == installed.run(here, "--version").split()[-1]
 
 
+def test_the_wheel_brings_the_repositorys_files_and_no_others(installed: Installed) -> None:
+    (listed,) = installed.directory.glob("lib/python*/site-packages/fairtrial-*.dist-info/RECORD")
+    lines = listed.read_text(encoding="utf-8").splitlines()
+    brought = {line.partition(",")[0] for line in lines if line.startswith("fairtrial/")}
+    argv = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "fairtrial"]
+    known = subprocess.run(argv, cwd=ROOT / "src", capture_output=True, text=True, check=True).stdout.splitlines()
+    own = {name for name in known if (ROOT / "src" / name).exists()}
+    assert brought ^ own == {"fairtrial/locks/libfairtrial_locks.so"}
+
+
 def test_the_wheel_brings_the_lock_library(installed: Installed) -> None:
     program = "import fairtrial.locks as l; print(l.library())"
     argv = [installed.scripts / "python", "-I", "-c", program]

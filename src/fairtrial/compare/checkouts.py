@@ -17,7 +17,7 @@ from fairtrial.bisect import commits, compiling
 from fairtrial.bisect.versions import COMMIT, placeholder
 from fairtrial.caching import cache_directory
 from fairtrial.catalogue import catalogue
-from fairtrial.errors import InputError, Problem
+from fairtrial.errors import InputError, PlaceError, Problem
 
 LABELS: Final = ("base", "head")
 _HINT: Final = "see `fairtrial compare --help`"
@@ -101,18 +101,25 @@ class _Checkout:
         """What a name means.
 
         Raises:
-            InputError: neither a directory nor a commit.
+            InputError: neither a directory nor a commit, or both.
         """
-        if Path(name).is_dir():
-            return cls(label, str(Path(name).resolve()))
+        is_directory = Path(name).is_dir()
         try:
             repository = commits.top_level(Path())
-            return cls(label, commits.hash_of(repository, name), repository)
-        except InputError as error:
+            commit = commits.hash_of(repository, name)
+        except (InputError, PlaceError) as error:
+            if is_directory:
+                return cls(label, str(Path(name).resolve()))
+            if isinstance(error, PlaceError):
+                raise
             said = error.problems[0].message
             message = f"`{name}` is neither a directory nor a commit of the repository here: {said}"
             hint = "check its spelling, or fetch more history: a shallow clone has few commits"
             raise InputError([Problem(message, f"--{label}")], hint=hint) from error
+        if is_directory:  # a branch `docs`, or a directory `HEAD` that a change brings
+            problem = Problem(f"`{name}` is a directory and a commit", f"--{label}")
+            raise InputError([problem], hint=f"write ./{name} for the directory, a hash for the commit")
+        return cls(label, commit, repository)
 
     def built(self, command: str) -> str:
         """Its directory, with what the command builds there.

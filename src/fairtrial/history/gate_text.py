@@ -10,6 +10,7 @@ from fairtrial.history.gating import AcceptedRegression, Gate, GateCheck, Status
 from fairtrial.report import markdown as marked
 from fairtrial.report import numbers
 from fairtrial.report.text import columns
+from fairtrial.words import printable
 
 SUITE: Final = "fairtrial gate"
 _MARK: Final[dict[Status, str]] = {"failed": "✗", "undecided": "?", "accepted": "!", "passed": "✓", "skipped": "–"}
@@ -73,13 +74,14 @@ def junit(gate: Gate) -> str:
     root = ET.Element("testsuites", attributes)
     suite = ET.SubElement(root, "testsuite", {"name": SUITE, **attributes})
     for each in gate.checks:
-        case = ET.SubElement(suite, "testcase", {"classname": each.series, "name": each.metric, "time": "0"})
+        series, metric, message = map(printable, (each.series, each.metric, each.message))  # XML has no escape for ESC
+        case = ET.SubElement(suite, "testcase", {"classname": series, "name": metric, "time": "0"})
         if each.status == "failed":
-            ET.SubElement(case, "failure", {"message": each.message, "type": "slower"}).text = each.message
+            ET.SubElement(case, "failure", {"message": message, "type": "slower"}).text = message
         elif each.status in ("skipped", "undecided"):
-            ET.SubElement(case, "skipped", {"message": each.message})
+            ET.SubElement(case, "skipped", {"message": message})
         else:
-            ET.SubElement(case, "system-out").text = each.message
+            ET.SubElement(case, "system-out").text = message
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

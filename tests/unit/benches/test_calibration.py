@@ -5,11 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from calibrated_paths import Figure, Rate, Setup
-from calibration import COLUMNS, MARKS, PAGE, PARTS, PATHS, chosen, rows, short, simulate, simulated, table, with_rows
+from calibration import (
+    COLUMNS,
+    MARKS,
+    PAGE,
+    PARTS,
+    PATHS,
+    chosen,
+    main,
+    rows,
+    short,
+    simulate,
+    simulated,
+    table,
+    with_rows,
+)
 from scipy import special
 from simulated_noise import KINDS, Shape, blocks, in_turn
 from support.inference.analysis_cases import Case
@@ -61,6 +76,13 @@ def test_the_page_has_the_row_of_every_part_and_keeps_those_that_are_not_made_ag
     assert "\n| boots | false claims |" not in again
     assert with_rows(again, {}, seed=7) == again
     assert all(f"| {name} |" in again for name in PARTS)
+
+
+def test_the_page_names_one_seed_for_all_of_its_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(main.__globals__, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr("sys.argv", ["calibration.py", "--write", "--only", "boots", "--seed", "7", "--runs", "2"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
 
 
 def test_parts_are_chosen_by_their_names_or_by_those_of_their_paths() -> None:

@@ -15,7 +15,8 @@ from faulting import calls, power
 from faulting.calls import Logged
 
 ROOT, TOP = Path(__file__).parents[3], PurePosixPath("/top")
-# Sessions under strikes that seeds draw, and one that is logged; prints what is wrong after any.
+# Sessions under strikes that seeds draw, and one that is logged; prints what is wrong after any, how many were struck,
+# and what is wrong with a session that reports nothing.
 SCRIPT = """\
 import errno, json, random, sys
 from pathlib import Path
@@ -23,19 +24,22 @@ from faulting import session
 from faulting.calls import CALLS, KILLED, Strike
 
 top = Path(sys.argv[1])
-wrong = session.struck(top / "whole", {"FAULT_LOG": str(top / "log")})
+wrong, marks = session.struck(top / "whole", {"FAULT_LOG": str(top / "log")}), []
 for seed in range(12):
     chance = random.Random(seed)
     error = chance.choice((KILLED, errno.ENOSPC, errno.EIO))
     strike = Strike(chance.choice(CALLS), chance.randint(1, 25), error, lasts=bool(chance.getrandbits(1)))
-    wrong += [f"{seed}: {strike}: {each}" for each in session.struck(top / str(seed), strike.environment())]
-print(json.dumps(wrong))
+    marks.append(top / f"struck-{seed}")
+    wrong += [f"{seed}: {strike}: {each}" for each in session.struck(top / str(seed), strike.environment(marks[-1]))]
+session.trial_record = None
+mute = session.struck(top / "mute", Strike("write", 999).environment(top / "never"))
+print(json.dumps([wrong, sum(mark.exists() for mark in marks), mute]))
 """
 
 
 @pytest.fixture(scope="module")
-def struck(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """A log of an undisturbed session, and what was wrong after others that were not."""
+def struck(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], int, list[str]]:
+    """A log of an undisturbed session, and what the script prints."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler on this machine")
     top = tmp_path_factory.mktemp("faults")
@@ -43,15 +47,20 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, top], env={**os.environ, **paths}, capture_output=True, text=True, check=True
     )
-    return top, json.loads(done.stdout)
+    return top, *json.loads(done.stdout)
 
 
-def test_calls_that_fail_or_are_a_process_last_lose_nothing_that_was_reported(struck: tuple[Path, list[str]]) -> None:
-    assert struck[1] == []
+def test_calls_that_fail_or_are_a_process_last_lose_nothing_that_was_reported(
+    struck: tuple[Path, list[str], int, list[str]],
+) -> None:
+    _, wrong, count, mute = struck
+    assert wrong == []
+    assert count > 6, "drawn strikes that were reached"
+    assert mute == ["the session ended with 4"], "a session that reports nothing has lost nothing, and is wrong"
 
 
 def test_power_that_fails_anywhere_loses_nothing_that_was_reported(
-    struck: tuple[Path, list[str]], tmp_path: Path
+    struck: tuple[Path, list[str], int, list[str]], tmp_path: Path
 ) -> None:
     from faulting import promises  # noqa: PLC0415 - after the skip
 

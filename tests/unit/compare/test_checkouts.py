@@ -54,6 +54,14 @@ def test_directories_are_built_in_place(tmp_path: Path, monkeypatch: pytest.Monk
     assert (tmp_path / "new/built").exists()
 
 
+def test_a_name_that_is_a_directory_and_a_commit_is_neither(repository: Path) -> None:
+    """A change that brings a directory `HEAD^1` would be compared with what it likes."""
+    (repository / "HEAD^1").mkdir()
+    with pytest.raises(InputError, match=r"--base: `HEAD\^1` is a directory and a commit"):
+        Checkouts("HEAD^1", "HEAD").built()
+    assert Checkouts("./HEAD^1", "HEAD").built()[0] == str(repository / "HEAD^1")
+
+
 def test_a_study_has_them_as_its_arm_and_its_own_factors_as_conditions(repository: Path) -> None:
     file = repository / "gate.yaml"
     file.write_text(

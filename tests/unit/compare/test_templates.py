@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from ci_gate import script  # benches/ci_gate.py
 from ruamel.yaml import YAML
 
@@ -44,3 +46,59 @@ def test_the_guide_has_every_input_and_variable() -> None:
     page = (ROOT / "docs/guides/continuous-integration.md").read_text(encoding="utf-8")
     names = [*ACTION["inputs"], *(name for name in JOB["variables"] if name != "GIT_DEPTH")]
     assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def program(path: Path, lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{lines}\n", encoding="ascii")
+    path.chmod(0o755)
+
+
+def job(text: str, here: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs the text of a step where `fairtrial`, `python3` and such are those below `here`."""
+    environment = {name: str(here / name) for name in ("RUNNER_TEMP", "CI_PROJECT_DIR", "GITHUB_PATH")}
+    environment |= {name: str(here / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    given = {f"FAIRTRIAL_GATE_{name}": variables.pop(name, "") for name in ("COMMAND", "STUDY", "BUILD", "OPTIONS")}
+    given |= {f"FAIRTRIAL_GATE_{name}": name.lower() for name in ("BASE", "HEAD", "LEDGER")}
+    environment |= {"PATH": f"{here}/programs:/usr/bin:/bin", **given, **variables}
+    return subprocess.run(["sh", "-c", text], cwd=here, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("compare", "gate", "undecided", "job_ends"),
+    [
+        (0, 0, "pass", (0, "passed")),
+        (0, 1, "pass", (1, "failed")),
+        (0, 5, "pass", (0, "undecided")),
+        (0, 5, "Pass", (5, "undecided")),
+        (0, 2, "pass", (2, None)),
+        (3, 0, "pass", (3, None)),
+    ],
+)
+def test_the_job_passes_only_what_was_measured_and_judged(
+    *, compare: int, gate: int, undecided: str, job_ends: tuple[int, str | None], tmp_path: Path
+) -> None:
+    """A record and a table that a commit brought are gone before anything is measured."""
+    (tmp_path / "fairtrial-gate").mkdir()
+    (tmp_path / "fairtrial-gate.md").touch()
+    measures = f"if [ $1 = compare ]; then ls -d fairtrial-gate* 2>&- && exit 9; exit {compare}; fi"
+    program(tmp_path / "programs" / "fairtrial", f"{measures}\necho table >fairtrial-gate.md\nexit {gate}")
+    done = job(script(), tmp_path, COMMAND="./bench", FAIRTRIAL_GATE_UNDECIDED=undecided)
+    code, outcome = job_ends
+    assert (done.returncode, done.stderr) == (code, "")
+    said = tmp_path / "GITHUB_OUTPUT"
+    assert (said.read_text() if said.exists() else None) == (f"outcome={outcome}\n" if outcome else None)
+
+
+def test_the_program_under_test_does_not_get_the_python_of_fairtrial(tmp_path: Path) -> None:
+    made = 'mkdir -p "$3/bin"; for name in python fairtrial; do printf "#!/bin/sh\n" >"$3/bin/$name"; done'
+    program(tmp_path / "programs" / "python3", f'{made}; chmod 755 "$3"/bin/*')
+    install = str(ACTION["runs"]["steps"][0]["run"])
+    assert job(install, tmp_path, REQUIREMENT="fairtrial").returncode == 0
+    added = Path((tmp_path / "GITHUB_PATH").read_text().strip())
+    assert [path.name for path in added.iterdir() if path.resolve().is_file()] == ["fairtrial"]
+    shown = 'echo "$FAIRTRIAL_GATE_BASE ${FAIRTRIAL_GATE_NOTE_TOKEN-none}"; ls "${PATH%%:*}"'
+    merged = {"CI_MERGE_REQUEST_TARGET_BRANCH_SHA": "tip", "CI_MERGE_REQUEST_DIFF_BASE_SHA": "fork"}
+    secret = {"FAIRTRIAL_GATE_REQUIREMENT": "fairtrial", "FAIRTRIAL_GATE_NOTE_TOKEN": "t", "FAIRTRIAL_GATE_BASE": ""}
+    done = job(f"{JOB['script'][0]}\n{shown}", tmp_path, **merged, **secret)
+    assert done.stdout.split() == ["tip", "none", "fairtrial"], done.stderr

@@ -30,6 +30,12 @@ def test_junit_is_read_by_the_standard_library_with_counts_and_messages() -> Non
     assert cases[1][0].attrib["message"] == "−9.8 %; worse & <worse>"
 
 
+def test_what_xml_cannot_hold_is_an_escape_sequence() -> None:
+    check = GateCheck(series="a\x1b[1m", metric="tpm", status="failed", message="accepted up to 5 %: \x00")
+    (case,) = ET.fromstring(report.junit(Gate(against="base", checks=(check,)))).iter("testcase")
+    assert (case.attrib["classname"], case[0].text) == (r"a\x1b[1m", r"accepted up to 5 %: \x00")
+
+
 def test_markdown_has_a_row_for_each_check_failures_first() -> None:
     lines = report.markdown(GATE).splitlines()
     rows = [line for line in lines if line.startswith("| ")][1:]

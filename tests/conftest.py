@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -19,6 +20,8 @@ from support.real_record import made_once, run_study
 settings.register_profile("steady", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+
+gc.set_threshold(50_000)  # tests live to the end: not all are looked through for garbage after every 700 objects
 
 MACHINES = itertools.count()
 # The first makes the real record, which the others then find made.

@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from support.command_line import FAIRTRIAL, Desk, desk, eventually
+from support.forking import Started
 from support.progress import Told
 
 from fairtrial import record
@@ -102,7 +103,7 @@ def is_governed(here: Desk) -> bool:
 
 
 @contextlib.contextmanager
-def governing(here: Desk, server: Server, *options: str) -> Iterator[subprocess.Popen[str]]:
+def governing(here: Desk, server: Server, *options: str) -> Iterator[Started]:
     """The command at work, once it has set three threads."""
     with here.start("govern", "purge", "--socket", server.socket, *THREE, *options) as started:
         try:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.forking import forked
+from support.forking import Started, forked
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 COMPILERS = re.compile(r"(.*-)?(c\+\+|g\+\+|c89|c99|cc|gcc|cpp|clang|ld|as|tcc)(-\d.*)?|cargo|rustc|rustup|maturin|zig")
@@ -57,17 +57,9 @@ class Desk:
             assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        """Starts a command and leaves it running, in a process group of its own; a run draws no figures."""
-        return subprocess.Popen(
-            [FAIRTRIAL, *_words(arguments)],
-            cwd=self.directory,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+    def start(self, *arguments: str | Path) -> Started:
+        """Starts a command and leaves it running, in a session of its own; a run draws no figures."""
+        return Started(_words(arguments), cwd=self.directory, environment=self.environment, program=FAIRTRIAL)
 
     @property
     def runs(self) -> list[Path]:

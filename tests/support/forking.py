@@ -11,6 +11,8 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import ctypes
+import gc
 import importlib
 import json
 import os
@@ -26,32 +28,104 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Self
 
 LONGEST_REQUEST = 1 << 20  # bytes of arguments and environment
 DESCRIPTORS = 3  # standard input, output and error
 READ_BYTES = 1 << 16
+ROOM = "-" * (1 << 15)  # of an origin's arguments and environment, for those of its commands
 
 
 def forked(
     arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], program: Path
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command to its end, as `subprocess.run(..., capture_output=True, text=True)` does."""
-    request = {"argv": [str(program), *arguments], "cwd": str(cwd), "environment": dict(environment)}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.connect(_origin()[0])
-        output, error = _send(client, json.dumps(request).encode())
-        written = _read_all([output, error])
-        status = json.loads(client.makefile().readline())  # closing the socket early ends the command
-    stdout, stderr = (part.decode().replace("\r\n", "\n") for part in written)
-    return subprocess.CompletedProcess(request["argv"], status, stdout, stderr)
+    argv = [str(program), *arguments]
+    (output, written), (error, complained) = os.pipe(), os.pipe()
+    with _asked(argv, cwd=cwd, environment=environment, written=[written, complained], session=False) as client:
+        _line(client)
+        found = _read_all([output, error])
+        status = int(_line(client))  # closing the socket early ends the command
+    stdout, stderr = (part.decode().replace("\r\n", "\n") for part in found)
+    return subprocess.CompletedProcess(argv, status, stdout, stderr)
+
+
+class Started:
+    """A command in a session of its own that runs on: what tests use of `subprocess.Popen`, errors among its output.
+
+    It is killed at the end of the process that started it.
+    """
+
+    def __init__(self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], program: Path) -> None:
+        self.args = [str(program), *arguments]
+        self.returncode: int | None = None
+        output, written = os.pipe()
+        self.stdout = os.fdopen(output, encoding="utf-8")
+        self._client = _asked(
+            self.args, cwd=cwd, environment=environment, written=[written, os.dup(written)], session=True
+        )
+        self.pid = int(_line(self._client))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        if self.returncode is None and select.select([self._client], [], [], 0)[0]:
+            self.returncode = int(_line(self._client))
+            self._client.close()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, negative for a signal.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs.
+        """
+        if self.returncode is None:
+            select.select([self._client], [], [], timeout)
+        if (code := self.poll()) is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return code
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, None]:
+        """All that it printed and was not read yet, at its end; raises as `wait` does."""
+        if self.stdout.closed:
+            return "", None
+        deadline = None if timeout is None else time.monotonic() + timeout
+        reading = threading.Thread(target=lambda: read.append(self.stdout.read()), daemon=True)
+        read: list[str] = []
+        reading.start()
+        reading.join(timeout)
+        self.wait(None if deadline is None else max(deadline - time.monotonic(), 0))
+        reading.join()
+        self.stdout.close()
+        return read[0], None
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @lru_cache(maxsize=1)
 def _origin() -> tuple[str, subprocess.Popen[bytes]]:
     """This test process's origin of commands: its socket, in the abstract namespace, and its process."""
     name = f"fairtrial-commands-{os.getpid()}"
-    process = subprocess.Popen([sys.executable, __file__, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, __file__, name, ROOM],
+        env={**os.environ, "ROOM": ROOM},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n", "the origin of commands did not start"
     return f"\0{name}", process
@@ -64,18 +138,32 @@ def end_origin() -> None:
         process.communicate()  # closes its standard input, which ends it
 
 
-def _send(client: socket.socket, request: bytes) -> tuple[int, int]:
-    """Sends a request with its descriptors; gives the reading ends of output and error."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    (output, written), (error, complained) = os.pipe(), os.pipe()
-    descriptors = array.array("i", [nothing, written, complained])
+def _asked(
+    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], written: Sequence[int], session: bool
+) -> socket.socket:
+    """A connection that tells the process id of a new command, and its exit code; its descriptors are closed here."""
+    asked = {"argv": list(argv), "cwd": str(cwd), "environment": dict(environment), "session": session}
+    request = json.dumps(asked).encode()
+    descriptors = array.array("i", [os.open(os.devnull, os.O_RDONLY), *written])
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
+        client.connect(_origin()[0])
         client.sendmsg([len(request).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
         client.sendall(request)
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
-    return output, error
+    return client
+
+
+def _line(client: socket.socket) -> bytes:
+    """The next, and nothing behind it."""
+    read = b""
+    while not read.endswith(b"\n"):
+        part = client.recv(1)
+        assert part, "the origin of commands has ended"
+        read += part
+    return read
 
 
 def _read_all(descriptors: Sequence[int]) -> list[bytes]:
@@ -95,7 +183,7 @@ def _read_all(descriptors: Sequence[int]) -> list[bytes]:
     return [bytes(part) for part in read.values()]
 
 
-def _serve(name: str) -> None:
+def _serve(name: str) -> NoReturn:
     """Imports everything, then forks for each connection until the test process is gone."""
     import_all()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -107,7 +195,7 @@ def _serve(name: str) -> None:
     while True:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
         if sys.stdin in ready:
-            return  # the test process is gone
+            os._exit(0)  # the test process is gone, and there is nothing of worth to tidy up
         connection, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
@@ -117,12 +205,15 @@ def _serve(name: str) -> None:
 
 def import_all() -> None:
     """Imports every module of fairtrial once, for the forks of this process."""
+    gc.disable()
     import fairtrial  # noqa: PLC0415 - the test process asks for none of this
 
     for module in pkgutil.walk_packages(fairtrial.__path__, "fairtrial."):
         if not module.name.startswith("fairtrial.locks.lib"):  # what servers preload is no module of Python's
             importlib.import_module(module.name)
     importlib.import_module("scipy.stats")
+    gc.enable()
+    gc.freeze()  # a search for garbage writes to what it sees, and forks would copy it
 
 
 def reap() -> None:
@@ -143,6 +234,7 @@ def _wait_for_command(connection: socket.socket) -> NoReturn:
         _become(request, descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
+    connection.sendall(f"{command}\n".encode())
     ended = os.pidfd_open(command)
     if connection in select.select([ended, connection], [], [])[0]:
         os.kill(command, signal.SIGKILL)
@@ -156,6 +248,8 @@ def _wait_for_command(connection: socket.socket) -> NoReturn:
 
 def _become(request: dict[str, object], descriptors: Sequence[int]) -> NoReturn:
     """Is the command from here on."""
+    if request["session"]:
+        os.setsid()
     for descriptor, standard in zip(descriptors, range(DESCRIPTORS), strict=True):
         os.dup2(descriptor, standard)
         os.close(descriptor)
@@ -163,11 +257,23 @@ def _become(request: dict[str, object], descriptors: Sequence[int]) -> NoReturn:
     def set_up() -> None:
         os.environ.clear()
         os.environ.update(request["environment"])  # type: ignore[call-overload]
+        _show(request["argv"], request["environment"])  # type: ignore[arg-type]
         time.tzset()
         os.chdir(str(request["cwd"]))
         sys.argv = list(request["argv"])  # type: ignore[call-overload]
 
     be_fairtrial(set_up)
+
+
+def _show(argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Has /proc tell the command's arguments and environment, as of one that was started: written over the origin's."""
+    fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    bounds = [int(field) for field in fields[45:49]]  # of the arguments and of the environment: proc(5), 48 to 51
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    for start, end, words in ((*bounds[:2], argv), (*bounds[2:], variables)):
+        text = b"".join(os.fsencode(word) + b"\0" for word in words)
+        if len(text) <= end - start:
+            ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
 
 
 def be_fairtrial(set_up: Callable[[], None]) -> NoReturn:

@@ -7,7 +7,6 @@ worker dies.
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import shutil
 import tempfile
@@ -20,7 +19,7 @@ from typing import Any
 import pytest
 
 DIRECTORY = "fairtrial_tokens"  # what the controller tells its workers
-TOKENS_A_PROCESSOR = 1.5  # a test of a server or a guest uses two thirds of one
+TOKENS_A_PROCESSOR = 2  # a test of a server or a guest uses less than half of one
 LOOK_EVERY_S = 0.01
 
 
@@ -57,7 +56,7 @@ class Worker:
 
 def number_of_tokens() -> int:
     """Of this machine."""
-    return math.ceil(TOKENS_A_PROCESSOR * len(os.sched_getaffinity(0)))
+    return TOKENS_A_PROCESSOR * len(os.sched_getaffinity(0))
 
 
 def needed(item: pytest.Item, tokens: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,16 @@ from pathlib import Path
 import pytest
 from support import forking
 from support.command_line import FAIRTRIAL, Desk, desk, eventually
+
+SLEEPING = """\
+study: sleeping
+question: Does it end?
+workload: {command: {run: sleep 600}}
+factors: {sleep: {one: {}, two: {workload: {command: {run: sleep 601}}}}}
+arm: sleep
+trials: {blocks: 1}
+metrics: {primary: elapsed_s}
+"""
 
 
 @pytest.fixture
@@ -29,17 +40,7 @@ def test_it_says_and_returns_what_the_installed_command_does(arguments: list[str
 
 
 def test_it_ends_when_nobody_waits_for_it_any_more(here: Desk) -> None:
-    study = here.study(
-        """
-        study: sleeping
-        question: Does it end?
-        workload: {command: {run: sleep 600}}
-        factors: {sleep: {one: {}, two: {workload: {command: {run: sleep 601}}}}}
-        arm: sleep
-        trials: {blocks: 1}
-        metrics: {primary: elapsed_s}
-        """
-    )
+    study = here.study(SLEEPING)
     calling = (
         f"from support.command_line import Desk; from pathlib import Path; {here!r}.fairtrial('run', {str(study)!r})"
     )
@@ -49,3 +50,19 @@ def test_it_ends_when_nobody_waits_for_it_any_more(here: Desk) -> None:
         eventually(lambda: any("sleep 60" in line for line in here.processes().values()), "the command never slept")
         caller.kill()
     eventually(lambda: not here.processes(), "the command or its agent outlived its caller")
+
+
+def test_one_that_runs_on_is_a_session_that_proc_tells_of_and_ends_as_it_is_told(here: Desk) -> None:
+    started = here.start("run", here.study(SLEEPING))
+    eventually(lambda: any("sleep 60" in line for line in here.processes().values()), "the command never slept")
+    assert f"{FAIRTRIAL} run" in here.processes()[started.pid]
+    assert os.getsid(started.pid) == started.pid
+    assert started.poll() is None
+    started.kill()
+    started.communicate()
+    assert started.returncode == -signal.SIGKILL
+    eventually(lambda: not here.processes(), "its agent outlived the command")
+    ended = here.start("plan", "missing.yaml")
+    output, _ = ended.communicate(timeout=60)
+    assert ended.returncode == 2
+    assert "missing.yaml" in output

@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 import pytest
 from support.command_line import Desk
+from support.machines.kernel_parameter import kernel_parameter
 
 import fairtrial
 from fairtrial import record
@@ -134,7 +135,6 @@ def test_a_setting_that_needs_root_is_refused_with_its_name(here: Desk, python: 
 # Root's part, in a mount namespace of its own: this machine's rules for sudo stay as they are.
 BECOME = f"exec setpriv --reuid={USER} --regid=nogroup --clear-groups --"
 BY_RULE = f'mount --bind "$1" /etc/sudoers && shift && {BECOME} "$@"'
-PAGE_CLUSTER = Path("/proc/sys/vm/page-cluster")
 
 
 @pytest.mark.skipif(shutil.which("sudo") is None, reason="needs sudo: `apt install sudo`")
@@ -148,24 +148,23 @@ def test_a_rule_of_sudo_has_root_write_a_setting_of_an_ordinary_users_study_and_
     rule = example.read_text().replace("/usr/local/libexec/fairtrial-agent", str(agent))
     rules.write_text(rule.replace("\nbench ", f"\n{USER} "))
     rules.chmod(0o440)
-    before = PAGE_CLUSTER.read_text().strip()
-    other = "1" if before != "1" else "2"
-    study = here.study(STUDY.format(system="{sqlite: {}}") + f"settings: {{sysctl: {{vm.page-cluster: {other}}}}}\n")
-    study.chmod(0o644)
 
     def as_ruled(*argv: str) -> subprocess.CompletedProcess[str]:
         whole = ["unshare", "--mount", "sh", "-c", BY_RULE, "sh", str(rules), *argv]
         more = {"FAIRTRIAL_HELPER": f"sudo -n {agent}"}
         return as_user(here, whole, user=0, environment=more)
 
-    done = as_ruled(python, "-c", PROGRAM, "run", str(study), "--plain")
-    assert done.returncode == 0, done.stdout + done.stderr
+    with kernel_parameter() as parameter:
+        study = here.study(STUDY.format(system="{sqlite: {}}") + f"settings: {parameter.settings}\n")
+        study.chmod(0o644)
+        done = as_ruled(python, "-c", PROGRAM, "run", str(study), "--plain")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert parameter.restored()
     (directory,) = (here.directory / "home" / "runs").iterdir()
     found = record.read(directory)
     assert found.places[0].facts["user_id"] == pwd.getpwnam(USER).pw_uid
     effective = [(each.before.strip(), each.read_back.strip()) for trial in found.trials for each in trial.effective]
-    assert effective == [(before, other)] * 2
-    assert PAGE_CLUSTER.read_text().strip() == before
+    assert effective == [(parameter.before.strip(), parameter.other)] * 2
     refused = as_ruled("sudo", "-n", str(agent), "write-setting", "--", "/proc/sys/kernel/core_pattern", "x")
     assert "not among the files" in refused.stderr
     assert as_ruled("sudo", "-n", str(agent), "serve").returncode == 1

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 from support.command_line import Desk, desk, eventually
+from support.kin import descendants
 from support.machines.browser import CHROMIUM, MISSING, chromium
 from support.machines.page import Served, reader, served
 from support.machines.terminal import on_terminal
@@ -100,7 +101,8 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
         expect(page.locator("#now")).to_contain_text("--resume")
         assert watching.end() == 3
         assert "its exit code is unknown" in watching.text
-        eventually(lambda: here.processes().keys() <= {page_of.process.pid}, "the run left processes")
+        own = page_of.process.pid
+        eventually(lambda: here.processes().keys() <= set(descendants(own)), "the run left processes")
 
         resumed = here.start("run", here.run, "--resume")
         expect(page.locator("#now .pill")).to_have_text("running")

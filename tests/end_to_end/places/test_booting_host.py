@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from support.command_line import Desk
+from support.forking import Started
 from support.machines import booting_host
 from support.machines.booting_host import BootingHost, patiently
 
@@ -103,7 +103,7 @@ def require_default(host: BootingHost) -> None:
     assert host.run("ls /boot/fairtrial/journal.json", check=False) == ""
 
 
-def await_trial(host: BootingHost, running: subprocess.Popen[str]) -> None:
+def await_trial(host: BootingHost, running: Started) -> None:
     """Returns when a trial is under way."""
     patiently(lambda: running.poll() is not None or host.run("ls /root/running", check=False), "no trial is under way")
     assert running.poll() is None, running.communicate()[0]

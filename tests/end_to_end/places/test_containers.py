@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, eventually
+from support.forking import Started
 from support.machines import images
 from support.machines.holding import Held
 from support.shared import alone_in
@@ -128,7 +129,7 @@ def first_process(name: str) -> list[int]:
 
 
 @contextmanager
-def under_way(here: Desk, image: str) -> Iterator[tuple[subprocess.Popen[str], Held]]:
+def under_way(here: Desk, image: str) -> Iterator[tuple[Started, Held]]:
     """A run whose first trial is being measured."""
     held = Held(here)
     held.hold()

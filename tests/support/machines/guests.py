@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 
 from support.command_line import Desk
+from support.forking import Started
 
 FIRST_TRIAL_S = 300.0  # two boots under emulation, on a busy machine
 
@@ -29,7 +29,7 @@ def command_study(kernel: Path, run: str) -> str:
     return COMMAND.format(kernel=kernel, run=run)
 
 
-def await_first_trial(here: Desk, running: subprocess.Popen[str]) -> None:
+def await_first_trial(here: Desk, running: Started) -> None:
     """Returns as soon as a trial of a run has begun; fails if the run ends before, or takes too long."""
     deadline = time.monotonic() + FIRST_TRIAL_S
     while not list((here.directory / "runs").glob("*/trials/.*")):

@@ -21,9 +21,13 @@ class Parameter:
     before: str
 
     @property
+    def other(self) -> str:
+        """What the study's settings set."""
+        return "2" if self.before.strip() != "2" else "3"
+
+    @property
     def settings(self) -> str:
-        other = 2 if self.before.strip() != "2" else 3
-        return f"{{sysctl: {{{NAME}: {other}}}}}" if os.geteuid() == 0 else "{}"
+        return f"{{sysctl: {{{NAME}: {self.other}}}}}" if os.geteuid() == 0 else "{}"
 
     def changed(self) -> bool:
         """Whether the study's value is in effect; always where nothing can be changed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from support.command_line import Desk
+from support.forking import Started
 from support.machines.browser import Window
 
 ADDRESS = re.compile(r"page: (http://127\.0\.0\.1:(\d+)/[\w-]+)/\S*\?token=(\S+)")
@@ -26,7 +26,7 @@ class Served:
 
     base: str
     token: str
-    process: subprocess.Popen[str]
+    process: Started
 
     def address(self, path: str) -> str:
         """One with the token, as `fairtrial serve` prints it."""

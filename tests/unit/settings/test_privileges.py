@@ -24,7 +24,7 @@ FACTS = facts_of(
     },
 )
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-PAGE_CLUSTER = Path("/proc/sys/vm/page-cluster")
+STAT_INTERVAL = Path("/proc/sys/vm/stat_interval")  # a parameter that no test changes
 
 
 def taken(step: Step) -> set[str]:
@@ -57,9 +57,9 @@ def test_the_kernel_takes_a_value_from_whom_the_table_says_and_from_nobody_else(
     as_nobody = (f"--reuid={NOBODY}", f"--regid={NOBODY}")
     with_all = (*as_nobody, "--inh-caps=+all", "--ambient-caps=+all")
     without = ("--inh-caps=-all", "--bounding-set=-all")
-    cluster = PAGE_CLUSTER.read_text().strip()
-    assert writes(PAGE_CLUSTER, cluster, *without)
-    assert not writes(PAGE_CLUSTER, cluster, *with_all)
+    interval_s = STAT_INTERVAL.read_text().strip()
+    assert writes(STAT_INTERVAL, interval_s, *without)
+    assert not writes(STAT_INTERVAL, interval_s, *with_all)
     if not HUGE_PAGES.exists():
         pytest.skip("this kernel has no transparent huge pages")
     word = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]

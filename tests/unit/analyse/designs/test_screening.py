@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from numpy.typing import NDArray
+from statsmodels.regression.linear_model import OLS, RegressionResults
 
 from fairtrial.analyse.designs import maxima
 from fairtrial.analyse.designs.screening import one_metric, screened
@@ -53,9 +53,7 @@ def trials(of: Screening, effects: dict[str, float], *, replicates: int = 1, sd:
     ]
 
 
-def by_statsmodels(
-    of: Screening, measured: Trials, *, saturated: bool = False
-) -> sm.regression.linear_model.RegressionResults:
+def by_statsmodels(of: Screening, measured: Trials, *, saturated: bool = False) -> RegressionResults:
     replicates = sorted({replicate for _, replicate, _ in measured})
     dummies = [[float(replicate == each) for each in replicates] for _, replicate, _ in measured]
     rows = list(of.rows)
@@ -65,7 +63,7 @@ def by_statsmodels(
         else [of.rows[row] for row, _, _ in measured]
     )
     x = np.hstack([np.array(dummies), np.array(columns, dtype=float)])
-    return sm.OLS(np.log([value for _, _, value in measured]), x).fit()
+    return OLS(np.log([value for _, _, value in measured]), x).fit()
 
 
 def effects_of(metric: ScreenedMetric, of: Screening) -> NDArray[np.float64]:

@@ -95,7 +95,7 @@ def test_the_wheel_brings_package_command_and_agent(installed: Installed, here: 
     assert version.split()[-1] == installed.run(here, "--version").split()[-1]
 
 
-def test_the_wheel_brings_the_repositorys_files_and_no_others(installed: Installed) -> None:
+def test_the_wheel_brings_the_files_of_the_repository_and_no_others(installed: Installed) -> None:
     (listed,) = installed.directory.glob("lib/python*/site-packages/fairtrial-*.dist-info/RECORD")
     lines = listed.read_text(encoding="utf-8").splitlines()
     brought = {line.partition(",")[0] for line in lines if line.startswith("fairtrial/")}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 CACHE_VARIABLE: Final = "FAIRTRIAL_CACHE_DIRECTORY"
+ROOT, OTHERS_WRITE = 0, 0o022
 OF_ROOT: Final = Path("/var/cache/fairtrial")  # root's home is closed to the users that servers run as
 
 
@@ -18,3 +19,13 @@ def cache_directory() -> Path:
     if os.geteuid() == 0:
         return OF_ROOT
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairtrial"
+
+
+def others_write(path: Path) -> bool:
+    """Whether other users can change what is kept there, which then is neither run nor booted nor shown.
+
+    Raises:
+        OSError: it is not there.
+    """
+    status = path.stat(follow_symlinks=False)
+    return status.st_uid not in (ROOT, os.geteuid()) or bool(status.st_mode & OTHERS_WRITE)

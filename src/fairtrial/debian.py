@@ -13,6 +13,7 @@ from fairtrial.unpacking import Tarball, Unpacking
 DOWNLOAD_S = 900.0  # kernels have 70 to 110 MB
 LOOK_S = 60.0
 CHUNK_BYTES = 1 << 20
+OWNERS = 0o755  # whatever the umask: what others can write is not used
 
 
 def offered(beginning: str) -> list[str]:
@@ -36,6 +37,7 @@ def unpacked(package: str, cache: Path) -> Path:
         archive = downloaded(package, Path(temporary))
         files = Path(temporary) / "files"
         files.mkdir()
+        files.chmod(OWNERS)
         extract(archive, Unpacking(archive, files))
         final = cache / archive.name.removesuffix(".deb")
         files.replace(final)

@@ -20,12 +20,14 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import from_json
 
+from fairtrial import foreign
 from fairtrial.analyse.sequential import SequentialRun, follow
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import per_transaction, telemetry
+from fairtrial.metrics import first_reader, parquet, per_transaction, telemetry
 from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
 from fairtrial.record.models import LookTaken, PlannedMetrics, TrialRecord, Window
+from fairtrial.record.reader import MOST_BYTES
 from fairtrial.report import plain
 from fairtrial.report.analysing import analysed, voided
 from fairtrial.report.background import place_facts
@@ -156,14 +158,17 @@ def _each(record: Record) -> Iterator[MadeAgain]:
     if workers == 1 or len(raw) < FEWEST_SHARED:
         yield from map(make, raw)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_alone) as pool:
+    guarded = first_reader.has_begun()
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_alone, initargs=(guarded,)) as pool:
         yield from pool.map(make, raw, chunksize=CHUNK)
 
 
-def _alone() -> None:
+def _alone(guarded: bool) -> None:  # noqa: FBT001 - a pool gives it by position
     """A process takes one processor, and leaves Ctrl-C to the one that waits for it."""
     os.environ["POLARS_MAX_THREADS"] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if guarded:
+        parquet.begin_first_reader()
 
 
 def made_again(trial: RawTrial, *, metrics: PlannedMetrics) -> MadeAgain:
@@ -186,12 +191,12 @@ def made_again(trial: RawTrial, *, metrics: PlannedMetrics) -> MadeAgain:
 def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, known: Sequence[str]) -> list[str]:
     """Where a report is not what these trials give; `known` is what was found of the trials themselves."""
     try:
-        stored = from_json((directory / REPORT).read_bytes())
+        stored = from_json(foreign.read(directory / REPORT, most_bytes=MOST_BYTES))
         if (version := stored["format_version"]) != REPORT_FORMAT_VERSION:
             expected = f"expected format {REPORT_FORMAT_VERSION}, found {version}"
             return [f"{REPORT}: {expected}; write it again with `fairtrial report`"]
         contrast, old = stored["analysis"]["contrast"], _compared(stored)
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
     scene = Scene(record=record, analysis=analysed(record, contrast=contrast, trials=trials))
     mismatches: list[str] = []

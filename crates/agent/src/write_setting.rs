@@ -4,7 +4,7 @@
 //! programs that the kernel starts (`kernel.core_pattern`, `uevent_helper`), and not memory that others would lack.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use anyhow::{Context as _, bail, ensure};
@@ -64,8 +64,9 @@ pub fn run(path: &str, value: &str) -> anyhow::Result<()> {
 
 /// Keeps a session of root's from beginning while this writes.
 fn not_roots() -> anyhow::Result<Option<File>> {
-    let Ok(lock) = File::open(ROOTS_LOCK) else {
-        return Ok(None); // root has changed nothing since the boot
+    let lock = match File::open(ROOTS_LOCK) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None), // root changed nothing since the boot
+        opened => opened.context("cannot open root's lock")?,
     };
     match flock(&lock, FlockOperation::NonBlockingLockShared) {
         Err(Errno::WOULDBLOCK) => {

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from scipy import stats
 
+from fairtrial import foreign
 from fairtrial.bisect.deciding import History, believed, probabilities
 from fairtrial.bisect.models import (
     Answered,
@@ -50,8 +51,8 @@ def question(directory: Path) -> Bisection:
         hint = "give the directory that `fairtrial bisect` printed"
         raise RecordError(f"{directory} is not a bisection: it has no {QUESTION}", hint=hint)
     try:
-        return Bisection.model_validate_json(path.read_bytes())
-    except ValueError as error:
+        return Bisection.model_validate_json(foreign.read(path))
+    except (OSError, ValueError) as error:
         raise RecordError(f"{path}: {error}", hint="restore it from a copy") from error
 
 

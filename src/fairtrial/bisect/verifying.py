@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from fairtrial import record, verify
+from fairtrial import foreign, record, verify
 from fairtrial.bisect import journal, wording
 from fairtrial.bisect.deciding import Answer, History, Limits, decide
 from fairtrial.bisect.loop import found_change
@@ -108,8 +108,8 @@ def _files(directory: Path, bisection: Bisection, events: list[Event]) -> list[s
         return []
     again = result(bisection, events)
     try:
-        stored = from_json((directory / RESULT).read_bytes())
-    except ValueError as error:
+        stored = from_json(foreign.read(directory / RESULT))
+    except (OSError, ValueError) as error:
         return [f"{RESULT}: cannot be read: {error}"]
     texts = verify.differences(stored, again.model_dump(mode="json"))
     mismatches = [f"{RESULT}: {text}" for text in texts]

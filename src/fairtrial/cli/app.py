@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairtrial.cli import governors, options
+from fairtrial.cli import governors, guarding, options
 
 app = typer.Typer(
     name="fairtrial",
@@ -129,6 +129,8 @@ def power(
     effect: options.Effect = None,
 ) -> None:
     """Estimate how many blocks a study needs. Prints the smallest effects that it can detect, and how long it takes."""
+    if pilot is not None:
+        guarding.begin()
     from fairtrial.cli.running import power as command
 
     command.power(study, size=size, overrides=overrides or [], pilot=pilot, effect=effect)
@@ -224,6 +226,7 @@ def screen(
 @app.command()
 def report(directory: options.RunDirectory, arm: options.Factor = None) -> None:
     """Analyse a run again and rewrite its report."""
+    guarding.begin()
     from fairtrial.cli.reading import report as command
 
     command.report(directory, arm=arm)
@@ -240,6 +243,7 @@ def serve(
     studies: options.StudiesFolder = None,
 ) -> None:
     """Show runs in a browser, live while they go on. Listens on loopback until it is interrupted."""
+    guarding.begin()
     from fairtrial.cli.running import serve as command
 
     permissions = command.Permissions(control=control, studies=studies)
@@ -249,6 +253,7 @@ def serve(
 @app.command()
 def watch(directory: options.RunDirectory) -> None:
     """Show a run in the terminal while it goes on. Ends with the exit code of the run."""
+    guarding.begin()
     from fairtrial.cli.running import watch as command
 
     command.watch(directory)
@@ -257,6 +262,7 @@ def watch(directory: options.RunDirectory) -> None:
 @app.command()
 def verify(directory: options.RunDirectory) -> None:
     """Check a record's hashes and recompute every reported number. Reads the record's raw files."""
+    guarding.begin()
     from fairtrial.cli.reading import verify as command
 
     command.verify(directory)
@@ -464,6 +470,7 @@ def gate(
     as_json: options.AsJson = False,
 ) -> None:
     """Fail if the newest run is worse than its history, a baseline run or its own baseline arm."""
+    guarding.begin()
     from fairtrial.cli.reading import gate as command
     from fairtrial.cli.reading.history import levels
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.live import words
 from fairtrial.live.activity import Activity
@@ -19,7 +20,15 @@ from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import JournalReader
 from fairtrial.record.live import FeedReader, Live, LiveReader
 from fairtrial.record.models import Plan, TrialRecord
-from fairtrial.record.reader import Record, extended, read_plan, refuse_links, trial_file, trial_from_directory
+from fairtrial.record.reader import (
+    MOST_BYTES,
+    Record,
+    extended,
+    read_plan,
+    refuse_links,
+    trial_file,
+    trial_from_directory,
+)
 from fairtrial.study.catalogue import MetricDefinition
 
 if TYPE_CHECKING:
@@ -175,7 +184,7 @@ def _plan(directory: Path) -> Plan:
         return read_plan(directory)
     refuse_links(directory)
     try:
-        return Plan.model_validate_json((directory / "plan.json").read_bytes())
+        return Plan.model_validate_json(foreign.read(directory / "plan.json", most_bytes=MOST_BYTES))
     except (OSError, ValueError, json.JSONDecodeError) as error:
         raise RecordError(
             f"{directory} is not a record: it has no plan.json that can be read",

@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.protocol.generated import Covariates
 
@@ -32,7 +33,7 @@ def compute(directory: Path) -> dict[str, float]:
     if not path.exists():
         return {}
     try:
-        values = Covariates.model_validate_json(path.read_bytes()).model_dump()
-    except ValidationError as error:
+        values = Covariates.model_validate_json(foreign.read(path)).model_dump()
+    except (OSError, ValidationError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
     return {name: float(value) for name, value in values.items() if value is not None}

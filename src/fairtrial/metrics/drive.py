@@ -11,6 +11,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import per_transaction
 from fairtrial.metrics.series import stability, steadiness
@@ -134,8 +135,8 @@ def read(directory: Path) -> DriveResult:
     """
     path = directory / FILE
     try:
-        return DriveResult.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError) as error:
+        return DriveResult.model_validate_json(foreign.read(path))
+    except (OSError, ValidationError) as error:
         raise RecordError(
             f"{path} cannot be read: {error}", hint="restore the trial from a copy, or run it again"
         ) from error

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from fairtrial.metrics import parquet
 from fairtrial.record.live import controller
 from fairtrial.serve.server import Listening
 
@@ -22,6 +23,7 @@ def main() -> None:
     run, processors = Path(sys.argv[1]), sys.argv[2]
     if processors:
         os.sched_setaffinity(0, {int(number) for number in processors.split(",")})
+    parquet.begin_first_reader()  # other runs beside this one may be anybody's
     page = Listening(run.parent)
     sys.stdout.write(page.address(f"/runs/{run.name}") + "\n")
     sys.stdout.flush()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from fairtrial import record
+from fairtrial import foreign, record
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
 from fairtrial.report.analysing import analysed
@@ -19,6 +19,7 @@ from fairtrial.report.scene import Scene
 REPORT: Final = "report"
 FIGURES: Final = "figures"
 MOST_BYTES: Final = 32 << 20  # of a drawing
+MOST_REPORT_BYTES: Final = 256 << 20
 POLICY_WITH_STYLE: Final = "style-src 'self' 'unsafe-inline'"
 
 
@@ -39,7 +40,7 @@ def analysis(of: Record) -> Analysis:
     path = of.directory / REPORT / "report.json"
     try:
         if path.stat().st_mtime_ns >= (of.directory / "journal.jsonl").stat().st_mtime_ns:
-            return Analysis.model_validate(from_json(path.read_bytes())["analysis"])
+            return Analysis.model_validate(from_json(foreign.read(path, most_bytes=MOST_REPORT_BYTES))["analysis"])
     except (OSError, ValueError, KeyError, TypeError, ValidationError):
         pass
     return analysed(of)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,7 +18,6 @@ from fairtrial.servers.source import Source
 
 MANIFEST = "installed.json"
 FILES = "files"
-ROOT, OTHERS_WRITE = 0, 0o022
 
 
 class ServerFiles(BaseModel):
@@ -117,13 +115,13 @@ def _sha256_of(path: Path, _mtime_ns: int, _size: int) -> str:
 
 def _kept(directory: Path, source: Source) -> ServerFiles | None:
     try:
-        status = directory.stat(follow_symlinks=False)
+        is_shared = caching.others_write(directory)
         installed = ServerFiles.model_validate_json((directory / MANIFEST).read_text())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValidationError:
         _refused(directory)
-    if status.st_uid not in (ROOT, os.geteuid()) or status.st_mode & OTHERS_WRITE:
+    if is_shared:
         _refused(directory, ", or may: other users can write there")
     if source.sha256 not in (None, installed.archive_sha256):
         _refused(directory, f": its archive has the SHA-256 {installed.archive_sha256}, expected {source.sha256}")

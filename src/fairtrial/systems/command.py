@@ -46,6 +46,9 @@ class CommandSystem(System[CommandSystemParameters]):
         """Where there is a program to run."""
         return self.parameters.run is not None
 
+    def user(self, place: OpenPlace) -> None:
+        """The agent's own, as which its program runs."""
+
     def acts(self) -> Iterator[Act]:
         """Its command lines, as the agent's own user."""
         parameters = self.parameters

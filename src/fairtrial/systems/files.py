@@ -26,6 +26,9 @@ class Files(System[FilesParameters]):
     summary = "Plain files, for workloads that read and write some."
     model = FilesParameters
 
+    def user(self, place: OpenPlace) -> None:
+        """The agent's own, as there is no server: nobody else may leave a link where the load writes."""
+
     def acts(self) -> Iterator[Act]:
         """Nothing runs."""
         yield from ()

@@ -32,7 +32,7 @@ for folder in "$1/share" "$1/share/mysql" "$1/share/mariadb"; do
 done
 exit 1
 """
-APPEND = 'into=$1; shift; for each; do if [ -e "$each" ]; then cat -- "$each"; fi; done >> "$into"'
+JOIN = 'into=$1; shift; for each; do if [ -e "$each" ]; then cat -- "$each"; fi; done > "$into"'
 FROM_FILE = 'from=$1; shift; exec "$@" < "$from"'
 
 
@@ -59,13 +59,15 @@ def from_scripts(  # noqa: PLR0913 - a server is created from all of these
         PlaceError: the scripts are not there, or the server refuses them; with its own words.
     """
     scripts = _scripts(place, installation, program)
-    text, end = launch.work_directory / "bootstrap.sql", launch.work_directory / "bootstrap-end.sql"
-    place.agent.put(str(text), PROLOGUE.encode())
-    place.agent.put(str(end), epilogue.encode())
+    begin, text, end = (str(launch.work_directory / f"bootstrap{part}.sql") for part in ("-begin", "", "-end"))
+    place.agent.put(begin, PROLOGUE.encode())
+    place.agent.put(end, epilogue.encode())
     parts = [f"{scripts}_{name}.sql" for name in SCRIPTS]
-    place.require(["sh", "-c", APPEND, "sh", str(text), *parts, str(end)], hint="check the disk of the place")
+    # Not as root: the directory is the server's user's, and what it left there may be a link.
+    join = ["sh", "-c", JOIN, "sh", text, begin, *parts, end]
+    place.require(join, hint="check the disk of the place", user=place.server_user)
     argv = _server(installation, program, initial=initial, launch=launch)
-    run = ["sh", "-c", FROM_FILE, "sh", str(text), *argv, "--bootstrap", "--max-allowed-packet=16M"]
+    run = ["sh", "-c", FROM_FILE, "sh", text, *argv, "--bootstrap", "--max-allowed-packet=16M"]
     place.require(run, hint="see the server's output above", timeout_s=CREATE_S, user=place.server_user)
 
 

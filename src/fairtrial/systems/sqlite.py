@@ -42,6 +42,9 @@ class Sqlite(System[SqliteParameters]):
     summary = "SQLite, embedded in the load engine."
     model = SqliteParameters
 
+    def user(self, place: OpenPlace) -> None:
+        """The agent's own, as there is no server: nobody else may leave a link where the load writes."""
+
     def acts(self) -> Iterator[Act]:
         """Nothing runs but the load, which sets the pragmas."""
         for name, value in self.parameters.pragmas.items():

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic_core import from_json
 
-from fairtrial import record
+from fairtrial import foreign, record
 from fairtrial import verify as recomputation
 from fairtrial.record import Record
 from fairtrial.tune import measuring, planning
@@ -66,8 +66,8 @@ def _result(tuning: TuneRecord) -> Iterator[str]:
     path = tuning.directory / RESULT
     if path.is_file():
         try:
-            stored = from_json(path.read_bytes())
-        except ValueError as error:
+            stored = from_json(foreign.read(path))
+        except (OSError, ValueError) as error:
             yield f"{RESULT}: cannot be read: {error}"
             return
         again = result(tuning).model_dump(mode="json")

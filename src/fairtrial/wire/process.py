@@ -13,6 +13,8 @@ from fairtrial.protocol import generated as wire
 
 LINES_KEPT = 100_000  # of a process that nobody listens to: beyond this the oldest are dropped
 CHARACTERS_KEPT = 16 << 20  # of all these lines
+CHARACTERS_HEARD = 1 << 30  # of lines that somebody listens to, who may keep them: a month of a line every second
+LINE_CHARACTERS = 64  # what keeping a line takes beside its own
 
 OnLine = Callable[[str, str], None]
 
@@ -54,7 +56,7 @@ class Process:
         self._on_line = on_line
         self._changed = threading.Condition()
         self._lines: deque[tuple[str, str]] = deque()
-        self._characters = 0  # of `_lines`
+        self._characters = 0  # of `_lines`, or heard
         self._exited: wire.Exited | None = None
         self._loss: StreamLostError | None = None
 
@@ -118,8 +120,15 @@ class Process:
         self.pid, self.number, self.started_ns = spawned.pid, spawned.process, spawned.time_ns
 
     def wrote(self, line: wire.OutputLine) -> None:
-        """The stream's thread: it wrote a line."""
+        """The stream's thread: it wrote a line.
+
+        Raises:
+            ValueError: it writes without end, and somebody listens.
+        """
         if self._on_line is not None:
+            self._characters += len(line.line) + LINE_CHARACTERS
+            if self._characters > CHARACTERS_HEARD:
+                raise ValueError(f"{self.name} wrote more than {CHARACTERS_HEARD:,} characters")
             self._on_line(line.stream, line.line)
             return
         with self._changed:

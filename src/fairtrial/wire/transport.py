@@ -17,6 +17,7 @@ from fairtrial.wire.limits import Limits
 READ_BYTES = 256 * 1024
 KILL_S = 5.0
 SAID_BYTES = 16 * 1024  # of what ssh or the agent said on standard error
+MOST_SAID_BYTES = 1 << 20  # that lie on this machine's disk for it
 
 
 class Transport(Protocol):
@@ -87,11 +88,21 @@ class PipeTransport:
         """
         left = memoryview(data)
         with self._writing:
+            self._forget_errors()
             while left:
                 if self._closed or select.select([self._closed_read], [self._input.fileno()], [])[0]:
                     raise BrokenPipeError("the stream was closed")
                 with contextlib.suppress(BlockingIOError):
                     left = left[os.write(self._input.fileno(), left) :]
+
+    def _forget_errors(self) -> None:
+        """All but the first of what was said: a host that says things without end fills no disk of this machine's.
+
+        The program writes on where this leaves off, as both have one file open.
+        """
+        if not self._closed and os.fstat(self._errors.fileno()).st_size > MOST_SAID_BYTES:
+            os.ftruncate(self._errors.fileno(), SAID_BYTES)
+            os.lseek(self._errors.fileno(), SAID_BYTES, os.SEEK_SET)
 
     def close(self) -> None:
         """Closes the program's input and waits for its end; kills it if it hangs."""

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 from pydantic_core import from_json
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import drive, latency
 from fairtrial.metrics.latency import merged_latency
@@ -62,7 +63,7 @@ class FigurePair:
 
 def stored(directory: Path) -> dict[str, Any]:
     """`result.json` as it is, whatever was changed in it."""
-    values: dict[str, Any] = from_json((directory / drive.FILE).read_bytes())
+    values: dict[str, Any] = from_json(foreign.read(directory / drive.FILE))
     return values
 
 

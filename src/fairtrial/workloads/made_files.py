@@ -13,6 +13,7 @@ import polars as pl
 from hdrh.histogram import HdrHistogram
 from pydantic import Field, ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import drive
 from fairtrial.metrics.series import timeline as series
@@ -56,8 +57,8 @@ def result(directory: Path, model: type[R]) -> R:
     """
     path = directory / drive.FILE
     try:
-        return model.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError) as error:
+        return model.model_validate_json(foreign.read(path))
+    except (OSError, ValidationError) as error:
         hint = "restore the trial from a copy, or run it again"
         raise RecordError(f"{path} cannot be read: {error}", hint=hint) from error
 

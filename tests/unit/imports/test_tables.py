@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import io
-import zlib
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fuzzing.targets import SEEDS
 from support.inference.tables import judged, only_comparison, rows_of
 
 from fairtrial.errors import InputError
 
-ENDS_ITS_READER = (
-    "c-nQ5!A`<J5QcXvX*h5oq_b(09(tjHNDx+_t+&AtA)*!%<GHo0kRUY_LA>}H#+TLIjR!AIW@j?<{WFK180TFmfd$r7CPE06FHs={"
-    "0yU_$-~*~)f=P%WyC$V422`9rF{_SE3n0v7DNFr<UnY*r2GC<t28Pobm$rGn1A{=NZb)gJOkIhX>9~&Te^d9rHSCLmMPzCEWtLh*"
-    "?zJm8pWi)P6pzcrb7FteGi5wSX(JWFy{zA6zqM{%BNlk6^9)a8$qxtBpCCT{)#(r@e$-sUE7a&7)$nkFL!C!zpERvQjNj!@I8sPC"
-    "j&G3Iw{gBswuRStIqsJErs?e$+hUb(Jl^iMJ6<DwU9B@O5K)Jx*|`uI4}=JL*6r~iOgd4*qrMPa1j!<cc++v!r^WIju{_ler5ajP"
-)
 TABLE = "kernel,block,tpm\nold,1,10\nnew,1,12\nnew,2,13\nold,2,11\nold,3,10.5\nnew,3,12.5\n"
 
 
@@ -47,7 +40,7 @@ def test_parquet_gives_what_the_same_csv_gives() -> None:
 
 def test_a_file_that_ends_its_reader_is_an_error() -> None:
     """A page whose length has another byte: the reader asks for two exabytes, and its process ends."""
-    assert "not a complete Parquet file" in problem(zlib.decompress(base64.b85decode(ENDS_ITS_READER)))
+    assert "not a complete Parquet file" in problem((SEEDS / "ends-its-reader.parquet").read_bytes())
 
 
 def test_marks_comments_blanks_and_quotes_do_not_matter() -> None:

@@ -11,13 +11,15 @@ from typing import Any
 import polars as pl
 import pytest
 from support.command_line import desk
+from support.fuzzing.targets import SEEDS
 
 from fairtrial import foreign, record, verify
 from fairtrial.audit.claims import file as claims
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, RecordError
 from fairtrial.history import series
-from fairtrial.metrics import parquet
+from fairtrial.metrics import covariates, drive, parquet
+from fairtrial.metrics.telemetry import shutdown
 from fairtrial.record import acknowledgements
 from fairtrial.study import load
 
@@ -126,6 +128,18 @@ def test_a_file_of_a_record_that_would_fill_memory_is_not_read(real_copy: Path, 
         record.read(real_copy)
 
 
+@pytest.mark.parametrize(
+    ("module", "read"), [(drive, drive.read), (shutdown, shutdown.compute), (covariates, covariates.compute)]
+)
+def test_a_document_of_a_trial_that_would_fill_memory_is_not_read(
+    tmp_path: Path, module: Any, read: Callable[[Path], Any]
+) -> None:
+    with (tmp_path / module.FILE).open("wb") as file:
+        file.truncate(1 << 40)  # takes no room
+    with pytest.raises(RecordError, match="larger than 64 MiB"):
+        read(tmp_path)
+
+
 def test_a_report_that_is_nested_without_end_is_a_mismatch(real_copy: Path) -> None:
     (real_copy / "report" / "report.json").write_bytes(DEEP)
     (said,) = [each for each in verify.recompute(record.read(real_copy)) if "report.json" in each]
@@ -148,6 +162,14 @@ def test_a_small_file_of_very_many_values_is_refused(tmp_path: Path, monkeypatch
     monkeypatch.setattr(parquet, "MOST_VALUES", 999_999)
     with pytest.raises(pl.exceptions.PolarsError, match="more than 999,999 values"):
         parquet.read(path)
+
+
+def test_a_file_of_a_record_that_ends_its_reader_is_a_damaged_one(real_copy: Path) -> None:
+    (damaged, *_) = (real_copy / "trials").glob("*/latency-merged.parquet")
+    damaged.write_bytes((SEEDS / "ends-its-reader.parquet").read_bytes())
+    with desk() as here:
+        done = here.fairtrial("report", real_copy, code=RecordError.exit_code)
+    assert f"{damaged} cannot be read: it ends the program that reads it (-6)" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["report", "verify", "history", "plan"])

@@ -12,8 +12,10 @@ from support.machines.places import place_here
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.record.files import sha256
-from fairtrial.systems import Launch
+from fairtrial.systems import Launch, System
 from fairtrial.systems.command import CommandSystem, CommandSystemParameters
+from fairtrial.systems.files import Files, FilesParameters
+from fairtrial.systems.sqlite import Sqlite, SqliteParameters
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -37,6 +39,12 @@ def test_no_program_is_no_process(place: OpenPlace, tmp_path: Path) -> None:
     instance = command().start(place, launch(tmp_path))
     assert (instance.endpoint, instance.process) == (None, None)
     command().stop(place, instance, settled=False)
+
+
+@pytest.mark.parametrize("system", [command(), Files(FilesParameters()), Sqlite(SqliteParameters())])
+def test_what_has_no_server_works_in_directories_of_the_agents_own_user(place: OpenPlace, system: System[Any]) -> None:
+    place.server_user = "nobody"
+    assert system.user(place) is None
 
 
 def test_a_program_is_known_by_its_path_hash_and_own_words(place: OpenPlace) -> None:

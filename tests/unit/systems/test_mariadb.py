@@ -172,21 +172,22 @@ def test_data_are_created_from_the_servers_own_scripts_with_what_is_fixed_then_a
         place.server_user = "mysql"
         mariadb(innodb_page_size="8k", max_connections=5).create(place, LAUNCH)
         asked = [each for each in fake.requests if isinstance(each, wire.Spawn)]
-    appended, fed = asked[-2:]
-    assert appended.argv[4:] == [
+    joined, fed = asked[-2:]
+    assert joined.argv[4:] == [
         "/w/server/bootstrap.sql",
+        "/w/server/bootstrap-begin.sql",
         "/usr/share/mysql/mysql_system_tables.sql",
         "/usr/share/mysql/mysql_performance_tables.sql",
         "/usr/share/mysql/mysql_system_tables_data.sql",
         "/usr/share/mysql/mysql_sys_schema.sql",
         "/w/server/bootstrap-end.sql",
     ]
-    assert fake.files["/w/server/bootstrap.sql"].startswith(b"CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\n")
+    assert fake.files["/w/server/bootstrap-begin.sql"].startswith(b"CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\n")
     needed = {"--no-defaults", "--bootstrap", "--datadir=/w/data", "--tmpdir=/w/server", "--innodb_page_size=8k"}
     assert needed <= set(fed.argv)
     assert fed.argv[4] == "/w/server/bootstrap.sql"
     assert not any("max_connections" in argument for argument in fed.argv)
-    assert fed.user == "mysql"
+    assert joined.user == fed.user == "mysql", "root writes through no link that the server's user left there"
 
 
 def test_an_installation_without_its_scripts_cannot_make_data_and_says_so() -> None:

@@ -88,6 +88,16 @@ def test_a_process_is_followed_to_its_end() -> None:
         assert process.pid == 1000
 
 
+def test_who_listens_to_a_process_that_writes_without_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairtrial.wire.process.CHARACTERS_HEARD", 1000)
+    heard: list[str] = []
+    with connect(FakeTransport(run=lambda _spawn: FakeProgram(stdout=["x" * 100] * 20))) as agent:
+        process = agent.spawn("loud", ["loud"], on_line=lambda _stream, line: heard.append(line))
+        with pytest.raises(StreamLostError, match="loud wrote more than 1,000 characters"):
+            process.wait(WAIT_S)
+    assert len(heard) == 6
+
+
 def test_waiting_for_a_process_has_a_limit_and_stopping_it_does_not_hang() -> None:
     fake = FakeTransport(run=lambda _spawn: FakeProgram(code=None))
     with connect(fake) as agent:

@@ -1,12 +1,13 @@
 """The stream to a program's standard input and output."""
 
+import os
 from pathlib import Path
 
 import pytest
 from support.command_line import eventually
 
 from fairtrial.wire import Limits
-from fairtrial.wire.transport import PipeTransport
+from fairtrial.wire.transport import SAID_BYTES, PipeTransport
 
 
 def test_a_closed_stream_may_be_closed_again_and_neither_reads_nor_writes() -> None:
@@ -18,6 +19,15 @@ def test_a_closed_stream_may_be_closed_again_and_neither_reads_nor_writes() -> N
     assert stream.read() == b""
     with pytest.raises(BrokenPipeError, match="the stream was closed"):
         stream.write(b"gone")
+
+
+def test_what_is_said_without_end_does_not_fill_the_disk() -> None:
+    stream = PipeTransport(["sh", "-c", "head -c 4000000 /dev/zero >&2; echo; cat"])
+    stream.read()
+    stream.write(b"x")
+    assert stream.read() == b"x"
+    assert os.fstat(stream._errors.fileno()).st_size == SAID_BYTES
+    stream.close()
 
 
 def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> None:

@@ -77,7 +77,10 @@ fn together(requests: &[OltpDrive]) -> (i64, Vec<Driven>) {
         thread::sleep(Duration::from_millis(50));
         let start_ns = monotonic_ns() + 200_000_000;
         for parameters in requests {
-            std::fs::write(&share(parameters).start_path, format!("{start_ns}\n")).expect("told");
+            let path = &share(parameters).start_path;
+            let unfinished = format!("{path}.new"); // as the agent writes files: there when they are whole
+            std::fs::write(&unfinished, format!("{start_ns}\n")).expect("written");
+            std::fs::rename(&unfinished, path).expect("told");
         }
         let driven = clients
             .into_iter()

@@ -2,11 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{OFlags, SeekFrom, copy_file_range, ioctl_ficlone, seek};
+use rustix::fs::{Mode, OFlags, SeekFrom, copy_file_range, ioctl_ficlone, openat, seek};
 use rustix::io::Errno;
 
 use crate::error::StateError;
@@ -19,6 +20,51 @@ const BUFFER_BYTES: u64 = 1024 * 1024;
 
 /// Until its owner and permissions are set.
 const UNFINISHED: u32 = 0o600;
+
+/// The directory that is copied. Its owner, the server's user, may put a link in the place of anything in it at any
+/// time, and root may read what that names.
+pub struct SourceTree {
+    path: PathBuf,
+    directory: File,
+}
+
+impl SourceTree {
+    /// Opens the directory.
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        let directory = File::open(path).map_err(StateError::read(path))?;
+        let path = path.to_owned();
+        Ok(Self { path, directory })
+    }
+
+    /// Opens a file in it; one that became a link or a pipe, or lies behind a link, is refused.
+    fn file(&self, name: &Path) -> Result<File, StateError> {
+        let path = self.path.join(name);
+        let file = self.opened(name).map_err(StateError::read(&path))?;
+        let metadata = file.metadata().map_err(StateError::read(&path))?;
+        if metadata.is_file() {
+            return Ok(file);
+        }
+        Err(StateError::read(&path)(io::ErrorKind::InvalidInput.into()))
+    }
+
+    fn opened(&self, name: &Path) -> io::Result<File> {
+        let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut steps = name.iter().peekable();
+        let mut reached: Option<OwnedFd> = None;
+        while let Some(step) = steps.next() {
+            let flags = match steps.peek() {
+                Some(_) => flags | OFlags::PATH | OFlags::DIRECTORY,
+                None => flags | OFlags::RDONLY | OFlags::NONBLOCK,
+            };
+            reached = Some(match &reached {
+                Some(directory) => openat(directory, step, flags, Mode::empty())?,
+                None => openat(&self.directory, step, flags, Mode::empty())?,
+            });
+        }
+        let file = reached.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(file.into())
+    }
+}
 
 /// Copies files and remembers what this file system can do.
 #[derive(Default)]
@@ -40,20 +86,11 @@ struct Segment {
 }
 
 impl Copier {
-    /// Copies one file; the target must not exist. What became a link or a pipe since it was listed is refused: the
-    /// server's user owns the directory, and root may read what it names.
-    pub fn copy(&self, from: &Path, to: &Path) -> Result<CopySize, StateError> {
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let source = OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits().cast_signed())
-            .open(from)
-            .map_err(StateError::read(from))?;
-        let metadata = source.metadata().map_err(StateError::read(from))?;
-        if !metadata.is_file() {
-            return Err(StateError::read(from)(io::ErrorKind::InvalidInput.into()));
-        }
-        let bytes = metadata.len();
+    /// Copies one file of a tree; the target must not exist.
+    pub fn copy(&self, tree: &SourceTree, name: &Path, to: &Path) -> Result<CopySize, StateError> {
+        let from = &tree.path.join(name);
+        let source = tree.file(name)?;
+        let bytes = source.metadata().map_err(StateError::read(from))?.len();
         let target = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -184,20 +221,29 @@ fn copy_by_hand(source: &File, target: &File, segment: &Segment) -> io::Result<(
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
-    use std::os::unix::fs::FileExt as _;
+    use std::os::unix::fs::{FileExt as _, symlink};
 
-    use super::{BUFFER_BYTES, Copier, Segment, copy_by_hand, segments};
+    use super::{BUFFER_BYTES, Copier, Segment, SourceTree, copy_by_hand, segments};
 
     #[test]
-    fn a_file_that_became_a_link_is_not_read_through_it() {
+    fn a_file_that_became_a_link_or_lies_behind_one_is_not_read_through_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
-        fs::write(path("secret"), "of root's").expect("written");
-        std::os::unix::fs::symlink(path("secret"), path("table")).expect("a link");
-        let copier = Copier::default();
-        assert!(copier.copy(&path("table"), &path("copy")).is_err());
-        assert!(!path("copy").exists());
-        assert!(copier.copy(&path("secret"), &path("copy")).is_ok());
+        for name in ["data/tables", "secrets"] {
+            fs::create_dir_all(path(name)).expect("made");
+        }
+        fs::write(path("secrets/table"), "of root's").expect("written");
+        fs::write(path("data/tables/own"), "of the server's").expect("written");
+        for (target, name) in [("secrets/table", "link"), ("secrets", "became")] {
+            symlink(path(target), path("data").join(name)).expect("a link");
+        }
+        let tree = SourceTree::open(&path("data")).expect("opened");
+        let copied = |name: &str| Copier::default().copy(&tree, name.as_ref(), &path("copy"));
+        for name in ["link", "became/table", "tables"] {
+            assert!(copied(name).is_err(), "{name}");
+            assert!(!path("copy").exists(), "{name}");
+        }
+        assert!(copied("tables/own").is_ok());
     }
 
     #[test]

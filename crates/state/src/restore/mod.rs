@@ -18,7 +18,7 @@ use rustix::process::geteuid;
 
 use crate::error::StateError;
 use crate::owner::{Account, owner_named};
-use file::{Copier, CopySize};
+use file::{Copier, CopySize, SourceTree};
 use tree::{DirectoryTree, TreeEntry};
 
 /// More threads than this only make one disk seek.
@@ -82,6 +82,7 @@ fn refuse_overlap(from: &Path, to: &Path) -> Result<(), StateError> {
 }
 
 fn fill(from: &Path, to: &Path, owner: Option<&Account>) -> Result<Restored, StateError> {
+    let source = SourceTree::open(from)?;
     let tree = tree::survey(from)?;
     for directory in &tree.directories {
         let path = to.join(&directory.path);
@@ -90,9 +91,10 @@ fn fill(from: &Path, to: &Path, owner: Option<&Account>) -> Result<Restored, Sta
             .map_err(StateError::write(&path))?;
     }
     let method = Copier::default();
-    let copied = copy_files(&tree, from, to, |file, source, target| {
-        let copied = method.copy(source, target)?;
-        finish(file, target, owner)?;
+    let copied = copy_files(&tree, |file| {
+        let target = to.join(&file.path);
+        let copied = method.copy(&source, &file.path, &target)?;
+        finish(file, &target, owner)?;
         Ok(copied)
     })?;
     for link in &tree.links {
@@ -112,20 +114,15 @@ fn fill(from: &Path, to: &Path, owner: Option<&Account>) -> Result<Restored, Sta
 }
 
 /// Copies all files, each by the next free thread; the largest go first, so that none is left for the end.
-fn copy_files<F>(
-    tree: &DirectoryTree,
-    from: &Path,
-    to: &Path,
-    copy: F,
-) -> Result<Vec<CopySize>, StateError>
+fn copy_files<F>(tree: &DirectoryTree, copy: F) -> Result<Vec<CopySize>, StateError>
 where
-    F: Fn(&TreeEntry, &Path, &Path) -> Result<CopySize, StateError> + Sync,
+    F: Fn(&TreeEntry) -> Result<CopySize, StateError> + Sync,
 {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
         while let Some(file) = tree.files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            match copy(file, &from.join(&file.path), &to.join(&file.path)) {
+            match copy(file) {
                 Ok(copied) => done.push(copied),
                 Err(error) => {
                     next.store(tree.files.len(), Ordering::Relaxed); // the others stop too

@@ -9,6 +9,7 @@ from fairtrial import record
 from fairtrial import verify as recomputation
 from fairtrial.cli.terminal import say
 from fairtrial.record import consistency
+from fairtrial.record.reader import refuse_links
 
 FINDING = 1
 TUNING = "tune.jsonl"
@@ -17,12 +18,11 @@ BISECTION = "bisection.json"
 
 def verify(directory: Path) -> None:
     """Prints every mismatch; exits with 1 if there is one."""
-    if (directory / TUNING).exists():
-        _tuning(directory)
-        return
-    if (directory / BISECTION).exists():
-        _bisection(directory)
-        return
+    for name, of_searches in ((TUNING, _tuning), (BISECTION, _bisection)):
+        if (directory / name).exists():
+            refuse_links(directory)
+            of_searches(directory)
+            return
     run = record.read(directory)
     consistency.require_whole(run.plan, directory)
     mismatches = record.verify_hashes(run)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics.fidelity.points import Counts, Deviation, FidelityPoint, Specification
 from fairtrial.metrics.fidelity.script import ScriptSpecification
@@ -106,23 +107,26 @@ def read(directory: Path) -> dict[str, int]:
     return _read(directory).drawn
 
 
+_Count = Annotated[int, Field(ge=0, lt=1 << 64)]
+
+
 class _Ended(BaseModel):
-    committed: int
-    rolled_back: int
-    failed: int
+    committed: _Count
+    rolled_back: _Count
+    failed: _Count
 
 
 class _Result(BaseModel):
     """The part of `result.json` that fidelity comes from; its owner is the `Driven` type of the protocol crate."""
 
     transactions: dict[str, _Ended]
-    drawn: dict[str, int]
+    drawn: dict[str, _Count]
 
 
 def _read(directory: Path) -> _Result:
     path = directory / FILE
     try:
-        return _Result.model_validate_json(path.read_bytes())
+        return _Result.model_validate_json(foreign.read(path))
     except (OSError, ValidationError) as error:
         raise RecordError(
             f"{path} does not say what was drawn: {error}", hint="restore the trial from a copy, or run it again"

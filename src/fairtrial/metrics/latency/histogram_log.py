@@ -12,6 +12,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -29,6 +30,7 @@ NOT_INTERVALS: Final = ('"StartTimestamp"', "#")
 LONGEST: Final = 8  # bytes of a number here: the ninth would carry counts from 2^56 on
 DIGITS: Final = range(1, 6)
 ROUNDING_S: Final = 1e-3  # the log tells starts in milliseconds
+LONGEST_LINE: Final = 1 << 22  # what takes `MOST_BYTES` at worst, and more
 MOST_BYTES: Final = 1 << 20  # of one histogram's numbers: at 3 digits there are 55,296 classes, of 8 bytes at most
 INFLATION: Final = 32  # how many times their size a log's histograms may have inflated: real ones have less than 4
 LEAST_INFLATED: Final = 4 << 20  # beside that: equal counts in all classes shrink to nothing
@@ -103,7 +105,9 @@ def bounds(index: Numbers, shape: Shape) -> tuple[Numbers, Numbers]:
 def _lines(path: Path) -> Iterator[tuple[str, float, str]]:
     """Tag, start and encoded histogram of every line that is not a comment or the titles."""
     with path.open(encoding="utf-8") as file:
-        for number, ended in enumerate(file, start=1):
+        for number, ended in enumerate(iter(partial(file.readline, LONGEST_LINE), ""), start=1):
+            if len(ended) == LONGEST_LINE:
+                raise ValueError(f"line {number} is longer than {LONGEST_LINE:,} characters")
             line = ended.rstrip("\n")
             if not line or line.startswith(NOT_INTERVALS):
                 continue

@@ -115,7 +115,7 @@ def _read(directory: Path, source: str, choice: Choice) -> pl.DataFrame:
 
 def _parquet(path: Path, choice: Choice | None = None) -> pl.DataFrame:
     try:
-        columns = None if choice is None else list(choice(list(pl.read_parquet_schema(path))))
+        columns = None if choice is None else list(choice(parquet.columns(path)))
         return parquet.read(path, columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error

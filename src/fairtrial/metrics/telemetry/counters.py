@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from pydantic_core import from_json
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import frames, telemetry
 from fairtrial.metrics.telemetry import series
@@ -102,7 +103,7 @@ def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -
 def _stored(path: Path) -> dict[str, dict[str, float]]:
     """The fields of `CounterSums` that a file has: one of an older version says no errors."""
     try:
-        document = from_json(path.read_bytes())
+        document = from_json(foreign.read(path))
         parts = [each.name for each in fields(CounterSums) if each.name != "errors" or each.name in document]
         return {part: {name: float(value) for name, value in document[part].items()} for part in parts}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:

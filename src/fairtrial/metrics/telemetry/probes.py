@@ -7,6 +7,7 @@ changes what it looks at, so that its trial's figures are no estimate of anythin
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.study.probes import ProbeKind
 from fairtrial.words import cut
@@ -26,6 +28,8 @@ SEPARATOR: Final = "\t"  # of perf's columns: events and symbols hold commas and
 SYMBOLS_KEPT: Final = 40  # of a profile; below that each is a fraction of a percent
 LINES_KEPT: Final = 400  # of an output in a report; the whole of it is in the trial's directory
 LONGEST_LINE: Final = 300  # characters of a line, and of a symbol: names of C++ templates have thousands
+MOST_BYTES: Final = 256 << 20  # of what a probe printed
+MOST_COMPARED: Final = 10_000**2  # pairs of lines: eight seconds at worst
 _COUNT, _EVENT, _COUNTER_COLUMNS = 0, 2, 3
 _PROFILE_COLUMNS: Final = 4
 _NOT_COUNTED: Final = ("<not supported>", "<not counted>")
@@ -115,8 +119,8 @@ def read(directory: Path) -> list[ProbeFinding]:
     if not path.exists():
         return []
     try:
-        runs = [ProbeRun.model_validate(run) for run in from_json(path.read_bytes())]
-    except (ValueError, TypeError, ValidationError) as error:
+        runs = [ProbeRun.model_validate(run) for run in from_json(foreign.read(path))]
+    except (OSError, ValueError, TypeError, ValidationError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint=_HINT) from error
     return [_finding(below, run) for run in runs]
 
@@ -140,7 +144,7 @@ def _finding(directory: Path, run: ProbeRun) -> ProbeFinding:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return foreign.read(path, most_bytes=MOST_BYTES).decode(errors="replace")
     except OSError as error:
         raise RecordError(f"{path} cannot be read: {error.strerror}", hint=_HINT) from error
 
@@ -196,7 +200,16 @@ def profile(text: str) -> tuple[int, tuple[Symbol, ...]]:
 
 
 def changed(before: str, after: str) -> Iterator[str]:
-    """Lines that differ: `-` and the line before, `+` and the line after, in the file's order."""
-    for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""):
+    """Lines that differ: `-` and the line before, `+` and the line after, in the file's order.
+
+    Of files so long that their comparison would take minutes, each line is compared with the one at its place.
+    """
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) * len(new) > MOST_COMPARED:
+        for pair in itertools.zip_longest(old, new):
+            if pair[0] != pair[1]:
+                yield from (f"{sign}{line}" for sign, line in zip("-+", pair, strict=True) if line is not None)
+        return
+    for line in difflib.unified_diff(old, new, n=0, lineterm=""):
         if not line.startswith(("---", "+++", "@@")):
             yield line

@@ -10,6 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics.telemetry.window import NANOSECONDS_PER_SECOND
 from fairtrial.study.catalogue import MetricDefinition
@@ -58,8 +59,8 @@ def compute(directory: Path) -> dict[str, float]:
     if not path.exists():
         return {}
     try:
-        return Shutdown.model_validate_json(path.read_bytes()).metrics
-    except ValidationError as error:
+        return Shutdown.model_validate_json(foreign.read(path)).metrics
+    except (OSError, ValidationError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial import debian, hashes
+from fairtrial import caching, debian, hashes
 from fairtrial.errors import PlaceError
 from fairtrial.programs import Act
 
@@ -156,6 +156,8 @@ def _by_version(name: str | Path) -> tuple[object, ...]:
 
 
 def _in_package(directory: Path) -> Kernel:
+    if caching.others_write(directory):
+        raise PlaceError(f"{directory} can be written by other users", hint="remove it; it will be fetched again")
     images = sorted((directory / "boot").glob("vmlinuz-*"))
     if not images:
         raise PlaceError(f"package {directory.name} holds no kernel image", hint="name a linux-image package")

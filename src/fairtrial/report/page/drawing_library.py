@@ -14,7 +14,7 @@ from typing import Final
 import altair as alt
 import vl_convert
 
-from fairtrial.caching import cache_directory
+from fairtrial.caching import cache_directory, others_write
 
 EXPORTS: Final = "window.vegaEmbed = vegaEmbed;"
 
@@ -38,8 +38,10 @@ def bundle() -> str:
 
 
 def _kept(path: Path) -> str | None:
-    """The script in the cache, unless it is damaged: its first line is the hash of the rest."""
+    """The script in the cache, unless others can change it or it is damaged: its first line is the hash of the rest."""
     try:
+        if others_write(path):
+            return None
         digest, _, script = path.read_bytes().partition(b"\n")
     except OSError:
         return None

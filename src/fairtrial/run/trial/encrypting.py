@@ -47,8 +47,10 @@ commonName = supplied
 """
 MAKE: Final = """\
 set -eu
-cd "$1"
 umask 077
+mkdir -p "$1"
+cd "$1"
+printf %s "$4" >openssl.cnf
 : >index
 echo 01 >serial
 new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -config openssl.cnf'
@@ -67,7 +69,7 @@ def certificate(
 
     Args:
         place: the system's.
-        directory: for its files; exists, and is the user's alone.
+        directory: for its files, which only the user may read; made by the user, who may have left a link there.
         addresses: or names, by which clients reach the server.
         user: that the server runs as; None: the agent's own.
 
@@ -75,8 +77,7 @@ def certificate(
         PlaceError: openssl is not there, or fails, in its own words.
     """
     names = ", ".join(f"{'IP' if _is_ip(address) else 'DNS'}:{address}" for address in addresses)
-    place.agent.put(str(directory / "openssl.cnf"), CONFIGURATION.format(names=names).encode(), mode=0o644)
-    argv = ["sh", "-c", MAKE, "sh", str(directory), *VALID]
+    argv = ["sh", "-c", MAKE, "sh", str(directory), *VALID, CONFIGURATION.format(names=names)]
     try:
         place.require(argv, hint=HINT, user=user)
     except AgentError as error:
@@ -84,6 +85,15 @@ def certificate(
     return Certificate(
         authorities=directory / "authorities.pem", certificate=directory / "server.pem", key=directory / "server.key"
     )
+
+
+def authorities(place: OpenPlace, certificate: Certificate, *, user: str | None) -> bytes:
+    """Who signed it, for clients, as the server's user reads it.
+
+    Raises:
+        PlaceError: it is not there any more.
+    """
+    return place.require(["cat", "--", str(certificate.authorities)], hint=HINT, user=user).encode() + b"\n"
 
 
 def _is_ip(address: str) -> bool:

@@ -10,7 +10,8 @@ from fairtrial.settings.locks import COUNTS, LIBRARY
 from fairtrial.settings.steps.effect import Effect
 from fairtrial.wire.open_place import OpenPlace
 
-KEEP = 'mkdir -p "$2" && find "$1" -maxdepth 1 -name "$3.*" -exec mv -t "$2" {} +'
+# Not moved, and through no link: the directory is the server's user's, and what is kept is fetched as root.
+KEEP = 'mkdir -p "$2" && find "$1" -maxdepth 1 -type f -name "$3.*" -exec cp -P -t "$2" {} +'
 
 
 def put(place: OpenPlace, effect: Effect, directory: PurePosixPath, *, served: bool) -> None:
@@ -30,7 +31,7 @@ def put(place: OpenPlace, effect: Effect, directory: PurePosixPath, *, served: b
 
 
 def keep(place: OpenPlace, effect: Effect, remote: PurePosixPath) -> None:
-    """Moves what was counted to the trial's raw files: `locks/lock-counts.PID`, one file per process."""
+    """Copies what was counted to the trial's raw files: `locks/lock-counts.PID`, one file per process."""
     if effect.preloaded is not None and effect.preloaded.count:
         argv = ["sh", "-c", KEEP, "keep", str(remote / "server"), str(remote / "out" / "locks"), COUNTS]
         place.require(argv, hint="check the place's disk")

@@ -312,7 +312,6 @@ class Attempt:
         if not self.resolved.network.tls:
             return None
         directory, user = self.remote / "server" / "tls", self.parts.system.user(self.place)
-        workspace.make_private(self.place, directory, user=user)
         return encrypting.certificate(self.place, directory, addresses, user=user)
 
     def _ran_out_of_memory(self, killed: str) -> None:
@@ -415,7 +414,8 @@ class Attempt:
     def _drive(self, instance: Instance, *, on_progress: OnProgress) -> None:
         authorities = None
         if self.certificate is not None:
-            authorities = self.place.agent.get(str(self.certificate.authorities))
+            user = self.parts.system.user(self.place)
+            authorities = encrypting.authorities(self.place, self.certificate, user=user)
         drives = [
             Drive(
                 endpoint=driver.endpoint(instance, authorities=authorities),

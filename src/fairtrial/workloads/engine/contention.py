@@ -13,6 +13,7 @@ from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import FILE as RESULT
@@ -76,10 +77,10 @@ def read(directory: Path) -> tuple[Contention, LockDriveResult]:
     """
     path = directory / FILE
     try:
-        contention = Contention.model_validate_json(path.read_bytes())
+        contention = Contention.model_validate_json(foreign.read(path))
         path = directory / RESULT
-        result = LockDriveResult.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError) as error:
+        result = LockDriveResult.model_validate_json(foreign.read(path))
+    except (OSError, ValidationError) as error:
         raise RecordError(
             f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"
         ) from error

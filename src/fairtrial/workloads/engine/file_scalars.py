@@ -16,6 +16,7 @@ from typing import Final
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import FILE as RESULT
@@ -142,10 +143,10 @@ def read(directory: Path) -> tuple[FileAccessResult, Edges]:
     """
     path = directory / RESULT
     try:
-        accessed = FileAccessResult.model_validate_json(path.read_bytes())
+        accessed = FileAccessResult.model_validate_json(foreign.read(path))
         path = directory / COUNTERS
-        before, after = COUNTED.validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError) as error:
+        before, after = COUNTED.validate_json(foreign.read(path))
+    except (OSError, ValidationError) as error:
         raise RecordError(
             f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"
         ) from error

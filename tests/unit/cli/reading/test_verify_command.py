@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from support.command_line import desk
 
+from fairtrial.cli.reading import verify
+from fairtrial.errors import RecordError
+
 
 def test_a_record_as_written_is_fine(real_run: Path) -> None:
     with desk() as here:
@@ -62,3 +65,11 @@ def test_a_trial_that_the_journal_does_not_know_is_named(real_copy: Path) -> Non
     with desk() as here:
         done = here.fairtrial("verify", real_copy, code=1)
     assert "trials/ghost: not in the journal" in done.stdout
+
+
+@pytest.mark.parametrize("name", [verify.TUNING, verify.BISECTION])
+def test_a_link_in_a_search_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    (tmp_path / "blocks").symlink_to("/etc")
+    with pytest.raises(RecordError, match="blocks is a symbolic link"):
+        verify.verify(tmp_path)

@@ -220,6 +220,14 @@ def test_a_small_log_that_inflates_without_end_is_refused_before_it_fills_memory
         histogram_log.counts(written(tmp_path, bomb * 200))
 
 
+def test_a_line_without_end_is_refused_before_it_fills_memory(tmp_path: Path) -> None:
+    path = tmp_path / "long.hlog"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # takes no room
+    with pytest.raises(ValueError, match="line 1 is longer than 4,194,304 characters"):
+        histogram_log.counts(path)
+
+
 def test_counts_of_many_lines_are_added_up_in_pieces(tmp_path: Path) -> None:
     """As in one piece: of fifty thousand bytes each, twenty are decoded together."""
     every_class = remade(histogram(5), longer(b"\x02" * 50_000))

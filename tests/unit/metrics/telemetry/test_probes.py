@@ -107,6 +107,15 @@ def test_lines_that_changed_are_told_before_and_after_in_order() -> None:
     assert list(probes.changed(before, before)) == []
 
 
+def test_long_files_are_compared_line_by_line() -> None:
+    before = "".join(f"counter{number} 1\n" for number in range(100_000))
+    after = before.replace("7 1\n", "7 2\n") + "new 1\n"
+    found = list(probes.changed(before, after))
+    assert found[:2] == ["-counter7 1", "+counter7 2"]
+    assert len(found) == 20_001
+    assert found[-1] == "+new 1"
+
+
 def test_lines_that_look_like_a_diffs_own_are_lost_to_nobody_but_themselves() -> None:
     """A file's line that begins with `--` would be `---` in a diff: the other lines are still told."""
     assert list(probes.changed("x 1\n", "x 2\n@@ y\n"))[:2] == ["-x 1", "+x 2"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -88,3 +91,45 @@ def test_damage_inside_a_message_gives_no_rows_rather_than_wrong_ones(tmp_path: 
     damaged[8:64] = b"\xaa" * 56  # the schema
     assert telemetry.to_parquet(_written(tmp_path, bytes(damaged)), tmp_path / "out.parquet") == 0
     assert ends
+
+
+def _as_stream(frame: pl.DataFrame, **how: Any) -> bytes:
+    content = io.BytesIO()
+    frame.write_ipc_stream(content, compat_level=pl.CompatLevel.oldest(), **how)
+    return content.getvalue()
+
+
+def _shared(content: bytes) -> bytes:
+    """The same rows, each column's values in the bytes of the first: a body that is read again and again."""
+    schema_end = 8 + int.from_bytes(content[4:8], "little")
+    body_at = schema_end + 8 + int.from_bytes(content[schema_end + 4 : schema_end + 8], "little")
+    metadata = bytearray(content[schema_end + 8 : body_at])
+    message = telemetry_stream._followed(metadata, 0)
+    batch = telemetry_stream._followed(metadata, telemetry_stream._field(metadata, message, telemetry_stream.HEADER))
+    start, count = telemetry_stream._vector(metadata, batch, telemetry_stream.BUFFERS)
+    for index in range(1, count, 2):  # behind each column's validity, which is empty
+        struct.pack_into("<q", metadata, start + 16 * index, 0)
+    struct.pack_into("<q", metadata, telemetry_stream._field(metadata, message, telemetry_stream.BODY_LENGTH), 832)
+    return content[: schema_end + 8] + bytes(metadata) + content[body_at : body_at + 832]
+
+
+NUMBERS = pl.DataFrame({f"n{number}": pl.repeat(7, 100, eager=True, dtype=pl.Int64) for number in range(50)})
+NESTED = pl.DataFrame({"time_ns": [1], "deep": [[[[1]]]]})
+HOSTILE = {
+    "compressed": lambda: _as_stream(NUMBERS, compression="zstd"),
+    "nested": lambda: _as_stream(NESTED),
+    "dictionary": lambda: _as_stream(NUMBERS.with_columns(text=pl.lit("a").cast(pl.Categorical))),
+    "shared": lambda: _shared(_as_stream(NUMBERS)),
+}
+
+
+@pytest.mark.parametrize("made", HOSTILE.values(), ids=HOSTILE)
+def test_a_stream_that_would_take_more_memory_than_its_bytes_is_not_read(
+    tmp_path: Path, made: Callable[[], bytes]
+) -> None:
+    assert telemetry.to_parquet(_written(tmp_path, made()), tmp_path / "out.parquet") == 0
+
+
+def test_numbers_and_texts_of_a_sampler_are_read(tmp_path: Path) -> None:
+    frame = NUMBERS.with_columns(text=pl.lit("a"), flag=pl.lit(value=True))
+    assert telemetry_stream.read(_written(tmp_path, _as_stream(frame))).equals(frame)  # type: ignore[union-attr]

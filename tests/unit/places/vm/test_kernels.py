@@ -119,6 +119,16 @@ def test_the_source_of_a_package_is_its_name_with_its_version(cache: Path) -> No
     assert kernels.find("debian-6.1", cache=cache).source == "linux-image-6.1.0-56-amd64-unsigned_6.1.192-2_amd64"
 
 
+def test_a_package_that_others_can_change_is_not_booted(cache: Path) -> None:
+    (shared,) = cache.glob("linux-image-6.12*")
+    shared.chmod(0o777)
+    with pytest.raises(PlaceError, match="can be written by other users"):
+        kernels.find("debian-6.12", cache=cache)
+    newest = kernels.here(cache)
+    assert newest is not None
+    assert newest.release == "6.1.0-56-amd64"
+
+
 def offered(monkeypatch: pytest.MonkeyPatch, directory: Path, *, archive: Path | None = None) -> None:
     """apt as programs on PATH: what it offers, and a download."""
     programs = directory / "bin"

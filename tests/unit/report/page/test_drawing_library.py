@@ -49,6 +49,14 @@ def test_a_damaged_script_is_bundled_again(damage: bytes, cache: Path, bundled: 
     assert len(bundled) == 2
 
 
+def test_a_script_that_others_can_change_is_not_shown(cache: Path, bundled: list[str]) -> None:
+    bundle()
+    (kept,) = cache.rglob("*.js")
+    kept.chmod(0o666)
+    bundle()
+    assert len(bundled) == 2
+
+
 def test_another_version_of_the_bundler_bundles_anew(
     cache: Path, bundled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

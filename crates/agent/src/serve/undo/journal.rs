@@ -1,7 +1,7 @@
 //! The undo journal: one JSON line per step, on disk before the step acts, and one when it is undone.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use fairtrial_protocol::step::{Check, Step};
@@ -83,9 +83,10 @@ impl Journal {
     /// earlier boot went with it, and what has its name now is somebody else's.
     pub fn open(path: &Path) -> Result<(Self, Vec<JournalEntry>), Failure> {
         let failed = |cause| Failure::system("open", path, cause);
-        let file = trust::own_file(path, File::options().read(true).append(true))?;
+        let mut file = trust::own_file(path, File::options().read(true).append(true))?;
         sync_directory(path).map_err(failed)?;
-        let bytes = fs::read(path).map_err(failed)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
         let whole = whole_lines(&bytes);
         let entries = outstanding(whole).map_err(|line| {
             Failure::Refused(format!(

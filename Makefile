@@ -56,12 +56,12 @@ $(VENV)/.tests-compiled: | setup
 
 test-python: setup $(VENV)/.tests-compiled
 	scripts/install-servers
-	TMPDIR=$$(scripts/test-directory) $(PYTEST) -m 'not long' --durations 40
+	$(PYTEST) -m 'not long' --durations 40
 
 # What `make test` runs a cheaper sibling of: CONTRIBUTING.md says when to run it.
 test-long: setup
 	scripts/install-servers
-	TMPDIR=$$(scripts/test-directory) $(PYTEST) -m long
+	$(PYTEST) -m long
 	scripts/test-rust --ignored
 	scripts/fuzz
 

@@ -87,11 +87,10 @@ def test_every_trial_starts_from_the_same_data_with_its_options_and_free_ports(h
     here.fairtrial("verify", here.run)
 
 
-def test_redis_writes_every_command_at_once_where_it_is_told_to() -> None:
+def test_redis_writes_every_command_at_once_where_it_is_told_to(here: Desk) -> None:
     require("redis-server")
-    with desk(on_disk=True) as here:
-        here.fairtrial("run", STUDIES / "redis-appendfsync.yaml", "--size", "ci")
-        trials = {trial.trial.arm: trial for trial in record.read(here.run).trials}
+    here.fairtrial("run", STUDIES / "redis-appendfsync.yaml", "--size", "ci")
+    trials = {trial.trial.arm: trial for trial in record.read(here.run).trials}
     assert {arm: trial.options["appendfsync"] for arm, trial in trials.items()} == {
         "everysec": "everysec",
         "always": "always",

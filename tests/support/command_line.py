@@ -22,7 +22,6 @@ COMPILERS = re.compile(r"(.*-)?(c\+\+|g\+\+|c89|c99|cc|gcc|cpp|clang|ld|as|tcc)(
 PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy disk
 # What the load engine can do at most here, by its file's name: two processors are busy for a second to find it out.
 CEILINGS: dict[str, bytes] = {}
-DISK = "/var/tmp"
 SHORT_S, LONG_S = 0.02, 0.2  # between two looks: 4 times as long as one took, but not so long that what ends is missed
 
 
@@ -103,9 +102,9 @@ def desk_in(directory: str) -> Desk:
 
 
 @contextmanager
-def desk(*, on_disk: bool = False) -> Iterator[Desk]:
-    """A desk whose path is short enough for Unix sockets, and readable by unprivileged servers."""
-    directory = Path(tempfile.mkdtemp(prefix="ft-", dir=DISK if on_disk else None))
+def desk() -> Iterator[Desk]:
+    """A desk below /tmp: short enough for Unix sockets, and readable by unprivileged servers."""
+    directory = Path(tempfile.mkdtemp(prefix="ft-"))
     directory.chmod(0o755)
     state = directory / "state"
     state.mkdir(mode=0o755)

@@ -214,6 +214,7 @@ def import_all() -> None:
     importlib.import_module("scipy.stats")
     gc.enable()
     gc.freeze()  # a search for garbage writes to what it sees, and forks would copy it
+    atexit.register(gc.unfreeze)
 
 
 def reap() -> None:

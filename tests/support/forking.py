@@ -239,11 +239,13 @@ def _wait_for_command(connection: socket.socket) -> NoReturn:
     ended = os.pidfd_open(command)
     if connection in select.select([ended, connection], [], [])[0]:
         os.kill(command, signal.SIGKILL)
-    status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-    try:
+    found = os.waitid(os.P_PID, command, os.WEXITED | os.WNOWAIT)
+    assert found is not None
+    status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+    with contextlib.suppress(OSError):  # nobody waits for it any more
         connection.sendall(f"{status}\n".encode())
-    except OSError:
-        os._exit(1)
+        connection.recv(1)  # its id is no other process's until somebody has read how it ended, as that of a child
+    os.waitpid(command, 0)
     os._exit(0)
 
 

@@ -59,6 +59,9 @@ def test_one_that_runs_on_is_a_session_that_proc_tells_of_and_ends_as_it_is_told
     assert os.getsid(started.pid) == started.pid
     assert started.poll() is None
     started.kill()
+    eventually(
+        lambda: f"{started.pid} (python) Z" in (Path("/proc") / str(started.pid) / "stat").read_text(), "its end"
+    )
     started.communicate()
     assert started.returncode == -signal.SIGKILL
     eventually(lambda: not here.processes(), "its agent outlived the command")

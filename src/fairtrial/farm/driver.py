@@ -28,6 +28,7 @@ from fairtrial.unpacking import Tarball, Unpacking
 
 POLL_S: Final = 0.1
 NODES_S: Final = 1.0
+BEGUN_S: Final = 120.0  # until a node that is free has begun a block: twice what Ray lets its worker take to start
 UNDONE_S: Final = 50.0  # for nodes to undo what they have changed, once they are told to end
 HOST: Final = "FAIRTRIAL_FARM_HOST"  # a node's name where it is not its machine's
 STATE: Final = "FAIRTRIAL_STATE_DIRECTORY"
@@ -56,6 +57,7 @@ class _Driver:
         self._directory, self._connection = directory, connection
         self._out: dict[Any, int] = {}  # generators of blocks' tasks → their numbers
         self._at: dict[Any, str] = {}  # of those that have begun, Ray's id of the node
+        self._free_s: float | None = None  # since when nodes are free while blocks have not begun
         self._nodes: dict[str, str] = {}  # Ray's id of a node → its host
         self._barred: set[str] = set()
         self._looked_s = 0.0
@@ -89,14 +91,29 @@ class _Driver:
         # A node that froze, or whose network was cut, ends no connection: Ray would wait for its task for ever.
         for each in [each for each, node in self._at.items() if node not in alive]:
             self._connection.send(Done(self._forgotten(each), lost="Ray heard nothing of its node any more"))
-        slots = sum(
-            int(node["Resources"].get(RESOURCE, 0))
+        offered = {
+            name: int(node["Resources"].get(RESOURCE, 0))
             for name, node in alive.items()
             if self._nodes.get(name) not in self._barred
-        )
+        }
+        slots = sum(offered.values())
         if slots != self._slots:
             self._slots = slots
             self._connection.send(Nodes(slots))
+        self._give_up(slots - sum(node in offered for node in self._at.values()))
+
+    def _give_up(self, free: int) -> None:
+        """Takes blocks for lost that no free node begins: theirs froze before it had said that it has them."""
+        waiting = [each for each in self._out if each not in self._at]
+        if free <= 0 or not waiting:
+            self._free_s = None
+            return
+        self._free_s = self._free_s or self._looked_s
+        if self._looked_s - self._free_s > BEGUN_S:
+            self._free_s = None
+            for each in waiting:
+                ray.cancel(each)
+                self._connection.send(Done(self._forgotten(each), lost="no node began it, though some were free"))
 
     def _obey(self, message: Submit | Bar) -> None:
         if isinstance(message, Bar):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 ray = pytest.importorskip("ray")
 
 from fairtrial.farm import driver  # noqa: E402 - needs Ray
+from fairtrial.farm.calls import RESOURCE, Done  # noqa: E402
 from fairtrial.farm.orders import Outcome  # noqa: E402
 
 OUTCOME = Outcome(host="x").model_dump_json().encode()
@@ -28,3 +31,51 @@ def test_what_cannot_be_read_loses_the_block_and_not_the_driver(
     assert done is not None
     assert done.number == 7
     assert done.lost
+
+
+class Stage:
+    """A driver with one block out that no node has begun, on a clock and a cluster of the test's."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s, self.alive, self.cancelled = 1000.0, ["alpha", "beta"], []
+        monkeypatch.setattr(driver, "time", SimpleNamespace(monotonic=lambda: self.now_s))
+        monkeypatch.setattr(driver, "_nodes", self._nodes)
+        monkeypatch.setattr(ray, "cancel", self.cancelled.append)
+        ours, self._theirs = multiprocessing.Pipe()
+        self.driver = driver._Driver(directory, ours)
+        self.driver._out = {"waits": 7}
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [{"NodeID": name, "Alive": True, "Resources": {RESOURCE: 1.0}} for name in self.alive]
+
+    def looks(self, seconds: int) -> list[int]:
+        """One look a second; numbers of the blocks that were lost."""
+        for _ in range(seconds):
+            self.now_s += 1.1
+            self.driver._look()
+        lost = []
+        while self._theirs.poll():
+            if isinstance(said := self._theirs.recv(), Done):
+                lost.append(said.number)
+        return lost
+
+
+def test_a_block_whose_node_froze_before_it_said_so_is_lost_once_another_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    assert not stage.looks(80), "a node may take a while to begin"
+    stage.alive.remove("beta")
+    assert stage.looks(80) == [7]
+    assert stage.cancelled == ["waits"], "nor is it begun later"
+    assert not stage.looks(400)
+
+
+def test_a_block_waits_for_as_long_as_no_node_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    stage.driver._out["runs"] = 6
+    stage.driver._at["runs"] = "alpha"
+    stage.alive.remove("beta")
+    assert not stage.looks(400), "nodes are fewer than blocks were handed out for"
+    stage.driver._forgotten("runs")
+    assert not stage.looks(80), "it has only now a node that could begin it"

@@ -37,7 +37,8 @@ class Stage:
     """A driver with one block out that no node has begun, on a clock and a cluster of the test's."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now_s, self.alive, self.cancelled = 1000.0, ["alpha", "beta"], []
+        self.now_s, self.alive = 1000.0, ["alpha", "beta"]
+        self.cancelled: list[object] = []
         monkeypatch.setattr(driver, "time", SimpleNamespace(monotonic=lambda: self.now_s))
         monkeypatch.setattr(driver, "_nodes", self._nodes)
         monkeypatch.setattr(ray, "cancel", self.cancelled.append)

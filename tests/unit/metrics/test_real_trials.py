@@ -81,7 +81,8 @@ class Counters:
 
     def unsure(self, column: str) -> Fraction:
         """At each edge the rate there for as long as the slower of the readings beside it took."""
-        values, total = self._columns[column], Fraction(0)
+        values = self._columns[column]
+        total = Fraction(0)
         for edge in (self.start, self.end):
             right = next(index for index, time in enumerate(self._times) if time >= edge)
             between = slice(right - 1, right + 1)

@@ -6,8 +6,13 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from fairtrial.errors import RecordError
+
+M = TypeVar("M", bound=BaseModel)
 MIB: Final = 1 << 20
 TEXT_BYTES: Final = 64 * MIB  # of anything that people write: scripts, claims, lists
 
@@ -48,3 +53,17 @@ def read_text(path: Path, *, encoding: str = "utf-8", most_bytes: int = TEXT_BYT
         UnicodeDecodeError: it is in another encoding.
     """
     return read(path, most_bytes=most_bytes).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def of_trial(path: Path, model: type[M]) -> M:
+    """A JSON file of a trial.
+
+    Raises:
+        RecordError: it is missing, cut or changed.
+    """
+    try:
+        return model.model_validate_json(read(path))
+    except (OSError, ValidationError) as error:
+        raise RecordError(
+            f"{path} cannot be read: {error}", hint="restore the trial from a copy, or run it again"
+        ) from error

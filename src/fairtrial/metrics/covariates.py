@@ -8,10 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
 from fairtrial import foreign
-from fairtrial.errors import RecordError
 from fairtrial.protocol.generated import Covariates
 
 FILE: Final = "covariates.json"
@@ -32,8 +29,5 @@ def compute(directory: Path) -> dict[str, float]:
     path = directory / FILE
     if not path.exists():
         return {}
-    try:
-        values = Covariates.model_validate_json(foreign.read(path)).model_dump()
-    except (OSError, ValidationError) as error:
-        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+    values = foreign.of_trial(path, Covariates).model_dump()
     return {name: float(value) for name, value in values.items() if value is not None}

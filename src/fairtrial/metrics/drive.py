@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from fairtrial import foreign
 from fairtrial.errors import RecordError
@@ -133,13 +133,7 @@ def read(directory: Path) -> DriveResult:
     Raises:
         RecordError: missing, cut or changed.
     """
-    path = directory / FILE
-    try:
-        return DriveResult.model_validate_json(foreign.read(path))
-    except (OSError, ValidationError) as error:
-        raise RecordError(
-            f"{path} cannot be read: {error}", hint="restore the trial from a copy, or run it again"
-        ) from error
+    return foreign.of_trial(directory / FILE, DriveResult)
 
 
 def seconds(directory: Path, window: Window) -> float:

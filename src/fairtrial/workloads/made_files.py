@@ -6,15 +6,12 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import polars as pl
 from hdrh.histogram import HdrHistogram
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from fairtrial import foreign
-from fairtrial.errors import RecordError
 from fairtrial.metrics import drive
 from fairtrial.metrics.series import timeline as series
 from fairtrial.protocol import generated as wire
@@ -44,23 +41,6 @@ class ToolResult(drive.DriveResult):
         """The file, with the kernel's accounting of the program."""
         client = {**usage.model_dump(), **self.client}
         return json.dumps({**self.figures(), "client": client, "effective": self.effective}).encode()
-
-
-R = TypeVar("R", bound=ToolResult)
-
-
-def result(directory: Path, model: type[R]) -> R:
-    """A trial's `result.json`.
-
-    Raises:
-        RecordError: missing, cut or changed.
-    """
-    path = directory / drive.FILE
-    try:
-        return model.model_validate_json(foreign.read(path))
-    except (OSError, ValidationError) as error:
-        hint = "restore the trial from a copy, or run it again"
-        raise RecordError(f"{path} cannot be read: {error}", hint=hint) from error
 
 
 def timeline(

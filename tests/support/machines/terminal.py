@@ -17,7 +17,7 @@ from pathlib import Path
 from support.command_line import FAIRTRIAL, Desk, desk_in, eventually
 
 COLUMNS = 200  # no line of progress is cut
-ROWS = 50
+ROWS = 200  # nor is any cut off at the end: on a busy machine, doubts take many
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 

@@ -15,7 +15,6 @@ from typing import Annotated, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairtrial import foreign
-from fairtrial.errors import RecordError
 from fairtrial.metrics.fidelity.points import Counts, Deviation, FidelityPoint, Specification
 from fairtrial.metrics.fidelity.script import ScriptSpecification
 from fairtrial.metrics.fidelity.tpcc import TpccSpecification
@@ -89,7 +88,7 @@ def contradictions(directory: Path) -> list[str]:
     Raises:
         RecordError: `result.json` is missing, cut or changed.
     """
-    result = _read(directory)
+    result = foreign.of_trial(directory / FILE, _Result)
     ended = {kind: each.committed + each.rolled_back + each.failed for kind, each in result.transactions.items()}
     return [
         f"{FILE}: {count} transactions {kind} ended, but only {result.drawn.get(kind, 0)} were drawn"
@@ -104,7 +103,7 @@ def read(directory: Path) -> dict[str, int]:
     Raises:
         RecordError: `result.json` is missing, cut or changed.
     """
-    return _read(directory).drawn
+    return foreign.of_trial(directory / FILE, _Result).drawn
 
 
 _Count = Annotated[int, Field(ge=0, lt=1 << 64)]
@@ -121,16 +120,6 @@ class _Result(BaseModel):
 
     transactions: dict[str, _Ended]
     drawn: dict[str, _Count]
-
-
-def _read(directory: Path) -> _Result:
-    path = directory / FILE
-    try:
-        return _Result.model_validate_json(foreign.read(path))
-    except (OSError, ValidationError) as error:
-        raise RecordError(
-            f"{path} does not say what was drawn: {error}", hint="restore the trial from a copy, or run it again"
-        ) from error
 
 
 def assess(workload: str, drives: Mapping[str, tuple[int, Counts]], specification: Specification) -> Fidelity:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from fairtrial import foreign
-from fairtrial.errors import RecordError
 from fairtrial.metrics.telemetry.window import NANOSECONDS_PER_SECOND
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -56,12 +55,7 @@ def compute(directory: Path) -> dict[str, float]:
         RecordError: the file is damaged.
     """
     path = directory / FILE
-    if not path.exists():
-        return {}
-    try:
-        return Shutdown.model_validate_json(foreign.read(path)).metrics
-    except (OSError, ValidationError) as error:
-        raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+    return foreign.of_trial(path, Shutdown).metrics if path.exists() else {}
 
 
 DEFINITIONS: Final = {

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from fairtrial import foreign
-from fairtrial.errors import RecordError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import FILE as RESULT
 from fairtrial.metrics.drive import NANOSECONDS_PER_SECOND, TransactionOutcomes, seconds
@@ -75,16 +74,8 @@ def read(directory: Path) -> tuple[Contention, LockDriveResult]:
     Raises:
         RecordError: one is missing, cut or changed.
     """
-    path = directory / FILE
-    try:
-        contention = Contention.model_validate_json(foreign.read(path))
-        path = directory / RESULT
-        result = LockDriveResult.model_validate_json(foreign.read(path))
-    except (OSError, ValidationError) as error:
-        raise RecordError(
-            f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"
-        ) from error
-    return contention, result
+    contention = foreign.of_trial(directory / FILE, Contention)
+    return contention, foreign.of_trial(directory / RESULT, LockDriveResult)
 
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import consistency, fleet
@@ -157,7 +157,7 @@ class DriveParameters(BaseModel):
 
 
 Parameters = TypeVar("Parameters", bound=DriveParameters)
-Left = TypeVar("Left")
+Left = TypeVar("Left", bound=BaseModel)
 
 
 def engine_act(subcommand: str) -> Act:
@@ -285,17 +285,17 @@ def read_result(place: OpenPlace, drive: Drive) -> wire.Driven:
     Raises:
         PlaceError: it is not what this version reads.
     """
-    return left(place, drive.directory / FILE, TypeAdapter(wire.Driven))
+    return left(place, drive.directory / FILE, wire.Driven)
 
 
-def left(place: OpenPlace, path: PurePosixPath, adapter: TypeAdapter[Left]) -> Left:
+def left(place: OpenPlace, path: PurePosixPath, model: type[Left]) -> Left:
     """What the agent has left in a file at the place.
 
     Raises:
         PlaceError: it is not what this version reads.
     """
     try:
-        return adapter.validate_json(place.agent.get(str(path)))
+        return model.model_validate_json(place.agent.get(str(path)))
     except ValidationError as error:
         raise PlaceError(f"{path} is not what this version reads: {error}", hint=SAME_VERSION) from error
 

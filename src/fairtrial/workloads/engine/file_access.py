@@ -103,15 +103,15 @@ class FileAccess(prepared_files.FileWorkload[FileAccessParameters]):
             interval_ms=round(parameters.interval * 1000),
             output_directory=str(drive.directory),
         )
-        counted = (parameters.accesses or 0) + parameters.warm_up_accesses
-        limit_s = (parameters.duration or 0) + counted / COUNTED_PER_S + DRIVE_GRACE_S
+        accesses = (parameters.accesses or 0) + parameters.warm_up_accesses
+        limit_s = (parameters.duration or 0) + accesses / COUNTED_PER_S + DRIVE_GRACE_S
         place.native(FILE_DRIVE, task, timeout_s=limit_s, on_progress=drive.on_progress, **drive.process_options)
         result = native.read_result(place, drive)
-        before, _after = native.left(place, drive.directory / file_scalars.COUNTERS, file_scalars.COUNTED)
+        counted = native.left(place, drive.directory / file_scalars.COUNTERS, file_scalars.Edges)
         done = sum(outcome.committed for outcome in result.transactions.values())
         return DriveOutcome(
             window=native.window(result),
-            effective={**result.effective, **file_scalars.said_of(before.medium)},
+            effective={**result.effective, **file_scalars.said_of(counted.before.medium)},
             invalid_reason="" if done else "no access ended inside the measurement window",
         )
 

@@ -10,14 +10,12 @@ from samples, so that they belong to the window's accesses alone. It must not kn
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, RootModel
 
 from fairtrial import foreign
-from fairtrial.errors import RecordError
 from fairtrial.metrics import latency
 from fairtrial.metrics.drive import FILE as RESULT
 from fairtrial.metrics.drive import TransactionOutcomes, seconds
@@ -31,7 +29,6 @@ from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 COUNTERS: Final = "counters.json"  # the kernel's counters before and after the window
 PGPGIN_BYTES: Final = 1024  # pgpgin and pgpgout count KiB (mm/vmstat.c)
 NANOSECONDS_PER_SECOND: Final = 1e9
-COUNTED: Final[TypeAdapter[tuple[FileCounters, FileCounters]]] = TypeAdapter(tuple[FileCounters, FileCounters])
 
 # Counters per access: the first group of names that a kernel has, since kernels have split and joined them.
 PER_ACCESS: Final[Mapping[str, tuple[str, Sequence[Sequence[str]], str]]] = {
@@ -86,12 +83,18 @@ class FileAccessResult(BaseModel):
 _SIDES: Final = {"read": "read", "written": "write"}
 
 
-@dataclass(frozen=True)
-class Edges:
-    """Counters right before and right after the window."""
+class Edges(RootModel[tuple[FileCounters, FileCounters]]):
+    """`counters.json`: counters right before and right after the window."""
 
-    before: FileCounters
-    after: FileCounters
+    @property
+    def before(self) -> FileCounters:
+        """Right before."""
+        return self.root[0]
+
+    @property
+    def after(self) -> FileCounters:
+        """Right after."""
+        return self.root[1]
 
     def grown(self, *names: str) -> float | None:
         """What counters of vmstat grew by, summed over those that the kernel has; None if it has none."""
@@ -141,16 +144,8 @@ def read(directory: Path) -> tuple[FileAccessResult, Edges]:
     Raises:
         RecordError: one is missing, cut or changed.
     """
-    path = directory / RESULT
-    try:
-        accessed = FileAccessResult.model_validate_json(foreign.read(path))
-        path = directory / COUNTERS
-        before, after = COUNTED.validate_json(foreign.read(path))
-    except (OSError, ValidationError) as error:
-        raise RecordError(
-            f"cannot read {path}: {error}", hint="restore the trial from a backup, or run it again"
-        ) from error
-    return accessed, Edges(before, after)
+    accessed = foreign.of_trial(directory / RESULT, FileAccessResult)
+    return accessed, foreign.of_trial(directory / COUNTERS, Edges)
 
 
 def compute(directory: Path, *, window: Window, direct: bool) -> dict[str, float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.metrics import consistency
 from fairtrial.programs import Act
@@ -163,7 +163,7 @@ class Locks(Workload[LocksParameters]):
             LOCK_DRIVE, request, timeout_s=self._limit_s(), on_progress=drive.on_progress, **drive.process_options
         )
         result = native.read_result(place, drive)
-        tallied = native.left(place, drive.directory / contention.FILE, TypeAdapter(contention.Contention))
+        tallied = native.left(place, drive.directory / contention.FILE, contention.Contention)
         reason = _why_invalid(tallied)
         return DriveOutcome(window=native.window(result), effective=result.effective, invalid_reason=reason)
 

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from fairtrial import foreign
 from fairtrial.metrics import consistency, latency
+from fairtrial.metrics.drive import FILE as RESULT
 from fairtrial.programs import Act, Program
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import made_files, prepared_files
+from fairtrial.workloads import prepared_files
 from fairtrial.workloads.engine import file_scalars
 from fairtrial.workloads.fio import checking, footprint, job_file, output
 from fairtrial.workloads.fio.parameters import FioParameters
@@ -77,7 +79,7 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         """Accesses, misses and what they cost; latencies from fio's bins, their mean and maximum as fio keeps them."""
         own = file_scalars.compute(directory, window=window, direct=self.parameters.direct)
         latencies = latency.compute(directory)
-        known = made_files.result(directory, output.FioResult).latency
+        known = foreign.of_trial(directory / RESULT, output.FioResult).latency
         exact = {f"{side}_": each for side, each in known.items() if each.n}
         if exact:
             count = sum(each.n for each in exact.values())

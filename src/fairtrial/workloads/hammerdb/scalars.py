@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from fairtrial import foreign
 from fairtrial.metrics import drive, per_transaction
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.workloads import made_files, tool_scalars
+from fairtrial.workloads import tool_scalars
 from fairtrial.workloads.engine import tpcc_scalars as tpcc
 from fairtrial.workloads.hammerdb.output import NANOSECONDS_PER_MS, HammerdbResult
 
@@ -20,7 +21,7 @@ STATISTICS: Final = {"p50": "median", "p95": "p95", "p99": "p99", "max": "maximu
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `definitions`."""
-    result = made_files.result(directory, HammerdbResult)
+    result = foreign.of_trial(directory / drive.FILE, HammerdbResult)
     own = {
         "throughput_nopm": float(result.nopm),
         "throughput_tpm": float(result.tpm),

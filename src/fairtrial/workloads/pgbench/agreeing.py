@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from fairtrial.metrics import latency
-from fairtrial.workloads import agreement, made_files
+from fairtrial import foreign
+from fairtrial.metrics import drive, latency
+from fairtrial.workloads import agreement
 from fairtrial.workloads.agreement import FigurePair
 from fairtrial.workloads.pgbench import output
 from fairtrial.workloads.pgbench.output import ROUNDED_MS
@@ -25,7 +26,7 @@ def contradictions(directory: Path, parameters: PgbenchParameters) -> list[str]:
     Where in time the window lies only the transactions say; a trial that kept none has its length alone to be checked.
     """
     report = output.report((directory / OUTPUT).read_text(encoding="utf-8"))
-    own = made_files.result(directory, PgbenchResult)
+    own = foreign.of_trial(directory / drive.FILE, PgbenchResult)
     sentences = list(agreement.differing(reported(report, own), OUTPUT))
     if not (directory / FILE).exists():
         return sentences

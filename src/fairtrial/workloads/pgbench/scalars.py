@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from fairtrial import foreign
 from fairtrial.metrics import drive, latency
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.workloads import made_files, tool_scalars
+from fairtrial.workloads import tool_scalars
 from fairtrial.workloads.engine import arrival_scalars as arrivals
 from fairtrial.workloads.pgbench.transactions import NANOSECONDS_PER_US, PgbenchResult
 
 
 def compute(directory: Path, *, window: Window, types: Sequence[str]) -> dict[str, float]:
     """Scalars of one trial, by metric name, with those types of transactions; see `definitions`."""
-    result = made_files.result(directory, PgbenchResult)
+    result = foreign.of_trial(directory / drive.FILE, PgbenchResult)
     seconds = drive.seconds(directory, window)
     given_up = {each.kind: float(each.count) for each in result.errors}
     exact_us = {"max": result.latency_us.max, "mean": result.latency_us.mean} if result.latency_us.n else {}

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from fairtrial import foreign
 from fairtrial.metrics import drive, latency
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.workloads import made_files, tool_scalars
+from fairtrial.workloads import tool_scalars
 from fairtrial.workloads.sysbench.output import NANOSECONDS_PER_MS, RESOLUTION, SysbenchResult
 
 UNKNOWN: Final = (*tool_scalars.UNKNOWN, "failed_share")  # sysbench tells no transactions given up
@@ -17,7 +18,7 @@ UNKNOWN: Final = (*tool_scalars.UNKNOWN, "failed_share")  # sysbench tells no tr
 
 def compute(directory: Path, *, window: Window) -> dict[str, float]:
     """Scalars of one trial, by metric name; see `definitions`."""
-    result = made_files.result(directory, SysbenchResult)
+    result = foreign.of_trial(directory / drive.FILE, SysbenchResult)
     seconds = drive.seconds(directory, window)
     own_ms = result.latency_ms
     exact_ms = {"max": own_ms["max"], "mean": own_ms["sum"] / result.done} if result.done else {}

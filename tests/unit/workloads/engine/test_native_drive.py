@@ -213,5 +213,5 @@ def test_a_file_that_another_version_left_is_told() -> None:
     with place_in_memory() as (place, _fake):
         place.agent.put(str(OUT / "counters.json"), b"[{}]")
         with pytest.raises(PlaceError, match=r"counters\.json is not what this version reads") as refused:
-            native.left(place, OUT / "counters.json", file_scalars.COUNTED)
+            native.left(place, OUT / "counters.json", file_scalars.Edges)
     assert "same version" in refused.value.hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import itertools
 import os
@@ -74,6 +75,12 @@ def _rank(path: Path, fixtures: set[str]) -> int:
     if "end_to_end" not in path.parts:
         return len(FIRST) + (2 if path.name in LONG else 3)
     return FIRST.index(path.name) if path.name in FIRST else len(FIRST) + ("real_run" in fixtures)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported lives to the end: no search for garbage looks through it, not even a worker's last ones."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
 def pytest_sessionfinish() -> None:

@@ -57,7 +57,7 @@ class _Driver:
         self._directory, self._connection = directory, connection
         self._out: dict[Any, int] = {}  # generators of blocks' tasks → their numbers
         self._at: dict[Any, str] = {}  # of those that have begun, Ray's id of the node
-        self._free_s: float | None = None  # since when nodes are free while blocks have not begun
+        self._waiting_s: dict[Any, float] = {}  # of those that have not, though a node is free, since when
         self._nodes: dict[str, str] = {}  # Ray's id of a node → its host
         self._barred: set[str] = set()
         self._looked_s = 0.0
@@ -104,14 +104,10 @@ class _Driver:
 
     def _give_up(self, free: int) -> None:
         """Takes blocks for lost that no free node begins: theirs froze before it had said that it has them."""
-        waiting = [each for each in self._out if each not in self._at]
-        if free <= 0 or not waiting:
-            self._free_s = None
-            return
-        self._free_s = self._free_s or self._looked_s
-        if self._looked_s - self._free_s > BEGUN_S:
-            self._free_s = None
-            for each in waiting:
+        waiting = [each for each in self._out if each not in self._at] if free > 0 else []
+        self._waiting_s = {each: self._waiting_s.get(each, self._looked_s) for each in waiting}
+        for each, since_s in self._waiting_s.items():
+            if self._looked_s - since_s > BEGUN_S:
                 ray.cancel(each)
                 self._connection.send(Done(self._forgotten(each), lost="no node began it, though some were free"))
 

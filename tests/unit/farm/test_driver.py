@@ -72,6 +72,14 @@ def test_a_block_whose_node_froze_before_it_said_so_is_lost_once_another_is_free
     assert not stage.looks(400)
 
 
+def test_each_block_has_its_own_time_where_others_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch)
+    for number in range(8):
+        stage.driver._out = {f"block {number}": number}  # the one before has come back between two looks
+        assert not stage.looks(80)
+    assert not stage.cancelled
+
+
 def test_a_block_waits_for_as_long_as_no_node_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch)
     stage.driver._out["runs"] = 6

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import gc
 import itertools
 import os
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import settings
 from support import page_cache, skips, tokens
 from support.costs import Costs
-from support.forking import end_origin
+from support.forking import end_origin, freeze
 from support.real_record import made_once, run_study
 
 # A busy machine must fail no test, and neither must the draw of a day: the same examples every time.
@@ -79,8 +78,7 @@ def _rank(path: Path, fixtures: set[str]) -> int:
 
 def pytest_collection_finish() -> None:
     """What was imported lives to the end: no search for garbage looks through it, not even a worker's last ones."""
-    gc.freeze()
-    atexit.register(gc.unfreeze)
+    freeze()
 
 
 def pytest_sessionfinish() -> None:

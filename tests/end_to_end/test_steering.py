@@ -106,6 +106,7 @@ def test_a_page_starts_a_study_that_outlives_it(here: Desk, monkeypatch: pytest.
     assert here.run.name == name
     eventually(lambda: controller(here.run) is not None, "the run has a record, but nobody says that he runs it")
     process = controller(here.run)
+    assert process is not None
     assert Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[3] == str(process)  # its own session
     ask(here.run, Request(act="stop_now"))
     (child,) = control.children

@@ -213,7 +213,12 @@ def import_all() -> None:
             importlib.import_module(module.name)
     importlib.import_module("scipy.stats")
     gc.enable()
-    gc.freeze()  # a search for garbage writes to what it sees, and forks would copy it
+    freeze()  # a search for garbage writes to what it sees, and forks would copy it
+
+
+def freeze() -> None:
+    """No search for garbage looks through what there is now, until the interpreter ends and would call it leaked."""
+    gc.freeze()
     atexit.register(gc.unfreeze)
 
 

@@ -54,6 +54,7 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
         assert trial.scalars["slow_shutdown_censored"] == 0
         log = (found.trial_directory(trial.trial.id) / "log" / "server.log").read_text()
         assert log.count("ready for connections") == 2, "it is started again, to be checked"
+        assert "Aborted connection" not in log, "whoever leaves says good-bye"
     here.fairtrial("verify", here.run)
 
 

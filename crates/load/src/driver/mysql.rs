@@ -65,8 +65,7 @@ impl Driver for Mysql {
         let mut connection = self.open(None).await?;
         let name = self.0.database.replace('`', "``");
         let sql = format!("CREATE DATABASE IF NOT EXISTS `{name}`");
-        connection.run(&sql).await?;
-        connection.quit().await
+        connection.run(&sql).await.map(drop)
     }
 
     async fn load_connection(&self) -> Result<MysqlConnection, DriverError> {
@@ -76,8 +75,8 @@ impl Driver for Mysql {
         Ok(connection)
     }
 
-    async fn end_load(&self, connection: MysqlConnection) -> Result<(), DriverError> {
-        connection.quit().await
+    async fn end_load(&self, _connection: MysqlConnection) -> Result<(), DriverError> {
+        Ok(())
     }
 }
 

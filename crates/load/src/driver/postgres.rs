@@ -80,7 +80,7 @@ impl Driver for Postgres {
     async fn begin_load(&self) -> Result<(), DriverError> {
         match self.open(&self.0.database).await {
             Err(error) if error.code == NO_DATABASE => {}
-            opened => return opened?.quit().await,
+            opened => return opened.map(drop),
         }
         let mut connection = self.open(MAINTENANCE).await?;
         connection.wait_for_ever();
@@ -88,8 +88,7 @@ impl Driver for Postgres {
         // Text compares by bytes, so that "sorted by first name" means the same on every system.
         let how = "TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'";
         let sql = format!("CREATE DATABASE \"{name}\" {how}");
-        connection.run(&sql).await?;
-        connection.quit().await
+        connection.run(&sql).await.map(drop)
     }
 
     async fn load_connection(&self) -> Result<PostgresConnection, DriverError> {
@@ -103,6 +102,6 @@ impl Driver for Postgres {
         for statement in LOADED {
             connection.run(statement).await?;
         }
-        connection.quit().await
+        Ok(())
     }
 }

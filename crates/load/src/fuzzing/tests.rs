@@ -63,7 +63,6 @@ fn a_session_of_mariadb_recorded_now_is_replayed_as_it_was() {
         let mut connection = MysqlConnection::open(&address, &account).await?;
         connection.prepare(&MYSQL.map(String::from)).await?;
         let gave = session(&mut connection).await;
-        connection.quit().await?;
         Ok::<_, DriverError>(gave)
     });
     let said = [b"L", &said.join().expect("recorded")[..]].concat();
@@ -102,7 +101,6 @@ fn a_session_of_postgres_recorded_now_is_replayed_as_it_was() {
         let mut connection = PostgresConnection::open(&address, &account).await?;
         connection.prepare(&POSTGRES.map(String::from)).await?;
         let gave = session(&mut connection).await;
-        connection.quit().await?;
         Ok::<_, DriverError>(gave)
     });
     let said = [b"L", &said.join().expect("recorded")[..]].concat();

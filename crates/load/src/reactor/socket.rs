@@ -195,6 +195,12 @@ impl Socket {
         if was_full { self.has_room() } else { Ok(()) }
     }
 
+    /// Sends last words if there is room, and does not mind if there is not.
+    pub fn farewell(&self, bytes: &[u8]) {
+        // Whether they arrive changes nothing any more.
+        let _ = send(&self.file, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+
     /// Nobody waits for room to send any more.
     fn has_room(&self) -> io::Result<()> {
         match &mut *self.shared.poller.borrow_mut() {

@@ -91,6 +91,16 @@ impl ByteStream {
         }
     }
 
+    /// Sends last words if there is room, and does not mind if there is not.
+    pub fn farewell(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Plain(socket) => socket.farewell(bytes),
+            Self::Tls(tls) => tls.farewell(bytes),
+            #[cfg(any(test, fuzzing))]
+            Self::Recorded(_) => {}
+        }
+    }
+
     /// Appends what has come, waiting for it if need be; a connection that has ended is an error.
     pub async fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
         match self {
@@ -131,10 +141,23 @@ impl TlsStream {
         Ok(())
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
+    fn farewell(&mut self, bytes: &[u8]) {
+        let said = self.session.writer().write_all(bytes);
+        self.session.send_close_notify();
+        if said.and_then(|()| self.seal()).is_ok() {
+            self.socket.farewell(&self.sealed);
+        }
+    }
+
+    fn seal(&mut self) -> io::Result<()> {
         while self.session.wants_write() {
             self.session.write_tls(&mut self.sealed)?;
         }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.seal()?;
         let sent = self.socket.send(&self.sealed).await;
         self.sealed.clear();
         sent

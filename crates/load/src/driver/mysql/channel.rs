@@ -79,6 +79,11 @@ impl Channel {
         sent
     }
 
+    /// Says good-bye: a server need not wonder why a connection ended, nor log that it did.
+    pub fn farewell(&mut self, message: &[u8]) {
+        self.stream.farewell(message);
+    }
+
     fn close_packet(&mut self) {
         let Some(length) = self.outgoing.len().checked_sub(self.packet + HEADER) else {
             return;

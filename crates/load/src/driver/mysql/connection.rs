@@ -22,7 +22,8 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(2);
 /// tables that way); each deadlock lets one of them through, and there are fewer connections than this.
 const REPEATS: u32 = 100;
 
-const QUIT: u8 = 0x01;
+/// A whole packet: its length is one byte.
+const QUIT: [u8; 5] = [1, 0, 0, 0, 0x01];
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
@@ -68,6 +69,12 @@ struct PreparedStatement {
     shape: StatementShape,
     /// Types of the parameters as last sent, which the server remembers.
     types: Vec<u8>,
+}
+
+impl Drop for MysqlConnection {
+    fn drop(&mut self) {
+        self.channel.farewell(&QUIT);
+    }
 }
 
 impl MysqlConnection {
@@ -134,12 +141,6 @@ impl MysqlConnection {
             },
             types: Vec::new(),
         })
-    }
-
-    /// Says good-bye.
-    pub async fn quit(mut self) -> Result<(), DriverError> {
-        self.channel.command(QUIT);
-        self.channel.send().await.map_err(lost)
     }
 
     async fn send_text(&mut self, sql: &str) -> Result<(), DriverError> {

@@ -114,6 +114,11 @@ impl Channel {
         sent
     }
 
+    /// Says good-bye: a server need not wonder why a connection ended, nor log that it did.
+    pub fn farewell(&mut self, message: &[u8]) {
+        self.stream.farewell(message);
+    }
+
     /// The tag and body of the next message, waiting for it if need be.
     pub async fn next(&mut self) -> io::Result<(u8, &[u8])> {
         let (tag, body) = loop {

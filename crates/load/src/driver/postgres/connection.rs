@@ -28,6 +28,9 @@ const ANSWER_LIMIT: Duration = Duration::from_mins(2);
 /// Statements prepared in one exchange: their answers must fit a socket's buffer, since nobody reads while they are sent.
 const PREPARED_AT_ONCE: usize = 32;
 
+/// A whole message: its length is that of itself.
+const TERMINATE: [u8; 5] = [b'X', 0, 0, 0, 4];
+
 /// The status of a connection without a transaction (protocol 53.7, `ReadyForQuery`).
 const IDLE: u8 = b'I';
 
@@ -46,6 +49,12 @@ pub struct PostgresConnection {
 struct PreparedStatement {
     parameters: Vec<u32>,
     columns: Vec<u32>,
+}
+
+impl Drop for PostgresConnection {
+    fn drop(&mut self) {
+        self.channel.farewell(&TERMINATE);
+    }
 }
 
 impl PostgresConnection {
@@ -112,12 +121,6 @@ impl PostgresConnection {
             self.statements.append(&mut prepared);
         }
         Ok(())
-    }
-
-    /// Says good-bye.
-    pub async fn quit(mut self) -> Result<(), DriverError> {
-        self.channel.outgoing().message(b'X');
-        self.channel.send().await.map_err(lost)
     }
 
     /// Runs text that gives no rows; returns what it was called at its end.

@@ -2,6 +2,7 @@
 
 use crate::support::certificates::{Certificates, free_port};
 use crate::support::mariadb::Server;
+use crate::support::number;
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Sql, Tls};
 
@@ -90,6 +91,9 @@ fn passwords_are_proved_by_every_plugin_in_clear_and_encrypted() {
         let said = format!("{error:?}");
         assert!(said.contains("1045") && !said.contains("wrong"), "{said}");
     }
+    // Each that got in said good-bye: else the server would call it aborted, and log it.
+    let aborted = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'ABORTED_CLIENTS'";
+    assert_eq!(number(&server.server.endpoint("mysql"), aborted), 0);
     drop(server.server);
 }
 

@@ -195,10 +195,17 @@ impl Socket {
         if was_full { self.has_room() } else { Ok(()) }
     }
 
-    /// Sends last words if there is room, and does not mind if there is not.
+    /// Sends last words behind what was sent before, if there is room; and does not mind if there is not.
     pub fn farewell(&self, bytes: &[u8]) {
-        // Whether they arrive changes nothing any more.
-        let _ = send(&self.file, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        let pended = match &mut *self.shared.poller.borrow_mut() {
+            Poller::Epoll(_) => false,
+            Poller::Ring(ring) => matches!(ring.pend(self.slot, bytes), Ok(None)),
+        };
+        if !pended {
+            // Whether they arrive changes nothing any more.
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            let _ = send(&self.file, bytes, flags);
+        }
     }
 
     /// Nobody waits for room to send any more.

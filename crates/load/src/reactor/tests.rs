@@ -256,15 +256,21 @@ fn a_socket_that_is_dropped_while_it_waits_is_closed_and_its_last_words_are_sent
             waiting.send(b"hello").await?;
             let late = waiting.receive(&mut Vec::new()).await;
             assert_eq!(late.expect_err("silence").kind(), ErrorKind::TimedOut);
+            waiting.farewell(b" and good-bye");
             drop(waiting);
             let mut leaving = Socket::connect(&address, LONG).await?;
-            leaving.send(b"bye").await
+            leaving.send(b"bye").await?;
+            leaving.farewell(b", all");
+            Ok::<_, io::Error>(())
         };
         block_on_by(waits, interface)
             .expect("a loop")
             .expect("sent");
         let heard = listening.join().expect("it listened");
-        assert_eq!(heard, [b"hello".to_vec(), b"bye".to_vec()]);
+        assert_eq!(
+            heard,
+            [b"hello and good-bye".to_vec(), b"bye, all".to_vec()]
+        );
     }
 }
 

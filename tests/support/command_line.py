@@ -12,7 +12,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.forking import Started, forked
@@ -31,6 +31,7 @@ class Desk:
 
     directory: Path
     state: Path
+    started: list[Started] = field(default_factory=list)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -59,7 +60,9 @@ class Desk:
 
     def start(self, *arguments: str | Path) -> Started:
         """Starts a command and leaves it running, in a session of its own; a run draws no figures."""
-        return Started(_words(arguments), cwd=self.directory, environment=self.environment, program=FAIRTRIAL)
+        begun = Started(_words(arguments), cwd=self.directory, environment=self.environment, program=FAIRTRIAL)
+        self.started.append(begun)
+        return begun
 
     @property
     def runs(self) -> list[Path]:
@@ -110,9 +113,13 @@ def desk() -> Iterator[Desk]:
     state.mkdir(mode=0o755)
     for name, content in CEILINGS.items():
         (state / name).write_bytes(content)
+    here = Desk(directory=directory, state=state)
     try:
-        yield Desk(directory=directory, state=state)
+        yield here
     finally:
+        for begun in here.started:  # by a test that failed: else its open files are the next test's failure
+            with begun:
+                begun.kill()
         CEILINGS.update({path.name: path.read_bytes() for path in state.glob("ceiling-*.json")})
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -94,10 +94,10 @@ def ready(place: OpenPlace, observation: PlaceObservation, *, at: Section) -> It
     """
     from fairtrial.run.feasibility.study import feasibility  # noqa: PLC0415 - as above
 
-    servers: dict[str, list[Lack]] = {}
+    found: dict[str, list[Lack]] = {}
     for study in map(described, bundled()):
         plans = {size: planned(study.file, size=size) for size in study.sizes} or {AS_WRITTEN: planned(study.file)}
         yield ReadyStudy(
             study,
-            {size: feasibility(plan, place, observation, at=at, servers=servers) for size, plan in plans.items()},
+            {size: feasibility(plan, place, observation, at=at, known=found) for size, plan in plans.items()},
         )

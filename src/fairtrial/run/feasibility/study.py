@@ -76,8 +76,8 @@ def feasibilities(
     Raises:
         StreamLostError: the stream to the place ended.
     """
-    servers: dict[str, list[Lack]] = {}
-    return [feasibility(plan, place, observation, at=at, servers=servers) for plan in plans]
+    known: dict[str, list[Lack]] = {}
+    return [feasibility(plan, place, observation, at=at, known=known) for plan in plans]
 
 
 def feasibility(
@@ -86,7 +86,7 @@ def feasibility(
     observation: PlaceObservation,
     *,
     at: Section,
-    servers: dict[str, list[Lack]] | None = None,
+    known: dict[str, list[Lack]] | None = None,
 ) -> StudyFeasibility:
     """Asks everything that a run would ask before its first trial, and names all that is missing at once.
 
@@ -95,7 +95,7 @@ def feasibility(
         place: open; what it has is looked at, and nothing is changed.
         observation: of the same place, programs included.
         at: the place's section. A study that says `local` is taken to run there, wherever it is.
-        servers: what is known of servers there already; what is found is added.
+        known: what is known of servers and workloads there already; what is found is added.
 
     Raises:
         StreamLostError: the stream to the place ended.
@@ -105,11 +105,11 @@ def feasibility(
     unseen = {place_of(place).title: place for place in needed if not _here(place, at)}
     theirs = [trial for trial in trials if _here(trial.place, at) and _disk_is_observed(trial, observation)]
     lacks = [*_of_plan(plan, place, observation, trials=theirs)]
-    known = {} if servers is None else servers
+    known = {} if known is None else known
     for trial in trials:
         if _here(trial.place, at):
             lacks += [
-                *_of_trial(trial, place, observation, plan=plan),
+                *_of_trial(trial, place, observation, plan=plan, known=known),
                 *_server(trial, place, observation, known=known),
             ]
     lacks = list(dict.fromkeys(lacks))
@@ -144,7 +144,14 @@ def _of_plan(
         yield Lack(f"probes with perf: {finding.value}", finding.fix)
 
 
-def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation, *, plan: Plan) -> Iterator[Lack]:
+def _of_trial(
+    trial: ResolvedTrial,
+    place: OpenPlace,
+    observation: PlaceObservation,
+    *,
+    plan: Plan,
+    known: dict[str, list[Lack]],
+) -> Iterator[Lack]:
     inside = (
         observation.facts.guest is not None or observation.facts.container is not None
     )  # looked at was such a place itself
@@ -158,7 +165,10 @@ def _of_trial(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
             yield Lack.of(error)
     own = plan.builds is not None  # its program is linked before the first trial
     if not own and not elsewhere.of(trial) and (not carried or is_booted(trial.place)):  # a container has its own
-        yield from _workload(workload_of(trial.workload), place, observation)
+        workload = trial.workload.model_dump_json()  # the same in most trials: each asks its programs who they are
+        if workload not in known:
+            known[workload] = [*_workload(workload_of(trial.workload), place, observation)]
+        yield from known[workload]
     if not carried:  # it has other settings than its machine
         yield from _settings(trial, place, observation)
 

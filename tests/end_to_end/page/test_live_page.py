@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import http.client
 import os
-import re
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -75,12 +73,6 @@ def window() -> Iterator[Browser]:
         yield found
 
 
-def server_log(run: Path) -> list[str]:
-    """Every line that the server of a finished trial wrote with a time."""
-    logs = [path.read_text(encoding="utf-8") for path in run.glob("trials/*/log/server.log")]
-    return [line for log in logs for line in log.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)]
-
-
 def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page_of: Served, window: Browser) -> None:
     process = here.start("run", here.study(STUDY))
     eventually(lambda: here.runs and controller(here.run) is not None, "the run did not begin")
@@ -98,18 +90,15 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
 
         page.locator("#cell-0 details.data summary").click()
         expect(page.locator("#cell-0 details.data table")).to_be_visible()
-        eventually(lambda: "ready for connections" in watching.text, "the terminal shows no log")
         before = page.locator(".plan .slot.valid").count()
         eventually(lambda: page.locator(".plan .slot.valid").count() > before, "the plan did not fill in")
         os.killpg(process.pid, signal.SIGSTOP)  # however long looking takes, it cannot end before it is killed
         expect(page.locator("#cell-0 details.data table")).to_be_visible()  # what a reader opened stays open
-        drawn = {*map(str.strip, watching.text.splitlines())} & {*server_log(here.run)}
-        assert drawn, "no line that the terminal has shown is of a log"
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         expect(page.locator("#now .pill")).to_have_text("interrupted")
         expect(page.locator("#now")).to_contain_text("--resume")
-        assert watching.end() == 3
+        assert watching.end() == 3, watching.text[-3000:]
         assert "its exit code is unknown" in watching.text
         own = page_of.process.pid
         eventually(lambda: here.processes().keys() <= set(descendants(own)), "the run left processes")

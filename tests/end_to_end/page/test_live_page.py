@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -73,10 +75,22 @@ def window() -> Iterator[Browser]:
         yield found
 
 
+def server_log(run: Path) -> list[str]:
+    """Every line that the server of a finished trial wrote with a time."""
+    logs = [path.read_text(encoding="utf-8") for path in run.glob("trials/*/log/server.log")]
+    return [line for log in logs for line in log.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)]
+
+
 def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page_of: Served, window: Browser) -> None:
     process = here.start("run", here.study(STUDY))
     eventually(lambda: here.runs and controller(here.run) is not None, "the run did not begin")
     with reader(window, page_of) as seen, on_terminal(here, "watch", here.run) as watching:
+
+        def shown() -> bool:
+            watching.hurry()
+            return "ready for connections" in watching.text
+
+        eventually(shown, "the terminal shows no log")
         page = seen.run(here.run)
         expect(page.locator("h1")).to_have_text("log-page")
         question = "Is <b>flushing</b> the log at every commit slow?"  # text, never markup
@@ -94,6 +108,8 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
         eventually(lambda: page.locator(".plan .slot.valid").count() > before, "the plan did not fill in")
         os.killpg(process.pid, signal.SIGSTOP)  # however long looking takes, it cannot end before it is killed
         expect(page.locator("#cell-0 details.data table")).to_be_visible()  # what a reader opened stays open
+        drawn = {*map(str.strip, watching.text.splitlines())} & {*server_log(here.run)}
+        assert drawn, "no line that the terminal has shown is of a log"
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         expect(page.locator("#now .pill")).to_have_text("interrupted")

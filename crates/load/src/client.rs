@@ -18,9 +18,13 @@ use crate::error::LoadError;
 /// The thread's name, as `/proc` shows it: 15 bytes at most.
 const THREAD: &str = "server-answers";
 
+/// For a thread that nothing holds up but other work on its processor.
+const FAREWELL_LIMIT: Duration = Duration::from_secs(2);
+
 /// A connection for small questions.
 pub struct Client {
-    questions: Sender<String>,
+    /// Gone once nobody asks any more.
+    questions: Option<Sender<String>>,
     answers: Receiver<Result<Rows, LoadError>>,
     /// Answers still to come that nobody waits for any more; the first is that of connecting.
     outstanding: usize,
@@ -59,7 +63,7 @@ impl Client {
             }
         })?;
         Ok(Self {
-            questions,
+            questions: Some(questions),
             answers,
             outstanding: 1,
         })
@@ -76,7 +80,8 @@ impl Client {
                 other => drop(other?),
             }
         }
-        if self.questions.send(sql.to_owned()).is_err() {
+        let asked = self.questions.as_ref().map(|to| to.send(sql.to_owned()));
+        if !matches!(asked, Some(Ok(()))) {
             return Err(ClientError::Ended);
         }
         self.outstanding += 1;
@@ -96,6 +101,16 @@ impl Client {
             }
             Err(RecvTimeoutError::Timeout) => Err(ClientError::Late { limit }),
             Err(RecvTimeoutError::Disconnected) => Err(ClientError::Ended),
+        }
+    }
+}
+
+impl Drop for Client {
+    /// Lets the thread say good-bye before the process may end; one that waits for a server is not waited for.
+    fn drop(&mut self) {
+        self.questions = None;
+        if self.outstanding == 0 {
+            let _ = self.answers.recv_timeout(FAREWELL_LIMIT);
         }
     }
 }

@@ -85,12 +85,6 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
     process = here.start("run", here.study(STUDY))
     eventually(lambda: here.runs and controller(here.run) is not None, "the run did not begin")
     with reader(window, page_of) as seen, on_terminal(here, "watch", here.run) as watching:
-
-        def shown() -> bool:
-            watching.hurry()
-            return "ready for connections" in watching.text
-
-        eventually(shown, "the terminal shows no log")
         page = seen.run(here.run)
         expect(page.locator("h1")).to_have_text("log-page")
         question = "Is <b>flushing</b> the log at every commit slow?"  # text, never markup

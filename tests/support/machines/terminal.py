@@ -18,6 +18,8 @@ from support.command_line import FAIRTRIAL, Desk, desk_in, eventually
 
 COLUMNS = 200  # no line of progress is cut
 ROWS = 200  # nor is any cut off at the end: on a busy machine, doubts take many
+# It outranks the terminal's own: a test's worker has inherited what readline thought its terminal was (24 lines).
+SIZE = {"COLUMNS": str(COLUMNS), "LINES": str(ROWS)}
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -43,11 +45,6 @@ class Terminal:
         """What was drawn, without what moves the cursor."""
         return _CONTROL.sub("", self._drawn.decode("utf-8", "ignore"))
 
-    def hurry(self) -> None:
-        """Takes back that it lets all others go first: beside busy workers it would draw nothing while a run lasts."""
-        if os.geteuid() == 0:
-            os.setpriority(os.PRIO_PROCESS, self.process.pid, 0)
-
     def end(self, limit_s: float = 300.0) -> int:
         """Waits for the command; its exit code, negative for a signal. All it has drawn is in `text` then."""
         code = self.process.wait(limit_s)
@@ -63,7 +60,7 @@ def on_terminal(here: Desk, *arguments: str | Path) -> Iterator[Terminal]:
     process = subprocess.Popen(
         [FAIRTRIAL, *map(str, arguments)],
         cwd=here.directory,
-        env={**here.environment, "COLUMNS": str(COLUMNS), "TERM": "xterm"},
+        env={**here.environment, **SIZE, "TERM": "xterm"},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

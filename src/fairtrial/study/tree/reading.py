@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,14 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
     Raises:
         InputError: it is no YAML, or too large.
     """
+    root, noted = _parsed(text, file)
+    for each in noted:
+        problems.note(each)
+    return root
+
+
+@lru_cache(maxsize=32)  # of one study at all its sizes; trees are immutable
+def _parsed(text: str, file: str) -> tuple[Node | None, tuple[Problem, ...]]:
     if len(text) > MAXIMUM_BYTES:
         raise _too_large(file)
     if _DIRECTIVE.search(text):
@@ -137,7 +146,8 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
         raise _refusal(f"not YAML: {error.problem}{context}", at, hint=_SYNTAX_HINT) from error
     except (YAMLError, RecursionError, ValueError, OverflowError) as error:  # of escapes that name no character, too
         raise _refusal(f"not YAML: {error}", Position(file), hint=_SYNTAX_HINT) from error
-    return None if root is None else _Converter(yaml, file, text, problems).convert(root)
+    problems = Problems()
+    return None if root is None else _Converter(yaml, file, text, problems).convert(root), tuple(problems)
 
 
 def _too_large(file: str) -> InputError:

@@ -1,8 +1,12 @@
 //! Why load could not be generated, and what the user can do about it.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::driver::{DriverError, OPEN_FILES, SETTING_REFUSED};
+
+/// Characters of what was being done.
+const MOST_SHOWN: usize = 200;
 
 /// Why a subcommand of the load engine ended without a result.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +31,7 @@ pub enum LoadError {
         source: DriverError,
     },
     /// A statement failed outside the measured mix.
-    #[error("{doing} failed")]
+    #[error("{} failed", cut(doing))]
     Statement {
         /// What was being done.
         doing: String,
@@ -179,6 +183,14 @@ pub fn in_full(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// The beginning of what was done: a statement that reads every variable of a server fills a screen.
+fn cut(doing: &str) -> Cow<'_, str> {
+    match doing.char_indices().nth(MOST_SHOWN) {
+        Some((end, _)) => format!("{}…", &doing[..end]).into(),
+        None => doing.into(),
+    }
+}
+
 /// Refuses a parameter unless something holds of it.
 pub fn require(field: &'static str, holds: bool, problem: &str) -> Result<(), LoadError> {
     if holds {
@@ -201,4 +213,16 @@ pub fn require_interval(interval_ms: u32) -> Result<(), LoadError> {
 pub fn require_count(field: &'static str, count: u32, limit: u32) -> Result<(), LoadError> {
     let holds = (1..=limit).contains(&count);
     require(field, holds, &format!("must be 1 to {limit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_statement_is_named_by_its_beginning() {
+        assert_eq!(cut("SELECT 1"), "SELECT 1");
+        assert_eq!(cut(&"ß".repeat(200)), "ß".repeat(200));
+        assert_eq!(cut(&"ß".repeat(201)), "ß".repeat(200) + "…");
+    }
 }

@@ -53,6 +53,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[ServerThere]:
 @pytest.fixture(autouse=True)
 def _begun_afresh(monkeypatch: pytest.MonkeyPatch, server: ServerThere) -> None:
     monkeypatch.setenv(VARIABLE, PASSWORD)
+    if server.process.poll() is not None:  # a test that failed has stopped it
+        server.start()
     server.reset()
 
 

@@ -14,10 +14,16 @@ use super::Population;
 use super::content::{self, Digest};
 use super::journal::{self, Done};
 use super::pace::Pace;
+use crate::driver::batch::Batch;
 use crate::driver::endpoint::{self, Job};
-use crate::driver::{AccessMode, Connection, Driver, DriverError};
+use crate::driver::table::Table;
+use crate::driver::{AccessMode, Connection, Driver, DriverError, ErrorKind};
 use crate::error::LoadError;
 use crate::progress;
+
+/// Connections that find a table empty may wait for each other's lock on all of it (MariaDB from 10.6 on fills empty
+/// tables that way); each deadlock lets one of them through, and there are fewer connections than this.
+const REPEATS: u32 = 100;
 
 /// Creates and fills the tables on this many threads, replacing what is there unless it is an interrupted load of the
 /// same rows.
@@ -196,6 +202,24 @@ fn rows_of(digests: &[Digest]) -> u64 {
     digests.iter().map(|digest| digest.rows).sum()
 }
 
+/// Writes a unit and its entry, which are given up together where the server prefers another's transaction.
+async fn store<C: Connection>(
+    connection: &mut C,
+    entry: &str,
+    batches: &[(&'static Table, &Batch)],
+) -> Result<(), DriverError> {
+    connection.begin(AccessMode::ReadWrite).await?;
+    match connection.text(entry).await {
+        // The interrupted load's last commit came after this one had looked: the unit is in.
+        Err(error) if journal::is_already_there(&error) => return connection.rollback().await,
+        entered => entered?,
+    };
+    for (table, batch) in batches {
+        connection.insert(table, batch).await?;
+    }
+    connection.commit().await
+}
+
 async fn work<D: Driver, P: Population>(
     driver: &D,
     plan: &UnitQueue<'_, P>,
@@ -217,17 +241,15 @@ async fn work<D: Driver, P: Population>(
             .iter()
             .map(|(table, batch)| content::of_batch(table, batch))
             .collect();
-        connection.begin(AccessMode::ReadWrite).await?;
-        match connection.text(&journal::enter(unit, &digests)).await {
-            Ok(_) => {
-                for (table, batch) in batches {
-                    connection.insert(table, batch).await?;
-                }
-                connection.commit().await?;
+        let entry = journal::enter(unit, &digests);
+        let mut repeats = 0;
+        while let Err(error) = store(&mut connection, &entry, &batches).await {
+            let gave_way = matches!(error.kind, ErrorKind::Deadlock | ErrorKind::LockTimeout);
+            if !gave_way || repeats == REPEATS {
+                return Err(error);
             }
-            // The interrupted load's last commit came after this one had looked: the unit is in.
-            Err(error) if journal::is_already_there(&error) => connection.rollback().await?,
-            Err(error) => return Err(error),
+            connection.rollback().await?;
+            repeats += 1;
         }
         if report.send(Ok((unit, digests))).is_err() {
             return Ok(());

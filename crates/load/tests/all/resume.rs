@@ -3,11 +3,12 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::support::mariadb::Server;
 use crate::support::postgres::Server as PostgresServer;
 use crate::support::system::System;
-use crate::support::{SEED, embedded, number, sql, sqlite};
+use crate::support::{SEED, embedded, hold, number, sql, sqlite, wait_until};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Loaded, Progress, TpccLoad};
 
@@ -16,6 +17,12 @@ const ENOUGH: i64 = 20;
 
 const TRUST: &str = "local all all trust\n";
 const LOCAL_ONLY: [&str; 2] = ["-c", "listen_addresses="];
+
+/// InnoDB shows what it showed before to who asks for its transactions within 100 ms.
+const SEEN_ANEW: Duration = Duration::from_millis(150);
+
+/// How long an answer may take on a machine that others load too.
+const LIMIT: Duration = Duration::from_mins(2);
 
 const PARAMETERS: &str = "FAIRTRIAL_TEST_LOAD";
 
@@ -114,6 +121,51 @@ fn a_killed_load_goes_on<S: System>(server: &S) {
         assert_eq!(number(&endpoint, unlogged), 0, "a crash would empty them");
     }
     server.forget("resumed");
+}
+
+/// What a server gives up for another's transaction takes the unit's entry in the journal with it: rows sent again
+/// without it would stay unknown, and be loaded once more by whoever resumes.
+#[test]
+fn a_unit_that_was_given_up_for_another_transaction_is_begun_anew() {
+    let Some(server) = Server::common() else {
+        return;
+    };
+    let endpoint = server.at("given_up");
+    let request = TpccLoad {
+        threads: 1,
+        ..parameters(endpoint.clone(), SEED)
+    };
+    load_and_kill(&request, 0.3);
+    // A row of the last unit; and what makes this transaction the heavier one, which a deadlock spares.
+    let mut other = hold(
+        &endpoint,
+        &[
+            "CREATE TABLE heavy (a INTEGER PRIMARY KEY) ENGINE = InnoDB",
+            "BEGIN",
+            "INSERT INTO heavy SELECT seq FROM seq_1_to_1000",
+            "INSERT INTO orders VALUES (1, 10, 1, 1, NOW(), NULL, 5, 1)",
+        ],
+    );
+    let loading = std::thread::spawn(move || load(&request).0);
+    let waits_to = |what: &str| {
+        let query = format!(
+            "SELECT COUNT(*) FROM information_schema.innodb_trx, information_schema.processlist \
+             WHERE id = trx_mysql_thread_id AND trx_state = 'LOCK WAIT' AND db = 'given_up' AND info LIKE '{what}%'"
+        );
+        wait_until(what, || {
+            std::thread::sleep(SEEN_ANEW);
+            number(&endpoint, &query) == 1
+        });
+    };
+    waits_to("LOAD DATA % INTO TABLE orders");
+    let last = "SELECT COUNT(*) FROM fairtrial_load WHERE unit = 40 FOR UPDATE";
+    let counted = other.ask(last, LIMIT).expect("the loader gives way");
+    assert_eq!(counted.rows[0][0].as_deref(), Some("0"));
+    waits_to("INSERT INTO fairtrial_load");
+    other.ask("ROLLBACK", LIMIT).expect("it is ours");
+    let loaded = loading.join().expect("no panic").expect("it loads");
+    assert_whole(&loaded, &endpoint);
+    server.forget("given_up");
 }
 
 #[test]

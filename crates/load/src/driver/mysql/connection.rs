@@ -18,10 +18,6 @@ use crate::reactor::{Address, ByteStream};
 /// Longest wait for one answer while a drive lasts: longer than the 50 s a lock wait takes by default.
 const ANSWER_LIMIT: Duration = Duration::from_mins(2);
 
-/// Connections that find a table empty may wait for each other's lock on all of it (MariaDB from 10.6 on fills empty
-/// tables that way); each deadlock lets one of them through, and there are fewer connections than this.
-const REPEATS: u32 = 100;
-
 /// A whole packet: its length is one byte.
 const QUIT: [u8; 5] = [1, 0, 0, 0, 0x01];
 const QUERY: u8 = 0x03;
@@ -182,27 +178,12 @@ impl MysqlConnection {
         let Some((sql, text)) = bulk::file(table, batch) else {
             return Ok(());
         };
-        match self.repeat(&sql, Some(text.as_bytes())).await?.warnings {
+        match self.run_with_file(&sql, text.as_bytes()).await?.warnings {
             0 => Ok(()),
             warnings => Err(DriverError::unexpected(format!(
                 "{warnings} rows of {} did not arrive as sent",
                 table.name
             ))),
-        }
-    }
-
-    /// Sends one statement, a transaction of its own, again where the server gave it up for another's.
-    async fn repeat(&mut self, sql: &str, file: Option<&[u8]>) -> Result<CommandEnd, DriverError> {
-        let mut repeats = 0;
-        loop {
-            let end = match file {
-                Some(file) => self.run_with_file(sql, file).await,
-                None => self.run(sql).await,
-            };
-            match end {
-                Err(error) if error.retryable && repeats < REPEATS => repeats += 1,
-                end => return end,
-            }
         }
     }
 
@@ -462,7 +443,7 @@ impl Connection for MysqlConnection {
             }
         }
         for sql in bulk::statements(table, batch) {
-            self.repeat(&sql, None).await?;
+            self.run(&sql).await?;
         }
         Ok(())
     }

@@ -1,7 +1,6 @@
 //! Values over a real connection, by both ways of inserting; skipped, and said so, where no MariaDB is installed.
 
 use std::io;
-use std::time::Duration;
 
 use super::*;
 use crate::driver::batch::Batch;
@@ -280,56 +279,4 @@ fn a_killed_connection_and_a_locked_row_are_told_apart() {
         (ErrorKind::Connection, false),
         "{killed}"
     );
-}
-
-#[test]
-fn rows_that_a_lock_keeps_out_are_sent_again_until_they_are_in() {
-    let Some(server) = shared() else { return };
-    let driver = driver(&server, "kept_out");
-    for local_infile in [true, false] {
-        let mut batch = Batch::default();
-        let mut row = [Value::Null; 6];
-        row[0] = Value::Integer(1);
-        batch.push(&row);
-        let counted = driver.block_on(async {
-            driver.begin_load().await?;
-            let mut holding = driver.connect(&[]).await?;
-            holding.text("DROP TABLE IF EXISTS odd").await?;
-            holding.text(&ODD.create(Dialect::Mysql)).await?;
-            holding.begin(AccessMode::ReadWrite).await?;
-            holding.text("INSERT INTO odd (id) VALUES (1)").await?;
-            let mut loading = driver.load_connection().await?;
-            loading.local_infile = local_infile;
-            loading
-                .text("SET SESSION innodb_lock_wait_timeout = 1")
-                .await?;
-            let letting_go = std::thread::spawn({
-                let driver = driver.clone();
-                move || {
-                    // Longer than one of the loader's waits.
-                    std::thread::sleep(Duration::from_millis(1_500));
-                    driver.block_on(async {
-                        let mut root = driver.connect(&[]).await?;
-                        let sql = "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx \
-                                   WHERE trx_tables_locked > 0 AND trx_rows_modified > 0";
-                        for row in root.text(sql).await?.rows {
-                            let id = row[0].clone().unwrap_or_default();
-                            root.text(&format!("KILL {id}")).await?;
-                        }
-                        Ok::<_, DriverError>(())
-                    })
-                }
-            });
-            let sent = loading.insert(&ODD, &batch).await;
-            letting_go.join().expect("no panic").expect("a loop")?;
-            sent?;
-            loading.text("SELECT COUNT(*) FROM odd").await
-        });
-        let counted = counted.expect("a loop").expect("the row is in");
-        assert_eq!(
-            counted.rows[0][0].as_deref(),
-            Some("1"),
-            "LOAD DATA {local_infile}"
-        );
-    }
 }

@@ -23,8 +23,7 @@ const FAREWELL_LIMIT: Duration = Duration::from_secs(2);
 
 /// A connection for small questions.
 pub struct Client {
-    /// Gone once nobody asks any more.
-    questions: Option<Sender<String>>,
+    questions: Sender<String>,
     answers: Receiver<Result<Rows, LoadError>>,
     /// Answers still to come that nobody waits for any more; the first is that of connecting.
     outstanding: usize,
@@ -63,7 +62,7 @@ impl Client {
             }
         })?;
         Ok(Self {
-            questions: Some(questions),
+            questions,
             answers,
             outstanding: 1,
         })
@@ -80,8 +79,7 @@ impl Client {
                 other => drop(other?),
             }
         }
-        let asked = self.questions.as_ref().map(|to| to.send(sql.to_owned()));
-        if !matches!(asked, Some(Ok(()))) {
+        if self.questions.send(sql.to_owned()).is_err() {
             return Err(ClientError::Ended);
         }
         self.outstanding += 1;
@@ -108,7 +106,7 @@ impl Client {
 impl Drop for Client {
     /// Lets the thread say good-bye before the process may end; one that waits for a server is not waited for.
     fn drop(&mut self) {
-        self.questions = None;
+        self.questions = channel().0; // the thread hears that nobody asks any more
         if self.outstanding == 0 {
             let _ = self.answers.recv_timeout(FAREWELL_LIMIT);
         }

@@ -98,6 +98,7 @@ def test_a_page_follows_its_run_through_a_kill_and_a_resumption(here: Desk, page
 
         page.locator("#cell-0 details.data summary").click()
         expect(page.locator("#cell-0 details.data table")).to_be_visible()
+        eventually(lambda: "ready for connections" in watching.text, "the terminal shows no log")
         before = page.locator(".plan .slot.valid").count()
         eventually(lambda: page.locator(".plan .slot.valid").count() > before, "the plan did not fill in")
         os.killpg(process.pid, signal.SIGSTOP)  # however long looking takes, it cannot end before it is killed

@@ -1,6 +1,6 @@
 """How often the analysis is wrong where the truth is known. Seeds are fixed: a rate is a figure, not a hope.
 
-Rates are of 150 to 1,800 simulated studies, and what chance may add to 5 % in so many is in the bound: 9.3 % to 6.2 %.
+Rates are of 300 to 3,600 simulated studies, and what chance may add to 5 % in so many is in the bound: 8.3 % to 5.9 %.
 Nothing else fits in: no adjustment over 6 cells gives 26 %, over 12 46 %. `benches/calibration.py` simulates many more.
 """
 
@@ -19,7 +19,7 @@ from fairtrial.analyse.inference.comparing import ComparisonOptions, Subject, co
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison
 
-COMPARISONS = 1_800  # divisible into families of 1, 6 and 12
+COMPARISONS = 3_600  # divisible into families of 1, 6 and 12
 MARGIN = 0.02
 TRUTHS = {"equal": 1.0, "at the margin": 1 + MARGIN, "better": 1.03}
 SETTING = ComparisonOptions(paired=True, confidence=0.95, margin=MARGIN, family_size=1)
@@ -72,7 +72,7 @@ def share_with(verdicts: set[str], found: list[Comparison], *, family: int) -> f
 @pytest.mark.parametrize("n", [6, 10])
 def test_a_difference_that_is_not_there_is_claimed_in_at_most_5_percent_of_studies(n: int, family: int) -> None:
     rate = share_with({"faster", "slower"}, simulated("equal", n, spread=0.05), family=family)
-    assert 0.01 < rate <= highest(COMPARISONS // family)
+    assert 0.02 < rate <= highest(COMPARISONS // family)
 
 
 @pytest.mark.parametrize("family", [1, 6, 12])

@@ -189,18 +189,18 @@ def modes(random: np.random.Generator, n: int) -> Values:
 
 def test_it_cries_wolf_in_about_three_of_a_thousand_comparisons_of_ten_blocks() -> None:
     random = np.random.default_rng(11)
-    replicates = 750
+    replicates = 1500
     case = Case({"kernel": ["a", "b"], "load": [str(each) for each in range(replicates)]}, blocks=10)
     noise = random.normal(0, 0.01, (replicates, 2, 10))
 
     def value(levels: Mapping[str, str], block: int) -> float:
         return math.exp(noise[int(levels["load"]), int(levels["kernel"] == "b"), block - 1])
 
-    # As secondary metrics of one place each would be a family of 750: by guardrails each stands for itself.
+    # As secondary metrics of one place each would be a family of 1,500: by guardrails each stands for itself.
     guarded = Case(case.factors, blocks=10, roles={"primary": ["p99"], "guardrails": ["tpm"]})
     analysis = analyse(guarded.plan(), guarded.trials(tpm=value, p99=lambda _levels, block: 1.0 + block))
     doubted = sum("thin_tails" in codes(cell.comparisons["tpm"][0]) for cell in analysis.cells)
-    assert doubted <= 6
+    assert doubted <= 12
     assert doubted / replicates == pytest.approx(0.003, abs=0.004)
 
 

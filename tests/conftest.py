@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from support import page_cache, skips, tokens
+from support.command_line import ceilings
 from support.costs import Costs
 from support.forking import end_origin, freeze
 from support.real_record import made_once, run_study
@@ -94,6 +95,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # workers are its children
         page_cache.keep()
+        ceilings()
     tokens.register(config)
     config.pluginmanager.register(skips, "skips")
     if config.getoption("--costs"):

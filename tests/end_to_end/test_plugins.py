@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.command_line import FAIRTRIAL, Desk, desk
+
+from fairtrial.errors import PlaceError
+from fairtrial.plugins import Kinds
+from fairtrial.workloads import WORKLOADS, Workload
 
 PLUGIN = '''
 """Counts letters: a place, a system, a setting and a workload of a third party."""
@@ -181,20 +187,29 @@ def test_files_of_a_workload_of_a_package_are_held_against_each_other(here: Desk
     assert "letters.json: 6 of 3 letters" in said.stdout + said.stderr
 
 
+def test_a_name_that_is_taken_ends_a_command_and_names_its_package(here: Desk, tmp_path: Path) -> None:
+    said = fairtrial(here, "plan", "study.yaml", plugin=installed(tmp_path, point="tpcc = letters_plugin:Letters"))
+    assert said.returncode == 3
+    assert "the name is taken" in " ".join(said.stderr.split())
+    assert "letters-plugin" in said.stderr
+    assert "Traceback" not in said.stderr
+
+
 @pytest.mark.parametrize(
     "registered",
     [
-        ("tpcc = letters_plugin:Letters", "the name is taken"),
         ("letters = nothing_there:Letters", "cannot be imported: ModuleNotFoundError"),
         ("letters = letters_plugin:Lettres", "cannot be imported: AttributeError"),
         ("letters = letters_plugin:LettersParameters", "is not a subclass of Workload"),
         ("words = letters_plugin:Letters", "calls itself `letters`"),
     ],
 )
-def test_what_cannot_be_registered_names_its_package(here: Desk, tmp_path: Path, registered: tuple[str, str]) -> None:
+def test_what_cannot_be_registered_names_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registered: tuple[str, str]
+) -> None:
     point, words = registered
-    said = fairtrial(here, "plan", "study.yaml", plugin=installed(tmp_path, point=point))
-    assert said.returncode == 3
-    assert words in " ".join(said.stderr.split())
-    assert "letters-plugin" in said.stderr
-    assert "Traceback" not in said.stderr
+    sys.modules.pop("letters_plugin", None)  # another directory's
+    monkeypatch.syspath_prepend(installed(tmp_path, point=point))
+    with pytest.raises(PlaceError, match=re.escape(words)) as refused:
+        _ = Kinds(WORKLOADS.values(), base=Workload, group="fairtrial.workloads").known
+    assert "letters-plugin" in str(refused.value)

@@ -21,7 +21,8 @@ from fairtrial.serve.steering import Control, digest_of
 STUDY = """\
     study: steered
     system: {sqlite: {pragmas: {synchronous: "OFF"}}}
-    workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 500ms, interval: 100ms}}
+    workload:
+      oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 500ms, think_time: 5ms, interval: 100ms}
     factors:
       journal:
         delete: {}

@@ -68,8 +68,9 @@ def doctor(word: str, *, as_json: bool) -> None:
         InputError: `word` names no place.
         PlaceError: it cannot be reached; those of a study are gone through to the last.
     """
+    named = ready.planned(Path(word)) if places.is_study(word) else places.place(word)
     others = [ready.planned(file) for file in ready.bundled()]
-    results = [*_of_study(Path(word), others)] if places.is_study(word) else [examined(places.place(word), others)]
+    results = [examined(named, others)] if isinstance(named, Section) else [*_of_study(named, others)]
     if as_json:
         print(json.dumps({"places": [each.as_json() for each in results]}, indent=1, ensure_ascii=False))
     else:
@@ -78,12 +79,11 @@ def doctor(word: str, *, as_json: bool) -> None:
         sys.exit(FINDING if all(each.lack is None for each in results) else PlaceError.exit_code)
 
 
-def _of_study(file: Path, others: Sequence[Plan]) -> Iterator[PlaceFitness]:
+def _of_study(plan: Plan, others: Sequence[Plan]) -> Iterator[PlaceFitness]:
     """Every place of a study, and the machines of those that cannot be opened, which tell what every arm lacks."""
     from fairtrial.places import FreshPlace, place_of
     from fairtrial.run.feasibility.study import Lack
 
-    plan = ready.planned(file)
     sections = places.of_plan(plan)
     for section in sections:  # grows
         try:

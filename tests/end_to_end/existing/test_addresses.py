@@ -20,7 +20,8 @@ pytestmark = [
 STUDY = """\
 study: there
 system: {{postgres: {{at: {{{at}, database: bench, password: {{env: {variable}}}}}}}}}
-workload: {{oltp: {{profile: point_select, table_size: 1000, virtual_users: 2, ramp_up: 100ms, duration: 500ms}}}}
+workload:
+  oltp: {{profile: point_select, table_size: 1000, virtual_users: 2, ramp_up: 100ms, duration: 500ms, think_time: 5ms}}
 factors: {{arm: {{own: {{}}, ours: {{system: {{postgres: {{options: {{{option}}}}}}}}}}}}}
 arm: arm
 trials: {{blocks: 1, seed: 4}}

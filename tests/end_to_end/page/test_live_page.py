@@ -32,7 +32,8 @@ study: log-page
 question: Is <b>flushing</b> the log at every commit slow?
 place: {local: {}}
 system: {mariadb: {options: {innodb_buffer_pool_size: 32M}}}
-workload: {oltp: {profile: read_write, table_size: 1000, ramp_up: 300ms, duration: 3s, interval: 100ms}}
+workload:
+  oltp: {profile: read_write, table_size: 1000, ramp_up: 300ms, duration: 3s, think_time: 10ms, interval: 100ms}
 factors:
   flushing:
     each: {}
@@ -45,7 +46,8 @@ telemetry: {interval: 100ms}
 BRIEF = """
 study: brief
 system: {sqlite: {pragmas: {synchronous: "OFF"}}}
-workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 500ms, interval: 100ms}}
+workload:
+  oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, duration: 500ms, think_time: 5ms, interval: 100ms}
 factors:
   journal:
     delete: {}

@@ -87,6 +87,8 @@ def test_a_disk_that_fails_under_a_server_costs_its_trial(here: Desk, kernel: Pa
     assert "error" in log.read_text(errors="replace").lower(), "the server's own words are kept"
 
 
+# Its siblings: loads that fill a container's memory (test_containers.py).
+@pytest.mark.long
 @needs_qemu
 def test_a_load_that_fills_the_guests_memory_is_named_with_what_the_kernel_said(here: Desk, kernel: Path) -> None:
     little, everything = ran(here, FULL_MEMORY.format(kernel=kernel, seed=LITTLE_FIRST))
@@ -95,6 +97,8 @@ def test_a_load_that_fills_the_guests_memory_is_named_with_what_the_kernel_said(
     assert "(python3)" in everything.invalid_reason
 
 
+# Its siblings: a wire that goes dead (test_two_hosts.py), and the guest that panics (test_vm.py).
+@pytest.mark.long
 @needs_qemu
 def test_a_guest_that_hangs_is_ended_and_costs_its_trial(
     here: Desk, kernel: Path, monkeypatch: pytest.MonkeyPatch

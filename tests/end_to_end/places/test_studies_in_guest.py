@@ -40,7 +40,7 @@ def read_back(trial: TrialRecord, name: str) -> str:
     return (setting.read_back or "").strip()
 
 
-# Its siblings: persistent memory in test_file_access.py, where fio runs here too, and the switch in test_vm.py.
+# Its siblings: persistent memory and the switch in test_vm.py, and fio in test_file_access.py.
 @pytest.mark.long
 def test_fio_misses_the_page_cache_on_persistent_memory_with_either_policy(here: Desk, kernel: Path) -> None:
     arms, report = ran(here, "mglru-fio-pmem", kernel)
@@ -59,7 +59,7 @@ def test_fio_misses_the_page_cache_on_persistent_memory_with_either_policy(here:
     assert "zipf, 40, debian-6.1" in here.fairtrial("studies", "beside", here.run).stdout
 
 
-@pytest.mark.long  # its sibling: what DAX moves, in test_file_access.py
+@pytest.mark.long  # its sibling: what DAX moves, in test_vm.py
 def test_what_dax_moves_no_block_layer_sees_and_the_report_says_so(here: Desk, kernel: Path) -> None:
     arms, report = ran(here, "tpcc-pmem", kernel)
     own = {arm: trial.scalars["server_data_written_bytes_per_transaction"] for arm, trial in arms.items()}

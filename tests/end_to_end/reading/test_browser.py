@@ -36,9 +36,18 @@ def drawn(page: Window, report: Path, *, dark: bool) -> None:
     page.page.wait_for_function(f"[...{FIGURES}].length && [...{FIGURES}].every((each) => each.querySelector('svg'))")
 
 
-@pytest.mark.parametrize("dark", SCHEMES)
-def test_every_figure_is_drawn_without_a_complaint_or_a_request(page: Window, report: Path, *, dark: bool) -> None:
-    drawn(page, report, dark=dark)
+@pytest.fixture(scope="module", params=SCHEMES)
+def dark(request: pytest.FixtureRequest, page: Window, real_run: Path) -> bool:
+    """The report is drawn once in each scheme; a test that changes what is seen is the last of its scheme."""
+    drawn(page, real_run / "report" / "report.html", dark=request.param)
+    return bool(request.param)
+
+
+LIGHT = pytest.mark.parametrize("dark", SCHEMES[:1], indirect=True)
+
+
+@pytest.mark.usefixtures("dark")
+def test_every_figure_is_drawn_without_a_complaint_or_a_request(page: Window, report: Path) -> None:
     figures = page.evaluate(f"{FIGURES}.length")
     assert figures == len(re.findall("data-figure=", report.read_text(encoding="utf-8")))
     assert page.evaluate(f"[...{FIGURES}].every((each) => each.querySelector('svg path, svg text'))")
@@ -46,9 +55,7 @@ def test_every_figure_is_drawn_without_a_complaint_or_a_request(page: Window, re
     assert page.requests == [report.as_uri()]
 
 
-@pytest.mark.parametrize("dark", SCHEMES)
-def test_the_page_has_the_readers_colours(page: Window, report: Path, *, dark: bool) -> None:
-    drawn(page, report, dark=dark)
+def test_the_page_has_the_readers_colours(page: Window, *, dark: bool) -> None:
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == PAPER[dark]
     labels = page.evaluate(
         f"[...new Set([...{FIGURES}].flatMap((each) => [...each.querySelectorAll('.role-axis-label text')])"
@@ -62,17 +69,9 @@ def test_the_page_has_the_readers_colours(page: Window, report: Path, *, dark: b
     assert labels == [quiet]
 
 
-def test_a_reader_who_changes_to_dark_sees_the_figures_change_too(page: Window, report: Path) -> None:
-    drawn(page, report, dark=False)
-    fills = f"[...{FIGURES}].map((each) => getComputedStyle(each.querySelector('.role-axis-label text')).fill).join()"
-    before = page.evaluate(fills)
-    page.page.emulate_media(color_scheme="dark")
-    page.page.wait_for_function(f"new Set(({fills}).match(/rgb[^)]*/g)).size === 1 && {fills} !== {json.dumps(before)}")
-    assert page.complaints == []
-
-
-def test_verdicts_and_every_trial_can_be_read(page: Window, report: Path, real_run: Path) -> None:
-    drawn(page, report, dark=False)
+@LIGHT
+@pytest.mark.usefixtures("dark")
+def test_verdicts_and_every_trial_can_be_read(page: Window, real_run: Path) -> None:
     text = page.evaluate("document.body.innerText")
     analysis = json.loads((real_run / "report" / "report.json").read_bytes())["analysis"]
     for cell in analysis["cells"]:
@@ -81,6 +80,16 @@ def test_verdicts_and_every_trial_can_be_read(page: Window, report: Path, real_r
     trials = [path.name for path in (real_run / "trials").iterdir()]
     assert len(trials) == 12
     assert [trial for trial in trials if trial not in text] == []
+
+
+@LIGHT
+@pytest.mark.usefixtures("dark")
+def test_a_reader_who_changes_to_dark_sees_the_figures_change_too(page: Window) -> None:
+    fills = f"[...{FIGURES}].map((each) => getComputedStyle(each.querySelector('.role-axis-label text')).fill).join()"
+    before = page.evaluate(fills)
+    page.page.emulate_media(color_scheme="dark")
+    page.page.wait_for_function(f"new Set(({fills}).match(/rgb[^)]*/g)).size === 1 && {fills} !== {json.dumps(before)}")
+    assert page.complaints == []
 
 
 @pytest.mark.parametrize("width", [360, 1200])

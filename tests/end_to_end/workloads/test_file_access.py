@@ -15,7 +15,6 @@ from support.command_line import Desk, eventually
 
 from fairtrial import record
 from fairtrial.metrics import latency
-from fairtrial.places.vm.machine import QEMU
 
 STUDY = """\
 study: skew
@@ -30,20 +29,6 @@ arm: distribution
 trials: {{blocks: {blocks}, seed: 5}}
 metrics: {{primary: {primary}, secondary: [throughput_iops, latency_ns_p99]}}
 telemetry: {{interval: 100ms}}
-"""
-DAX = """\
-study: dax
-question: Who counts what DAX moves?
-place: {{vm: {{kernel: {kernel}, memory: 320MiB, cpus: 1, disk: 1GiB, pmem: 384MiB}}}}
-system: {{files: {{}}}}
-workload: {{file_access: {{size: 4MiB, accesses: 600}}}}
-factors:
-  storage:
-    cached: {{settings: {{storage: {{device: pmem, mount: dax=never}}}}}}
-    dax: {{settings: {{storage: {{device: pmem, mount: dax=always}}}}}}
-arm: storage
-trials: {{blocks: 1, seed: 5}}
-metrics: {{primary: application_read_bytes, secondary: [block_read_bytes, uncached_bytes]}}
 """
 FIO = pytest.param("fio", marks=pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed here"))
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root drops the page cache")
@@ -169,27 +154,3 @@ def test_a_workload_on_files_names_the_system_that_it_needs(here: Desk) -> None:
     path = here.study(study(here, "file_access").read_text().replace("{files: {}}", "{command: {}}"))
     done = here.fairtrial("plan", path, code=2)
     assert "system: {files: {}}" in done.stderr
-
-
-@pytest.mark.skipif(shutil.which(QEMU) is None, reason="no QEMU on this machine")
-def test_in_a_guest_both_counts_of_misses_agree_and_what_dax_moves_no_block_layer_sees(
-    here: Desk, kernel: Path
-) -> None:
-    """Nobody else reads there, so the process's accounting and the device's are a test of each other."""
-    here.fairtrial("run", here.study(DAX.format(kernel=kernel)))
-    trials = {trial.trial.arm: trial for trial in record.read(here.run).trials}
-    assert {arm: trial.invalid_reason for arm, trial in trials.items()} == {"dax": "", "cached": ""}
-    assert {arm: trial.options["dax"] for arm, trial in trials.items()} == {"dax": "yes", "cached": "no"}
-    moved = 600 * 4096
-    dax, cached = trials["dax"].scalars, trials["cached"].scalars
-    assert dax["application_read_bytes"] == cached["application_read_bytes"] == dax["uncached_bytes"] == moved
-    assert dax["block_read_bytes"] < moved / 100
-    assert "miss_ratio" not in dax
-    assert cached["uncached_bytes"] == 0
-    assert trials["cached"].options["file_system"] == "xfs"
-    assert 0 < cached["miss_ratio"] < 1
-    assert cached["device_miss_ratio"] == pytest.approx(cached["miss_ratio"], abs=0.02)
-    assert cached["block_read_bytes"] == pytest.approx(moved * cached["miss_ratio"], rel=0.05)
-    report = json.loads((here.run / "report" / "report.json").read_text())
-    (doubt,) = [each for each in report["analysis"]["doubts"] if each["code"] == "invisible_io"]
-    assert "in 1 of 2 used trials" in doubt["message"]

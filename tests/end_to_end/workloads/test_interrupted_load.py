@@ -42,7 +42,11 @@ WAREHOUSES = 2
 ENOUGH = 300_000  # of a million rows: they are in when the controller is killed
 KEPT = 200_000  # a load that begins anew says less first: the 100,000 items, and what is small
 SYSTEMS = [
-    pytest.param("{sqlite: {pragmas: {journal_mode: WAL, synchronous: OFF}}}", id="sqlite"),
+    pytest.param(
+        "{sqlite: {pragmas: {journal_mode: WAL, synchronous: OFF}}}",
+        id="sqlite",
+        marks=pytest.mark.long,  # its siblings: MariaDB's below, and the load of another study, which is SQLite's
+    ),
     pytest.param(
         "{mariadb: {options: {innodb_buffer_pool_size: 128M}}}",
         id="mariadb",
@@ -54,7 +58,7 @@ SYSTEMS = [
         marks=[
             pytest.mark.servers,
             pytest.mark.skipif(POSTGRES is None, reason="needs postgres"),
-            pytest.mark.long,  # its siblings: MariaDB's above, and `resume::postgres` of the load generator's tests
+            pytest.mark.long,  # its siblings: MariaDB's, and `resume::postgres` of the load generator's tests
         ],
     ),
 ]

@@ -77,6 +77,7 @@ def test_the_highest_rate_of_tpcc_on_mariadb(here: Desk) -> None:
     searches(here, system=system, workload="tpcc", own="warehouses: 1")
 
 
+@pytest.mark.long  # its siblings: MariaDB's, above, and SQLite's in test_arrivals.py
 @pytest.mark.servers
 @pytest.mark.skipif(POSTGRES is None, reason="needs postgres: `make test` installs it when run as root")
 def test_the_highest_rate_of_oltp_on_postgres(here: Desk) -> None:

@@ -47,8 +47,11 @@ def apply(place: OpenPlace, directory: Path | PurePosixPath, **given: Any) -> tu
     """Applies settings in the order of a trial; returns the effect and what was read back, by the steps' names."""
     effect = effect_of(place.facts, directory, **given)
     read_back: dict[str, str] = {}
+    made = None
     for needed, steps in phases_of(effect, directory):
-        place.require(["mkdir", "-p", str(needed)], hint="is there room?")
+        if needed != made:
+            place.require(["mkdir", "-p", str(needed)], hint="is there room?")
+            made = needed
         for step in steps:
             changed = place.agent.change(step)
             if changed.read_back is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.facts import EMULATED
 from support.progress import Told
 from support.records import RESOLVED, planned, section, tiny_plan, trial_record
 from support.trials import Quick, run
@@ -21,6 +22,7 @@ from fairtrial.record.writer import Changes
 from fairtrial.run import Decision, Run, loop, opening
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
+from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS
 
 
@@ -129,6 +131,20 @@ def test_a_lost_stream_opens_the_place_again_and_its_round_is_still_looked_at(
     assert [round_ for round_, _ in looks(writer)] == [1, 2]
     assert quick.ran[:4] == ["all.b01.a", "all.b01.b", "all.b02.b", "all.b02.a"]
     assert sorted(quick.ran[4:]) == ["all.b03.a", "all.b03.b"]
+
+
+def test_a_clock_cannot_decide_at_a_place_that_is_emulated(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def emulated(*arguments: Any, **options: Any) -> Iterator[OpenPlace]:
+        with opening.opened(*arguments, **options) as found:
+            found.__dict__["facts"] = found.facts.model_copy(update={"guest": EMULATED})
+            yield found
+
+    monkeypatch.setattr(loop, "opened", emulated)
+    quick = Quick()
+    with pytest.raises(PlaceError, match="elapsed_s cannot be primary"):
+        run(writer, quick, monkeypatch)
+    assert quick.prepared == quick.ran == []
 
 
 def test_arms_that_start_from_other_data_end_the_run(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from support.command_line import Desk
+from support.command_line import Desk, desk
 from support.machines.kernel_parameter import kernel_parameter
 
 import fairtrial
@@ -71,18 +71,31 @@ def as_user(
     )
 
 
-@pytest.fixture
-def python(here: Desk) -> str:
-    """A Python that the user can run, with the same packages: this one, or the system's of the same version."""
+def settle(here: Desk) -> None:
+    """A home and a state directory of the user's own."""
     account = pwd.getpwnam(USER)
     (here.directory / "home").mkdir()
     for directory in (here.directory / "home", here.state):
         os.chown(directory, account.pw_uid, account.pw_gid)
+
+
+@pytest.fixture
+def python(here: Desk, usable: str) -> str:
+    """A Python that the user can run, who has settled."""
+    settle(here)
+    return usable
+
+
+@pytest.fixture(scope="module")
+def usable() -> str:
+    """One with the same packages: this one, or the system's of the same version."""
     check = f"import sys, pydantic_core, numpy, fairtrial; assert sys.version_info[:2] == {sys.version_info[:2]}"
     said = []
     for candidate in (sys.executable, SYSTEM_PYTHON):
         try:
-            tried = as_user(here, [candidate, "-c", check])
+            with desk() as here:
+                settle(here)
+                tried = as_user(here, [candidate, "-c", check])
         except OSError as error:
             said.append(f"{candidate}: {error}")
             continue

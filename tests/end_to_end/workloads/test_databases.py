@@ -42,12 +42,12 @@ study: counted
 system: {mariadb: {options: {innodb_buffer_pool_size: 32M, innodb_monitor_enable: module_purge}}}
 workload: {tpcc: {warehouses: 1, ramp_up: 300ms, transactions: 800}}
 factors:
-  purging:
-    four: {system: {mariadb: {options: {innodb_purge_threads: 4}}}}
-    one: {system: {mariadb: {options: {innodb_purge_threads: 1}}}}
+  flushing:
+    each: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 1}}}}
+    lazy: {system: {mariadb: {options: {innodb_flush_log_at_trx_commit: 0}}}}
   users:
     eight: {workload: {tpcc: {virtual_users: 8}}}
-arm: purging
+arm: flushing
 expect: {eight: {dirty_pages_share: '>= 0.0001'}}
 trials: {blocks: 1, seed: 5}
 metrics:
@@ -146,25 +146,16 @@ def test_the_figures_follow_from_the_raw_files(real_run: Path) -> None:
 class TestMariadb:
     pytestmark = servers
 
-    def test_one_option_is_compared_on_a_private_server(self, loaded: Desk) -> None:
-        loaded.fairtrial("run", loaded.study(MARIADB_STUDY))
+    def test_one_option_is_compared_on_a_private_server_whose_own_counters_are_metrics(self, loaded: Desk) -> None:
+        loaded.fairtrial("run", loaded.study(COUNTED_STUDY))
         found = record.read(loaded.run)
-        assert len(found.trials) == 2
+        named = found.plan.metrics.primary + found.plan.metrics.secondary
         for trial in found.trials:
             assert trial.valid, trial.invalid_reason
             expected = {"each": "1", "lazy": "0"}[trial.levels["flushing"]]
             assert trial.options["innodb_flush_log_at_trx_commit"] == expected
             assert trial.scalars["server_cpu_s"] > 0
             assert all(check.violations == 0 for check in trial.checks)
-        assert len(list((loaded.state / "prepared").iterdir())) == 1
-        loaded.fairtrial("verify", loaded.run)
-
-    def test_a_server_s_own_counters_are_metrics_of_a_trial(self, loaded: Desk) -> None:
-        loaded.fairtrial("run", loaded.study(COUNTED_STUDY))
-        found = record.read(loaded.run)
-        named = found.plan.metrics.primary + found.plan.metrics.secondary
-        for trial in found.trials:
-            assert trial.valid, trial.invalid_reason
             assert {"server", "lock_waits"} <= set(trial.telemetry), "eight users of one warehouse wait for its row"
             assert set(named) <= set(trial.scalars)
             assert trial.scalars["history_list_length_max"] > 0
@@ -177,6 +168,8 @@ class TestMariadb:
             pairs = pl.read_parquet(directory / "telemetry-lock_waits.parquet")
             assert (pairs["waiting_connection"] != pairs["blocking_connection"]).all()
             assert pairs["locked"].str.contains("fairtrial").any()
+        assert len(found.trials) == 2
+        assert len(list((loaded.state / "prepared").iterdir())) == 1
         loaded.fairtrial("verify", loaded.run)
 
     def test_a_refused_configuration_shows_the_servers_own_words(self, loaded: Desk) -> None:
@@ -225,36 +218,18 @@ class TestMariadb:
 class TestPostgres:
     pytestmark = postgres_servers
 
-    def test_one_option_is_compared_on_a_private_server(self, loaded: Desk) -> None:
-        loaded.fairtrial("run", loaded.study(POSTGRES_STUDY))
+    def test_one_option_is_compared_and_counters_wait_events_and_lock_waits_are_in_the_record(
+        self, loaded: Desk
+    ) -> None:
+        loaded.fairtrial("run", loaded.study(COUNTED_POSTGRES_STUDY))
         found = record.read(loaded.run)
-        assert len(found.trials) == 2
+        named = found.plan.metrics.primary + found.plan.metrics.secondary
         for trial in found.trials:
             assert trial.valid, trial.invalid_reason
             assert trial.options["synchronous_commit"] == {"each": "on", "none": "off"}[trial.levels["waiting"]]
             assert not trial.options["listen_addresses"], "nobody else can reach it"
             assert trial.scalars["throughput_tpm"] > 0
             assert all(check.violations == 0 for check in trial.checks)
-        assert len(list((loaded.state / "prepared").iterdir())) == 1
-        loaded.fairtrial("verify", loaded.run)
-
-    def test_a_refused_configuration_shows_the_servers_own_words(self, loaded: Desk) -> None:
-        study = loaded.study(POSTGRES_STUDY)
-        done = loaded.fairtrial("run", study, "--set", "system.postgres.options.no_such_option=1", code=3)
-        assert 'unrecognized configuration parameter "no_such_option"' in done.stderr
-
-    def test_an_option_in_two_spellings_is_refused_before_anything_starts(self, here: Desk) -> None:
-        study = here.study(POSTGRES_STUDY)
-        done = here.fairtrial("run", study, "--set", "system.postgres.options.Shared_Buffers=1GB", code=2)
-        assert "given twice" in done.stderr
-        assert not here.runs
-
-    def test_a_server_s_own_counters_wait_events_and_lock_waits_are_in_the_record(self, loaded: Desk) -> None:
-        loaded.fairtrial("run", loaded.study(COUNTED_POSTGRES_STUDY))
-        found = record.read(loaded.run)
-        named = found.plan.metrics.primary + found.plan.metrics.secondary
-        for trial in found.trials:
-            assert trial.valid, trial.invalid_reason
             assert {"server", "lock_waits"} <= set(trial.telemetry), "eight users of one warehouse wait for its row"
             assert set(named) <= set(trial.scalars)
             assert trial.scalars["log_written_bytes"] > 0
@@ -273,4 +248,17 @@ class TestPostgres:
             assert (pairs["waiting_connection"] != pairs["blocking_connection"]).all()
             assert pairs["mode"].str.contains("Lock").all()
             assert pairs["waiting_statement"].str.contains("warehouse|district|stock|customer").any()
+        assert len(found.trials) == 2
+        assert len(list((loaded.state / "prepared").iterdir())) == 1
         loaded.fairtrial("verify", loaded.run)
+
+    def test_a_refused_configuration_shows_the_servers_own_words(self, loaded: Desk) -> None:
+        study = loaded.study(POSTGRES_STUDY)
+        done = loaded.fairtrial("run", study, "--set", "system.postgres.options.no_such_option=1", code=3)
+        assert 'unrecognized configuration parameter "no_such_option"' in done.stderr
+
+    def test_an_option_in_two_spellings_is_refused_before_anything_starts(self, here: Desk) -> None:
+        study = here.study(POSTGRES_STUDY)
+        done = here.fairtrial("run", study, "--set", "system.postgres.options.Shared_Buffers=1GB", code=2)
+        assert "given twice" in done.stderr
+        assert not here.runs

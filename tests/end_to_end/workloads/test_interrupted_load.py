@@ -72,9 +72,9 @@ def loading(terminal: Terminal) -> list[int]:
     return numbers(terminal.text, LOADING)
 
 
-def kill_while_loading(here: Desk, study: Path) -> None:
+def kill_while_loading(here: Desk, study: Path, *, enough: int = ENOUGH) -> None:
     """Runs until enough is loaded and kills the controller, which can tell nobody; the load waits for no test."""
-    with apart(killed_once_drawn, str(here.directory), LOADING, ENOUGH, "run", str(study)):
+    with apart(killed_once_drawn, str(here.directory), LOADING, enough, "run", str(study)):
         pass
 
 
@@ -102,7 +102,7 @@ def test_a_controller_killed_while_loading_is_resumed_and_so_is_its_load(here: D
 
 def test_another_study_s_interrupted_load_is_cleared_away_and_its_own_begins_anew(here: Desk) -> None:
     system = SYSTEMS[0].values[0]
-    kill_while_loading(here, here.study(STUDY.format(system=system, warehouses=WAREHOUSES)))
+    kill_while_loading(here, here.study(STUDY.format(system=system, warehouses=WAREHOUSES)), enough=10_000)
     (left,) = (here.state / "building").iterdir()
     other = here.study(OTHER, name="other.yaml")
     here.fairtrial("run", other)

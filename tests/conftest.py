@@ -6,6 +6,8 @@ import gc
 import itertools
 import os
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 gc.set_threshold(50_000)  # tests live to the end: not all are looked through for garbage after every 700 objects
 
 MACHINES = itertools.count()
+HANDLERS = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 # The first makes the real record, which the others then find made.
 FIRST = ("test_api.py", "test_settings_in_guest.py", "test_vm.py", "test_two_hosts.py")
 # Ten seconds and more, outside of `end_to_end`: after these come only short ones, so that all workers end together.
@@ -61,6 +64,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Every test stands for a machine of its own: agents refuse to change one that another session is changing."""
     base = item.session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
     os.environ["FAIRTRIAL_MACHINE_DIRECTORY"] = str(base / f"machine-{next(MACHINES)}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """A handler that stays would take the signal of a test that comes later, for which it then waits."""
+    yield
+    changed = {number: now for number in HANDLERS if (now := signal.getsignal(number)) != HANDLERS[number]}
+    for number in changed:
+        signal.signal(number, HANDLERS[number])
+    assert not changed, "the test has left handlers of signals"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

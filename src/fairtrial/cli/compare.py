@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +32,7 @@ from fairtrial.record import Record, Writer
 from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.report.analysing import analysed
 from fairtrial.run import Run, opened, watched
-from fairtrial.run.interrupting import as_interrupt
+from fairtrial.run.interrupting import heed
 from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
 from fairtrial.study.resolved import Section
@@ -139,7 +138,7 @@ def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkou
         KeyboardInterrupt: the user stopped it.
     """
     _check(options, results)
-    signal.signal(signal.SIGTERM, as_interrupt)
+    heed()
     os.environ.setdefault(KEPT_VARIABLE, "*")  # the commands are the user's own, and run as in the user's shell
     if checkouts is not None:
         options = replace(options, directories=checkouts.built())

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess, parent_process
 from typing import Any, Final
 
-from fairtrial.run.interrupting import as_interrupt
+from fairtrial.run.interrupting import heed
 
 END_S: Final = 60.0  # within which a process that shall end has undone what its block changed
 PRELOADED: Final = "fairtrial.farm.station"
@@ -48,7 +48,7 @@ def how(process: BaseProcess) -> str:
 
 def _begin(body: Callable[..., None], *arguments: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for the controller, which ends this one in order
-    signal.signal(signal.SIGTERM, as_interrupt)
+    heed()
     threading.Thread(target=_end_with_controller, daemon=True).start()
     body(*arguments)
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import signal
 from types import FrameType
 
 
 def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
     """Ends it as Ctrl-C does: what it changed is undone, what is finished stays."""
     raise KeyboardInterrupt
+
+
+def heed() -> None:
+    """From now on SIGTERM ends this process as Ctrl-C does, and what becomes of Ctrl-C is for Python to say.
+
+    Polars, as it is imported, puts a handler of its own before Python's. An interrupt while it computes then comes
+    twice. And a process that ignores Ctrl-C, such as one in the background of a script, no longer looks as if it did:
+    `steering` would send it a signal that is lost.
+    """
+    importlib.import_module("polars")
+    signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, as_interrupt)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -50,7 +53,8 @@ class Asking(Quick):
         if (request := self.requests.get(trial.id.removeprefix("all.").replace(".", "_"))) is not None:
             ask(self.writer.directory, request)
             if request.act == "stop_now":
-                time.sleep(PATIENCE_S)  # the kernel may hand the signal to a thread that has to wait for its turn
+                for _ in range(int(PATIENCE_S)):  # the kernel may hand the signal to a thread that has to wait
+                    time.sleep(1)
         return found
 
     def finished(self, found: TrialRecord) -> TrialRecord:
@@ -191,8 +195,27 @@ def test_stopping_now_interrupts_the_process_that_holds_the_record(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asking = Asking(b01_b=Request(act="stop_now"))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # as if the tests were run by hand
     with pytest.raises(KeyboardInterrupt):  # in the main thread of this very process
         go(directory, asking, monkeypatch, like=plan("fixed"))
+    signal.signal(signal.SIGINT, before)
     assert [(each.act, each.obeyed) for each in steered(directory)] == [("stop_now", True)]
     assert asking.ran == ["all.b01.a", "all.b01.b"]
     assert os.getpid() == record.read(directory).events[0].process  # type: ignore[union-attr]
+
+
+IN_THE_BACKGROUND = """\
+import signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+import os, polars
+from fairtrial.run import steering
+from fairtrial.run.interrupting import heed
+heed()
+print(steering._ignores_ctrl_c(os.getpid()))
+"""
+
+
+def test_a_run_in_the_background_of_a_script_is_stopped_by_the_signal_that_it_heeds() -> None:
+    """There Ctrl-C is ignored, which Polars' own handler of it would hide."""
+    done = subprocess.run([sys.executable, "-c", IN_THE_BACKGROUND], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

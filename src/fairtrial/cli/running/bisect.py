@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from fairtrial.queries import loaded
 from fairtrial.record import Writer
 from fairtrial.record.files import write_synced
 from fairtrial.run import Run, watched
-from fairtrial.run.interrupting import as_interrupt
+from fairtrial.run.interrupting import heed
 
 FINDING = 1
 BISECT = "-bisect"  # between a study's name and the time, in the directory's name
@@ -36,7 +35,7 @@ def bisect(request: Request, *, output: Path, resume: bool, dry_run: bool) -> No
         FairtrialError: the study or an option is wrong, or a run cannot go on.
         KeyboardInterrupt: the user stopped it.
     """
-    signal.signal(signal.SIGTERM, as_interrupt)
+    heed()
     console = Console(highlight=False)
     if resume:
         directory = _unfinished(request.study, output)

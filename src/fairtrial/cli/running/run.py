@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -26,7 +25,7 @@ from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
 from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.run import watched
-from fairtrial.run.interrupting import as_interrupt
+from fairtrial.run.interrupting import heed
 
 
 def run(
@@ -60,7 +59,7 @@ def run(
         FairtrialError: the study is wrong, or the run cannot go on.
         KeyboardInterrupt: the user stopped it.
     """
-    signal.signal(signal.SIGTERM, as_interrupt)
+    heed()
     console = Console()
     if checkouts is not None:
         overrides = [*overrides, *checkouts.levels(study, size=size, overrides=overrides)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.files import GIVEN, MERGED, disk_explained, make_directory, write_synced
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.report.analysing import analysed
-from fairtrial.run.interrupting import as_interrupt
+from fairtrial.run.interrupting import heed
 from fairtrial.study import Study
 from fairtrial.study.tuning import FEWEST_TRIALS
 from fairtrial.tune import dry_run, journal, picture, planning, showing
@@ -64,7 +63,7 @@ def tune(study: Path, options: TuneOptions) -> None:
         FairtrialError: the study is wrong, Optuna is missing, or a run cannot go on.
         KeyboardInterrupt: the user stopped it.
     """
-    signal.signal(signal.SIGTERM, as_interrupt)
+    heed()
     console = Console(stderr=options.as_json, highlight=False)
     if options.dry_run:
         print_whole(console, plan(_loaded(study, options), budget=options.budget))

@@ -207,6 +207,9 @@ def test_data_are_the_same_whether_the_guest_prepares_them_or_this_machine(
         found.append(prepared.ensure(at, str(keys[-1]), parts, on_progress=lambda _line: None))
     assert keys[0] == keys[1]
     assert found[0].content_sha256 == found[1].content_sha256
+    restored = prepared.restore(guest, found[0], PurePosixPath("/var/lib/fairtrial/restored"), user=None)
+    assert restored.method == "reflink", "on the guest's own disk"
+    said(guest, "rm -r /var/lib/fairtrial/restored")
 
 
 def trial(**settings: Any) -> ResolvedTrial:

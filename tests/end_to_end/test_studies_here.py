@@ -11,7 +11,6 @@ import pytest
 from support.command_line import Desk
 
 from fairtrial import record
-from fairtrial.record.models import TrialRecord
 
 STUDIES = Path(__file__).parents[2] / "studies"
 SERVERS = os.environ.get("PATH", "") + ":/usr/sbin"
@@ -51,25 +50,22 @@ def test_purge_is_governed_in_one_arm_only_and_every_decision_is_kept(here: Desk
     assert effective.read_back.startswith("nothing is set: ")
     assert {"history_list_length_end", "checkpoint_age_full_share"} <= governed.keys()
     assert 0 <= governed["checkpoint_age_full_share"] <= 1
-    require_slow_shutdowns(here, trials)
+    require_slow_shutdowns(found)
     here.fairtrial("verify", here.run)
 
 
-def require_slow_shutdowns(here: Desk, trials: dict[str, TrialRecord]) -> None:
+def require_slow_shutdowns(found: record.Record) -> None:
     """Each to its end, but that of `watched`, which is cut off: a lower bound, and a doubt."""
-    assert {arm: trial.scalars["slow_shutdown_censored"] for arm, trial in trials.items()} == {
-        "stock": 0,
-        "governed": 0,
-        "watched": 1,
-    }
-    for arm, trial in trials.items():
-        log = (record.read(here.run).trial_directory(trial.trial.id) / "log" / "server.log").read_text()
+    censored = {trial.trial.arm: trial.scalars["slow_shutdown_censored"] for trial in found.trials}
+    assert censored == {"stock": 0, "governed": 0, "watched": 1}
+    for trial in found.trials:
+        log = (found.trial_directory(trial.trial.id) / "log" / "server.log").read_text()
         assert "Aborted connection" not in log, "whoever leaves says good-bye"
-        if arm != "watched":
+        if trial.trial.arm != "watched":
             assert 0 < trial.scalars["slow_shutdown_gap_s"] < trial.scalars["slow_shutdown_s"]
             assert log.count("ready for connections") == 2, "it is started again, to be checked"
     assert "1 of 3 slow shutdowns had not finished at their limit" in " ".join(
-        (here.run / "report" / "report.txt").read_text(encoding="utf-8").split()
+        (found.directory / "report" / "report.txt").read_text(encoding="utf-8").split()
     )
 
 

@@ -21,7 +21,7 @@ from support.forking import Started, forked
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 COMPILERS = re.compile(r"(.*-)?(c\+\+|g\+\+|c89|c99|cc|gcc|cpp|clang|ld|as|tcc)(-\d.*)?|cargo|rustc|rustup|maturin|zig")
 PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy disk
-CEILINGS = "CEILINGS_OF_TESTS"
+CEILINGS = "CEILINGS_OF_TESTS"  # the variable that names their directory
 SHORT_S, LONG_S = 0.02, 0.2  # between two looks: 4 times as long as one took, but not so long that what ends is missed
 
 
@@ -111,8 +111,8 @@ def desk() -> Iterator[Desk]:
     directory.chmod(0o755)
     state = directory / "state"
     state.mkdir(mode=0o755)
-    known_before = ceilings()
-    for known in known_before.glob("*.json"):
+    kept = ceilings()
+    for known in kept.glob("*.json"):
         shutil.copy(known, state)
     here = Desk(directory=directory, state=state)
     try:
@@ -122,9 +122,9 @@ def desk() -> Iterator[Desk]:
             with begun:
                 begun.kill()
         for found in state.glob("ceiling-*.json"):
-            if not (known_before / found.name).exists():
-                shutil.copy(found, whole := known_before / directory.name)
-                whole.rename(known_before / found.name)
+            if not (kept / found.name).exists():
+                shutil.copy(found, whole := kept / directory.name)
+                whole.rename(kept / found.name)
         shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -18,7 +18,8 @@ STUDY = """\
 study: there
 system: {{mysql: {{at: {{{at}, database: bench, password: {{env: {variable}}}}}}}}}
 workload:
-  oltp: {{profile: update_non_index, table_size: 1000, virtual_users: 2, ramp_up: 0s, duration: 1s, think_time: 10ms}}
+  oltp:
+    {{profile: update_non_index, table_size: 1000, virtual_users: 2, think_time: 10ms, ramp_up: 100ms, duration: 1s}}
 factors: {{arm: {{own: {{}}, ours: {{system: {{mysql: {{options: {{{name}: {value}}}}}}}}}}}}}
 arm: arm
 trials: {{blocks: 1, seed: 4}}

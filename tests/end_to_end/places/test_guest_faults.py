@@ -97,7 +97,7 @@ def test_a_load_that_fills_the_guests_memory_is_named_with_what_the_kernel_said(
     assert "(python3)" in everything.invalid_reason
 
 
-# Its siblings: a wire that goes dead (test_two_hosts.py), and the guest that panics (test_vm.py).
+# Its siblings: a wire that goes dead (test_two_hosts.py), and a guest that panics (test_settings_in_guest.py).
 @pytest.mark.long
 @needs_qemu
 def test_a_guest_that_hangs_is_ended_and_costs_its_trial(

@@ -83,7 +83,7 @@ def test_a_study_compares_kernels_switches_and_ways_to_data_and_the_record_says_
     assert {arm: each[SWITCH] for arm, each in read_back.items()} == {"cached": "0x0000", "dax": "0x0007"}
     mounts = {arm: each["storage.mount"] for arm, each in read_back.items()}
     assert mounts == {"cached": "xfs dax=never", "dax": "xfs dax=always"}
-    require_three_boots(here, kernel)
+    require_three_boots(found, kernel)
     assert len({trial.data.content_sha256 for trial in found.trials}) == 1, "arms begin alike"
     require_what_each_counted(trials["dax"], trials["cached"])
     report = json.loads((here.run / "report/report.json").read_text(encoding="utf-8"))
@@ -94,9 +94,9 @@ def test_a_study_compares_kernels_switches_and_ways_to_data_and_the_record_says_
     assert not list((here.state / "vm/running").iterdir()), "a guest's files go with it"
 
 
-def require_three_boots(here: Desk, kernel: Path) -> None:
+def require_three_boots(found: record.Record, kernel: Path) -> None:
     """One to prepare and one for each of two trials, and the record says how."""
-    opened = [event for event in record.read(here.run).events if isinstance(event, PlaceOpened)]
+    opened = [event for event in found.events if isinstance(event, PlaceOpened)]
     assert len(opened) == 3
     of_host = [{finding.of_host for finding in event.findings} for event in opened]
     assert of_host == [{True, False}, set(), set()], "guest and host are looked at once"
@@ -108,7 +108,7 @@ def require_three_boots(here: Desk, kernel: Path) -> None:
         assert event.facts["swap_bytes"] == (64 << 20) - 4096, "its first page is its header"
     assert len({event.clock.realtime_ns - event.clock.monotonic_ns for event in opened}) == 3, "three boots"
     emulated = {event.facts["accelerator"] for event in opened} != {"kvm"}
-    assert ("emulation" in (here.run / "report/report.txt").read_text(encoding="utf-8")) == emulated
+    assert ("emulation" in (found.directory / "report/report.txt").read_text(encoding="utf-8")) == emulated
 
 
 def require_what_each_counted(dax: TrialRecord, cached: TrialRecord) -> None:

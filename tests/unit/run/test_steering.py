@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import PATIENCE_S, eventually
+from support.command_line import eventually
 from support.progress import Told
 from support.records import planned, tiny_plan
 from support.trials import Quick
@@ -53,8 +53,7 @@ class Asking(Quick):
         if (request := self.requests.get(trial.id.removeprefix("all.").replace(".", "_"))) is not None:
             ask(self.writer.directory, request)
             if request.act == "stop_now":
-                for _ in range(int(PATIENCE_S)):  # the kernel may hand the signal to a thread that has to wait
-                    time.sleep(1)
+                eventually(lambda: False, "no signal came")  # another thread's turn to have it may come late
         return found
 
     def finished(self, found: TrialRecord) -> TrialRecord:

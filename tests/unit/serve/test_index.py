@@ -17,7 +17,8 @@ from fairtrial.record.journal import NAME, Journal
 from fairtrial.record.live import Live
 from fairtrial.serve.overview import index as indexing
 from fairtrial.serve.overview import summarising
-from fairtrial.serve.overview.index import Index, RunSummary
+from fairtrial.serve.overview.index import Index
+from fairtrial.serve.overview.run_summary import RunSummary
 
 Write = Callable[..., Path]
 

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from fairtrial.serve.overview.index import RunSummary, VerdictCount
+from fairtrial.serve.overview.run_summary import RunSummary, VerdictCount
 from fairtrial.serve.overview.runs_list import COLUMNS, PAGE_ROWS, Column, Query, RunsList, select
 
 MINUTES = "2026-01-01T00:{:02d}:00Z"

@@ -12,7 +12,7 @@ import pytest
 from fairtrial.record.events import RunFinished
 from fairtrial.record.models import Clock, PlaceOpened
 from fairtrial.record.writer import resume
-from fairtrial.serve.overview.index import VerdictCount
+from fairtrial.serve.overview.run_summary import VerdictCount
 from fairtrial.serve.overview.summarising import summarise
 from fairtrial.study.resolved import Section
 

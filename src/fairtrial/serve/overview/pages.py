@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from fairtrial.errors import FairtrialError
 from fairtrial.serve.overview import runs_list
-from fairtrial.serve.overview.index import Index, RunSummary
+from fairtrial.serve.overview.index import Index
+from fairtrial.serve.overview.run_summary import RunSummary
 from fairtrial.serve.overview.runs_list import Query
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from fairtrial.serve.overview.index import RunSummary
+from fairtrial.serve.overview.run_summary import RunSummary
 
 PAGE_ROWS: Final = 100
 LONGEST: Final = 100  # characters of a word in an address

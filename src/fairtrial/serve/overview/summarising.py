@@ -21,9 +21,10 @@ from fairtrial.record.events import JournalLine, RunFinished, RunStarted
 from fairtrial.record.models import FileName, PlaceOpened, Plan, TrialFinished
 from fairtrial.record.reader import trial_file, trial_from_directory
 from fairtrial.report import numbers, tables
-from fairtrial.serve.overview.index import PLAN, SEVERITY, RunSummary, VerdictCount
+from fairtrial.serve.overview.run_summary import SEVERITY, RunSummary, VerdictCount
 from fairtrial.words import counted, cut, first_problem, printable
 
+PLAN: Final = "plan.json"
 REPORT: Final = "report.json"
 MOST_BYTES: Final = 1 << 27  # of a file that is read for one line
 VERSION: Final = re.compile(r"\d+(\.\d+)+[\w.+~-]*")

@@ -23,9 +23,9 @@ def test_it_ends_a_while_after_the_run_and_the_last_browser(tmp_path: Path, monk
     serving = threading.Thread(target=page.serve, kwargs={"kept_s": 0.4, "needed": needed.is_set})
     serving.start()
     time.sleep(1.0)
-    assert serving.is_alive(), "it is needed"
-    needed.clear()
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(f"http://127.0.0.1:{page.port}/")
+    assert serving.is_alive(), "it is needed"
+    needed.clear()
     serving.join(30)
     assert not serving.is_alive()

@@ -238,8 +238,23 @@ def _alarm(of: _ScaledSeries, options: HistoryOptions) -> Alarm | None:
         direction=of.direction(move),
         relevant=of.relevant(move, level=expected),
         raised=False,
-        known=_known(of, len(of.points) - 1, options),
+        known=_known_alarm(of, spread, options),
     )
+
+
+def _known_alarm(of: _ScaledSeries, spread: float, options: HistoryOptions) -> KnownChange | None:
+    """The change that the newest point shows again: its own, or one of the points right before that it agrees with."""
+    newest = len(of.points) - 1
+    known = _known(of, newest, options)
+    at = [point.run for point in of.points].index(known.run) if known is not None else newest
+    if at == newest:
+        return known
+    level = float(np.median(of.scaled[at:newest]))
+    beyond = float(of.scaled[-1]) - level
+    error = spread * math.sqrt(1 + 1 / (newest - at))
+    by_noise = t_tests.quantile(1 - options.alarm_alpha / 2, newest - 1) * error
+    agrees = abs(beyond) <= by_noise or not of.relevant(beyond, level=level)
+    return known if agrees else None
 
 
 def _p_by_rank(move: float, earlier: Values) -> float:

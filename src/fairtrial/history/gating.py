@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import date
+from itertools import takewhile
 from typing import Final, Literal
 
 from fairtrial.analyse.boots import averaged
@@ -110,19 +111,40 @@ def _of_series(of: SeriesResult, level: float) -> GateCheck:
     if of.alarm is None:
         words = constant_in_words(of)
         return _check(of, "passed" if words else "skipped", words or f"too few runs ({len(of.values)})")
-    departure = departure_in_words(of)
-    if departure and _matters(of.alarm):
-        return _check(of, "failed", departure, ratio=of.alarm.ratio)
     last = of.changes[-1] if of.changes else None
+    found: list[tuple[str, LevelChange | Alarm]] = []
     if last is not None and of.p_adjusted is not None and of.p_adjusted <= level and _matters(last):
-        words = f"level changed at {last.run}: {_size(of, last)}; {last.direction}"
-        return _check(of, "failed", words, ratio=last.ratio)
-    if of.alarm.raised and _matters(of.alarm):
+        found.append((f"level changed at {last.run}: {_size(of, last)}; {last.direction}", last))
+    if _matters(of.alarm) and (departure := departure_in_words(of)):
+        found.append((departure, of.alarm))
+    elif _matters(of.alarm) and of.alarm.raised:
         words = f"newest run against the previous level: {_size(of, of.alarm)}; {of.alarm.direction}"
-        return _check(of, "failed", words, ratio=of.alarm.ratio)
+        found.append((words, of.alarm))
+    if found:
+        words, changes = zip(*found, strict=True)
+        return _check(of, "failed", "; ".join(words), worse=_worse_by_all(of, changes))
     known = [each.known.because for each in (last, of.alarm) if each is not None and each.known is not None]
     note = f" (known: {known[0]})" if known else ""
     return _check(of, "passed", f"newest run against the previous level: {_size(of, of.alarm)}{note}")
+
+
+def _worse_by_all(of: SeriesResult, failing: Sequence[LevelChange | Alarm]) -> float | None:
+    """How much worse they are together, the level's changes right before them included, and at least as each alone.
+
+    A ledger accepts so much of a metric, not so much each time.
+    """
+    every: list[LevelChange | Alarm] = []
+    if isinstance(failing[0], LevelChange):
+        every += reversed(list(takewhile(_matters, reversed(of.changes[:-1]))))
+    every += failing
+    ratios = [each.ratio.estimate for each in every]
+    if None in ratios:
+        return None
+    sizes = [each for each in ratios if each is not None]
+    together = (
+        worse_by(Interval(estimate=each, low=None, high=None), of.better) for each in (*sizes, math.prod(sizes))
+    )
+    return max((each for each in together if each is not None), default=None)
 
 
 def constant_in_words(of: SeriesResult) -> str:
@@ -173,8 +195,7 @@ def worse_by(ratio: Interval, better: Better | None) -> float | None:
     return worse if worse > 0 else None
 
 
-def _check(of: SeriesResult, status: Status, message: str, *, ratio: Interval | None = None) -> GateCheck:
-    worse = None if ratio is None else worse_by(ratio, of.better)
+def _check(of: SeriesResult, status: Status, message: str, *, worse: float | None = None) -> GateCheck:
     return GateCheck(series=of.series, metric=of.metric, status=status, message=message, worse_by=worse)
 
 

@@ -14,7 +14,7 @@ from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.tuning import DEFAULT
 from fairtrial.tune.events import Told
 
-ALL_OF_IT: Final = 1.0  # excess where a guardrail was 0 and is not any more: no ratio says by how much
+ALL_OF_IT: Final = 1.0  # excess where a guardrail was 0 and is not any more, or has no value: no ratio says by how much
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def _excess(default: TrialRecord, other: TrialRecord, *, of: MetricDefinition, n
     ratio = log_ratio(default, other, metric=name)
     if ratio is not None:
         return -ratio * sign(of) - bound
-    below, above = default.scalars.get(name, 0.0), other.scalars.get(name, 0.0)
-    return ALL_OF_IT if (above - below) * sign(of) < 0 else -bound
+    below, above = (trial.scalars.get(name, math.nan) for trial in (default, other))
+    return -bound if (above - below) * sign(of) >= 0 else ALL_OF_IT
 
 
 def told(number: int, found: Iterable[Pair], *, reason: str) -> Told:

@@ -230,19 +230,27 @@ def _confirmed(tuning: TuneRecord, analysis: Analysis | None) -> Confirmed | Non
     planned, found = tuning.course.planned, tuning.confirmation
     if planned is None or planned.number is None or found is None or not found.finished:
         return None
-    analysis = analysis or analysed(found)
+    metrics = found.plan.metrics
+    return confirmed(planned.number, analysis or analysed(found), metric=metrics.primary[0], rails=metrics.guardrails)
+
+
+def confirmed(number: int, analysis: Analysis, *, metric: str, rails: Sequence[str]) -> Confirmed | None:
+    """What a confirmation's analysis says of a proposal; None where the objective has no values."""
     (cell,) = analysis.cells
-    comparisons: dict[str, Comparison] = {name: each[0] for name, each in cell.comparisons.items()}
-    compared = comparisons[tuning.study.file.metrics.primary[0]]
+    comparisons: dict[str, Comparison] = {name: each[0] for name, each in cell.comparisons.items() if each}
+    compared = comparisons.get(metric)
+    if compared is None:
+        return None
+    outcomes = {name: each.guardrail.outcome for name, each in comparisons.items() if each.guardrail is not None}
     return Confirmed(
-        number=planned.number,
+        number=number,
         blocks=compared.n,
         ratio=compared.ratio.estimate,
         low=compared.ratio.low,
         high=compared.ratio.high,
         confidence=compared.confidence,
         verdict=compared.verdict,
-        guardrails={name: each.guardrail.outcome for name, each in comparisons.items() if each.guardrail is not None},
+        guardrails=dict.fromkeys(rails, "none") | outcomes,  # none: it has no values
         doubts=len(analysis.doubts),
     )
 

@@ -51,6 +51,44 @@ def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
     assert "the new checksum" in acknowledged.checks[0].message
 
 
+def test_a_newest_run_that_is_worse_counts_beside_an_old_loss() -> None:
+    values = stepped(24, at=14, ratio=0.96, seed=1)
+    values[-1] /= 2
+    (check,) = gate(series(values)).checks
+    assert "level changed at r14" in check.message
+    assert "newest run" in check.message
+    assert check.worse_by == pytest.approx(0.52, abs=0.02)
+
+
+def test_losses_in_a_row_are_as_large_as_all_of_them() -> None:
+    values = stepped(60, at=20, ratio=0.9, seed=1)
+    values[40:] *= 0.9
+    (check,) = gate(series(values)).checks
+    assert "level changed at r40" in check.message
+    assert check.worse_by == pytest.approx(0.19, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("acknowledged", "newest", "status"),
+    [
+        (1.1, 1.1, "passed"),
+        (1.1, 0.5, "failed"),
+        (0.5, 0.5, "passed"),
+        (0.5, 0.2, "failed"),
+        (0.5, 1.0, "passed"),
+    ],
+)
+@pytest.mark.parametrize("between", [0, 1])
+def test_an_acknowledgement_excuses_the_next_runs_only_so_far_as_they_agree_with_it(
+    acknowledged: float, newest: float, *, status: str, between: int
+) -> None:
+    values = noisy(16 + between, seed=3)
+    values[14:] *= acknowledged
+    values[-1] *= newest / acknowledged
+    known = (KnownChange(run="r14", because="the new compiler"),)
+    assert statuses(gate(series(values), known=known)) == [status]
+
+
 @pytest.mark.parametrize(
     ("p", "alarm_alpha", "status"),
     [(0.045, 0.01, "passed"), (0.035, 0.01, "failed"), (0.03, 0.05, "passed"), (0.02, 0.05, "failed")],

@@ -64,6 +64,17 @@ def test_a_gain_is_the_ratio_to_the_default_of_the_same_block_in_the_objectives_
     assert list(measuring.breached(found)) == ["p001", "p002"]
 
 
+@pytest.mark.parametrize("rate", [None, math.nan])
+def test_a_guardrail_without_a_value_is_not_kept(rate: float | None) -> None:
+    unmeasured = trial(1, "p001", elapsed=0.5)
+    scalars = {**unmeasured.scalars, "rate": rate}
+    if rate is None:
+        del scalars["rate"]
+    found = measuring.pairs(record([trial(1, "default"), unmeasured.model_copy(update={"scalars": scalars})]))
+    told = measuring.told(1, found["p001"], reason="")
+    assert (told.state, told.reason) == ("infeasible", "rate")
+
+
 def test_what_is_told_of_a_block() -> None:
     pair = measuring.Pair(gain=0.1, excess={"rate": -0.1, "errors": 0.2})
     told = measuring.told(3, [pair], reason="")

@@ -69,11 +69,19 @@ class _PlaceClaims:
         return self.dataset.missing(self.claim.metric, {}) or NO_TEST
 
     def _matrix(self) -> Iterator[AuditFinding]:
+        described = self.dataset.description
         combinations = self.dataset.combinations()
-        if self.claim.configurations:
+        if self.claim.configurations and not described.factors:
+            why = "no factors are described"
+            yield self.place.unknown("configurations", self.claim.configurations, why)
+        elif self.claim.configurations:
             yield self.place.figure("configurations", self.claim.configurations, len(combinations))
         if self.claim.values_each:
-            metric = self.claim.metric or next(iter(self.dataset.description.metrics))
+            metric = self.claim.metric or next(iter(described.metrics), "")
+            why = self.dataset.missing(metric, {}) if metric else "no metric is described"
+            if why:
+                yield self.place.unknown("values at each configuration", self.claim.values_each, why)
+                return
             for levels in combinations:
                 count = len(self.dataset.values(metric, levels))
                 yield self.place.figure(f"values at {place(levels)}", self.claim.values_each, count)
@@ -115,7 +123,8 @@ def _arithmetic(where: Passage, claim: Arithmetic) -> AuditFinding:
     if not claim.than:
         return where.figure(what, claim.printed, value)
     text, computed = f"{claim.than} than {claim.printed}", f"{value:.4g}"
-    holds = (value > read(claim.printed).value) == (claim.than == "more")
+    limit = read(claim.printed).value
+    holds = value > limit if claim.than == "more" else value < limit
     return where.checked(what, text, computed=computed, kind=None if holds else "bound")
 
 

@@ -78,7 +78,8 @@ def means_of(values: tuple[Values, Values]) -> tuple[float, float]:
 
 def percent_of(test: TTest, mean: float) -> tuple[float, float]:
     """The interval of a difference in percent of the first mean, as if that were known exactly."""
-    return PERCENT * test.low / mean, PERCENT * test.high / mean
+    ends = PERCENT * test.low / mean, PERCENT * test.high / mean
+    return min(ends), max(ends)
 
 
 def is_significant(test: TTest) -> bool:

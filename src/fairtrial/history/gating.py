@@ -121,8 +121,8 @@ def _of_series(of: SeriesResult, level: float) -> GateCheck:
         words = f"newest run against the previous level: {_size(of, of.alarm)}; {of.alarm.direction}"
         found.append((words, of.alarm))
     if found:
-        words, changes = zip(*found, strict=True)
-        return _check(of, "failed", "; ".join(words), worse=_worse_by_all(of, changes))
+        message = "; ".join(words for words, _ in found)
+        return _check(of, "failed", message, worse=_worse_by_all(of, [change for _, change in found]))
     known = [each.known.because for each in (last, of.alarm) if each is not None and each.known is not None]
     note = f" (known: {known[0]})" if known else ""
     return _check(of, "passed", f"newest run against the previous level: {_size(of, of.alarm)}{note}")

@@ -166,6 +166,7 @@ def test_lower_is_better_where_the_file_says_so(desk: Path) -> None:
         ("printed: 3, is: [5, '-', 2]", "confirmed", "3"),
         ("printed: 7, is: [27, '*', 0.25], than: more", "contradicted", "6.75"),
         ("printed: 7, is: [27, '*', 0.25], than: less", "confirmed", "6.75"),
+        ("printed: 5, is: [10, '/', 2], than: less", "contradicted", "5"),
         ("printed: 7, is: [27, '/', 0]", "not checkable", ""),
         ("printed: 7, is: [1e308, '*', 1e10]", "not checkable", ""),
         ("printed: 7, is: [1e308, '*', 1e10], than: more", "not checkable", ""),
@@ -179,6 +180,28 @@ def test_a_range_of_changes_from_0_is_not_checkable(desk: Path) -> None:
     (desk / "raw.csv").write_text("kind,cache,speed\na,cold,0\na,cold,2\nb,cold,3\nb,cold,4\n", encoding="utf-8")
     found = audited(desk, "- {where: here, metric: speed, contrast: kind, pair_range: [1, 2]}\n").findings
     assert [(each.verdict, each.why) for each in found] == [("not checkable", "the first value of a pair is 0")] * 2
+
+
+@pytest.mark.parametrize(
+    ("head", "what", "why"),
+    [
+        ("title: t\n", "configurations: 12", "no factors are described"),
+        ("title: t\n", "values_each: 12", "no metric is described"),
+        (HEAD, "values_each: 3", "the publication has no raw data"),
+        (HEAD, "metric: speed, values_each: 3", "the publication has no raw data"),
+    ],
+)
+def test_the_size_of_a_design_is_not_contradicted_by_what_is_not_there(
+    head: str, what: str, *, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "claims.yaml").write_text(f"{head}claims:\n- {{where: here, {what}}}\n", encoding="utf-8")
+    found = publications.audit(claims_file.read(tmp_path / "claims.yaml")).findings
+    assert [(each.verdict, each.why) for each in found] == [("not checkable", why)]
+
+
+def test_a_count_of_values_of_an_unknown_metric_is_a_mistake_at_its_line(desk: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown metric `sped`; expected one of `speed`"):
+        audited(desk, "- {where: here, metric: sped, values_each: 3}\n")
 
 
 @pytest.mark.parametrize("what", ["rest: not significant", "pair_range: [1, 2]", "milder_at: {cache: warm}"])

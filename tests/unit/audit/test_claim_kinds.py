@@ -209,6 +209,14 @@ def test_percent_is_of_the_test_and_level_named(desk: Path) -> None:
     assert verdicts(desk, claim % 95) == ["contradicted", "confirmed"]
 
 
+def test_percent_of_a_negative_mean_goes_from_low_to_high(desk: Path) -> None:
+    write(desk, {kind: [-value for value in every] for kind, every in BLOCKED.items()})
+    test = stats.ttest_rel([-value for value in B], [-value for value in A]).confidence_interval(0.95)
+    low, high = sorted(100 * end / -np.mean(A) for end in test)
+    what = f"cells: [{{test: paired, percent: ['{low:.2f}', '{high:.2f}']}}]"
+    assert verdicts(desk, what)[0] == "confirmed"
+
+
 def test_without_blocks_a_paired_test_is_not_checkable_and_the_rest_is(desk: Path) -> None:
     claim = "cells: [{test: paired, means: ['103.3', '106.8'], difference: 3.5, t: 8.2, significant: true}]"
     every = found(desk, claim, head=HEAD)

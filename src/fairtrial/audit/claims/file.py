@@ -226,7 +226,8 @@ def _check_names(node: Node, claims: ClaimsFile, description: PublicationDescrip
     for index, claim in enumerate(claims.claims):
         item = entries.items[index] if isinstance(entries, Listing) else entries
         field = ("claims", str(index))
-        needs_metric = _needs_contrast(claim) or claim.values or claim.intervals
+        counts = claim.values_each and claim.metric
+        needs_metric = _needs_contrast(claim) or claim.values or claim.intervals or counts
         if needs_metric and claim.metric not in description.metrics:
             where = item.where("metric") if isinstance(item, Tree) else item.at
             problems.unknown("metric", claim.metric, description.metrics, at=where, field=(*field, "metric"))

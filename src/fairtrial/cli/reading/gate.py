@@ -107,8 +107,8 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     from fairtrial import record
     from fairtrial.history import gating
 
-    run = _newest(paths, option="--baseline", but=baseline)
     held_against = record.read(baseline)
+    run = _newest(paths, option="--baseline", beside=held_against)
     _require_finished(held_against, "baseline")
     return gating.by_baseline(
         run,
@@ -119,23 +119,31 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     )
 
 
-def _newest(paths: Sequence[Path], *, option: str, but: Path | None = None) -> Record:
-    """The newest run of a directory that is neither an A/A run nor `but`."""
+def _newest(paths: Sequence[Path], *, option: str, beside: Record | None = None) -> Record:
+    """The newest run of a directory that is no A/A run; `beside`: of the same study and size, and another one."""
     from fairtrial import record
     from fairtrial.history.series import record_directories
 
     if len(paths) > 1:
         problem = Problem(message=f"`{option}` compares one run: found {len(paths)} paths", file=str(paths[1]))
         raise InputError([problem], hint=f"name one run, or leave `{option}` out")
-    candidates = [record.read(each) for each in record_directories(paths) if but is None or not _same(each, but)]
-    runs = [each for each in candidates if not each.plan.against_itself]
+    found = [record.read(each) for each in record_directories(paths) if not (beside and _same(each, beside.directory))]
+    runs = [each for each in found if not each.plan.against_itself and (beside is None or _alike(each, beside))]
     if not runs:
-        with_it = "" if but is None else " with the baseline"
+        with_it = "" if beside is None else f" with the baseline, {_title(beside)}"
         problem = Problem(message=f"found no run to compare{with_it}; A/A runs do not count", file=str(paths[0]))
         raise InputError([problem], hint="name another run")
     run = max(runs, key=lambda each: each.journal[0].time if each.journal else "")
     _require_finished(run, "newest run")
     return run
+
+
+def _alike(one: Record, other: Record) -> bool:
+    return (one.plan.study, one.plan.size) == (other.plan.study, other.plan.size)
+
+
+def _title(of: Record) -> str:
+    return f"{of.plan.study} in size {of.plan.size}" if of.plan.size else of.plan.study
 
 
 def _same(one: Path, other: Path) -> bool:

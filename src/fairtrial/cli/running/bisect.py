@@ -17,10 +17,10 @@ from fairtrial.cli.reading.report import conclude
 from fairtrial.cli.running.progress import progress_for
 from fairtrial.cli.running.resuming import directory_name
 from fairtrial.cli.terminal import Console, say
-from fairtrial.errors import RecordError
+from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.queries import loaded
 from fairtrial.record import Writer
-from fairtrial.record.files import write_synced
+from fairtrial.record.files import MERGED, write_synced
 from fairtrial.run import Run, watched
 from fairtrial.run.interrupting import heed
 
@@ -38,7 +38,7 @@ def bisect(request: Request, *, output: Path, resume: bool, dry_run: bool) -> No
     heed()
     console = Console(highlight=False)
     if resume:
-        directory = _unfinished(request.study, output)
+        directory = _unfinished(request, output)
     else:
         question, merged = asked(request)
         if dry_run:
@@ -82,18 +82,40 @@ def _written(directory: Path) -> BisectResult:
     return found
 
 
-def _unfinished(named: Path, output: Path) -> Path:
-    """The bisection that is named, or the newest unfinished one of a study."""
-    if (named / reading.QUESTION).exists():
-        return named
-    study = name_of(named)
+def _unfinished(request: Request, output: Path) -> Path:
+    """The bisection that is named, or the newest unfinished one of a study; of what else is asked, if anything is.
+
+    Raises:
+        InputError: a bisection is named with options, which have no effect, or what is asked is wrong.
+        RecordError: there is none.
+    """
+    of_study = Request(study=request.study, repository=request.repository, blocks=request.blocks, at=[], overrides=[])
+    with_options = request != of_study
+    if (request.study / reading.QUESTION).exists():
+        if with_options:
+            message = f"{request.study} continues as it began: options of what to bisect have no effect"
+            raise InputError([Problem(message, "bisect")], hint="leave all options but --resume out")
+        return request.study
+    study = name_of(request.study)
+    asked_for = asked(request) if with_options else None
     for directory in sorted(output.glob(f"{study}{BISECT}-*"), reverse=True):
-        if (directory / reading.QUESTION).exists() and not _finished(directory):
+        if (directory / reading.QUESTION).exists() and not _finished(directory) and _is_meant(directory, asked_for):
             return directory
+    asks_this = " that asks this" if with_options else ""
     raise RecordError(
-        f"no unfinished bisection of {study} in {output}",
+        f"no unfinished bisection of {study}{asks_this} in {output}",
         hint="start one without --resume, or name the bisection's directory instead of the study",
     )
+
+
+def _is_meant(directory: Path, asked_for: tuple[Bisection, dict[str, object]] | None) -> bool:
+    """Whether it asks the same of the same study, by whatever version of fairtrial."""
+    if asked_for is None:
+        return True
+    question, merged = asked_for
+    begun = reading.question(directory)
+    same = question.model_copy(update={"fairtrial_version": begun.fairtrial_version, "blocks": begun.blocks})
+    return same == begun and compiling.written(merged) == (directory / MERGED).read_text(encoding="utf-8")
 
 
 def _finished(directory: Path) -> bool:

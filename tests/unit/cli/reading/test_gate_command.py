@@ -85,6 +85,16 @@ def test_a_baseline_alone_is_held_against_nothing(tmp_path: Path) -> None:
         verdicts([tmp_path / "runs"], baseline)
 
 
+@pytest.mark.parametrize("other", [{"study": "large"}, {"size": "ci"}])
+def test_a_run_of_another_study_or_size_is_not_held_against_the_baseline(tmp_path: Path, other: dict[str, str]) -> None:
+    baseline = written(tmp_path / "runs/first")
+    written(tmp_path / "runs/second", slower=2.0)
+    strange = written(tmp_path / "runs/third", plan=tiny_plan().model_copy(update=other))
+    assert verdicts([tmp_path / "runs"], baseline) == ["failed", "failed"]
+    with pytest.raises(InputError, match="no run to compare with the baseline, tiny"):
+        verdicts([strange], baseline)
+
+
 def test_arms_are_judged_by_their_own_study_alone(tmp_path: Path) -> None:
     run = written(tmp_path / "run")
     for baseline, margin, option in ((tmp_path, None, "--baseline"), (None, 0.1, "--margin")):

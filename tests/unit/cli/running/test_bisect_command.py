@@ -1,0 +1,56 @@
+"""Which bisection `--resume` goes on with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairtrial.bisect.loop import begin
+from fairtrial.bisect.versions import Request, asked
+from fairtrial.cli.running.bisect import _unfinished
+from fairtrial.errors import InputError, RecordError
+
+STUDY = """\
+study: alike
+workload: {command: {run: echo took = 100, metrics: {took: {regex: 'took = ([0-9.]+)'}}}}
+factors:
+  version:
+    v0: {workload: {command: {label: v0}}}
+    v1: {workload: {command: {label: v1}}}
+    v2: {workload: {command: {label: v2}}}
+  load: {low: {}, high: {settings: {environment: {LOAD: high}}}}
+arm: version
+metrics: {primary: took}
+"""
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Request:
+    """A bisection over all three versions, begun; one over two of them began later."""
+    (tmp_path / "study.yaml").write_text(STUDY)
+    request = Request(tmp_path / "study.yaml", over="version", first="v0", last="v2", at=[], overrides=[])
+    for number, each in enumerate((request, replace(request, last="v1"))):
+        begin(tmp_path / "runs" / f"alike-bisect-{number}", *asked(each))
+    return request
+
+
+def test_it_is_the_one_that_asks_the_same_and_without_options_the_newest(whole: Request, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    assert _unfinished(whole, runs).name == "alike-bisect-0"
+    assert _unfinished(replace(whole, last="v1"), runs).name == "alike-bisect-1"
+    assert _unfinished(Request(whole.study, at=[], overrides=[]), runs).name == "alike-bisect-1"
+
+
+@pytest.mark.parametrize("other", [{"first": "v1"}, {"at": ["load=high"]}, {"overrides": ["trials.margin=1 %"]}])
+def test_another_question_is_not_continued(whole: Request, tmp_path: Path, other: dict[str, object]) -> None:
+    with pytest.raises(RecordError, match="that asks this"):
+        _unfinished(replace(whole, **other), tmp_path / "runs")  # type: ignore[arg-type]
+
+
+def test_options_beside_a_named_bisection_are_refused(whole: Request, tmp_path: Path) -> None:
+    named = tmp_path / "runs" / "alike-bisect-0"
+    with pytest.raises(InputError, match="continues as it began"):
+        _unfinished(replace(whole, study=named), tmp_path / "runs")
+    assert _unfinished(Request(named, at=[], overrides=[]), tmp_path / "runs") == named

@@ -21,9 +21,11 @@ from fairtrial.farm import adopting
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.handing import HandingRun
 from fairtrial.farm.orders import Order, Outcome
+from fairtrial.places import is_fresh
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
 from fairtrial.run import elsewhere
+from fairtrial.study.resolved import Section
 
 POLL_S: Final = 0.2  # until a request of a person is looked at
 PAUSED: Final = "paused: no more blocks are handed out; hosts finish those that they have"
@@ -43,7 +45,7 @@ class FarmRun(HandingRun):
         lost_diagnostics: how often each diagnostic trial was lost.
         had: how many blocks of each cell each host has been given.
         places: facts of each host, as they were journalled last.
-        character: of the first host: what others must have in common with it.
+        character: of the first host, by guest or container: what others must have in common with it; None is the host.
         served: processor time of the farm's own processes on each host, and for how long.
         trouble: the last reason why a host could not go on.
     """
@@ -54,15 +56,16 @@ class FarmRun(HandingRun):
     lost_diagnostics: Counter[str] = field(default_factory=Counter)
     had: Counter[tuple[str, str]] = field(default_factory=Counter)
     places: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
-    character: dict[str, JsonValue] = field(default_factory=dict)
+    character: dict[Section | None, dict[str, JsonValue]] = field(default_factory=dict)
     served: dict[str, tuple[float, float]] = field(default_factory=dict)
     trouble: FairtrialError | None = None
 
     def _run_trials(self) -> None:
+        self._refuse_order()
         self.steering.paused = PAUSED
         known = self.writer.record()
         for opened in known.places:
-            self.character = self.character or _character(opened)
+            self.character.setdefault(_own_place(opened), _character(opened))
         self.had.update((event.host, event.cell) for event in known.events if isinstance(event, BlockLeased))
         super()._run_trials()
 
@@ -70,6 +73,17 @@ class FarmRun(HandingRun):
         for host, (processor_s, elapsed_s) in self.served.items():
             self._append(FarmServed(host=host, processor_s=round(processor_s, 3), elapsed_s=round(elapsed_s, 3)))
         self.writer.write_places()  # once: a farm has many
+
+    def _refuse_order(self) -> None:
+        """Before a resumed run voids blocks that are incomplete: of this order, most are until its last arm runs."""
+        if self.writer.plan.design.order == "sequential":
+            problem = Problem(
+                "a host of a farm runs whole blocks, and `order: sequential` runs one arm after the other",
+                "the study",
+                field="trials.order",
+                suggestion="leave the farm out, or write `order: randomised_blocks`",
+            )
+            raise InputError([problem], hint="nothing was started")
 
     def _refuse(self) -> None:
         """What a farm cannot run: a block is at one place, which its host has."""
@@ -205,15 +219,17 @@ class FarmRun(HandingRun):
         """
         if self.writer.plan.design.hosts == "factor":
             return
+        character = {**self.character}
         for opened in outcome.places:
             own = _character(opened)
-            self.character = self.character or own
-            changed = [name for name, value in self.character.items() if own[name] != value]
+            first = character.setdefault(_own_place(opened), own)
+            changed = [name for name, value in first.items() if own[name] != value]
             if changed:
                 raise PlaceError(
                     f"it differs from the run's first host in its {', '.join(changed)}",
                     hint="use hosts that are alike, or write `trials: {hosts: factor}`",
                 )
+        self.character = character  # now: a host that is refused sets no measure
 
     def _lost(self, asked: Order, host: str, why: str, *, now: bool = False) -> None:
         """A block is void, and another host may run the one that replaces it."""
@@ -239,6 +255,11 @@ class FarmRun(HandingRun):
 def _key(trial: PlannedTrial) -> tuple[str, int, str]:
     """Of a block; each diagnostic trial is one."""
     return trial.cell, trial.block, trial.arm if trial.diagnostic else ""
+
+
+def _own_place(opened: PlaceOpened) -> Section | None:
+    """The guest or container that a study names, which may differ between arms; None for a host, however reached."""
+    return opened.place if is_fresh(opened.place) else None
 
 
 def _character(opened: PlaceOpened) -> dict[str, JsonValue]:

@@ -83,6 +83,10 @@ class Halves(Leases):
         self._answered: set[str] = set()
         super().__init__(_places(processors, state), directory, body=_serve)
 
+    def _lease(self, host: str, place: Section, directory: Path) -> Lease:
+        self._phases.pop(host, None)  # a new process waits for nothing, whatever the one before it waited for
+        return super()._lease(host, place, directory)
+
     def submit(self, order: Order, *, host: str) -> None:
         """See `Executor`."""
         self._phases[host] = "", time.monotonic()

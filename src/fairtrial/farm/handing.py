@@ -15,7 +15,7 @@ from typing import Final
 from fairtrial.farm import adopting
 from fairtrial.farm.executor import Executor
 from fairtrial.farm.orders import Order, order
-from fairtrial.record.models import BlockVoided, PlannedTrial, TrialRecord
+from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run.conducting import Conductor
 
 SCRATCH: Final = ".farm"  # below the record, for what comes back: it is renamed into place
@@ -73,8 +73,3 @@ class HandingRun(Conductor):
         if trial.window is not None:
             self.started.add((trial.trial.cell, trial.trial.arm))
         self.progress.trial_finished(trial)
-
-    def _void(self, cell: str, block: int, reason: str) -> None:
-        self._append(BlockVoided(cell=cell, block=block, reason=reason))
-        self.progress.note(f"block {block} of {cell} is void: {reason}")
-        self._repair()

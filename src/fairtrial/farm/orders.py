@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem
 from fairtrial.record.models import PlaceOpened, Plan, PlannedTrial, TrialFinished, TrialRecord
-from fairtrial.study.resolved import Section
+from fairtrial.study.resolved import ResolvedTrial, Section
 
 
 class Crossing(BaseModel):
@@ -48,10 +48,15 @@ class Order(Crossing):
     def at(self, place: Section) -> Order:
         """The same block at another place."""
         resolved = {
-            cell: {arm: each.model_copy(update={"place": place}) for arm, each in arms.items()}
-            for cell, arms in self.plan.resolved.items()
+            cell: {arm: _moved(each, place) for arm, each in arms.items()} for cell, arms in self.plan.resolved.items()
         }
         return self.model_copy(update={"plan": self.plan.model_copy(update={"resolved": resolved})})
+
+
+def _moved(trial: ResolvedTrial, place: Section) -> ResolvedTrial:
+    """A trial at another place; so is its load, where the study names the system's place for it."""
+    beside = {"workload_place": place} if trial.clients == (trial.place,) else {}
+    return trial.model_copy(update={"place": place, **beside})
 
 
 class Failure(Crossing):

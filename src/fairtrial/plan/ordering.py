@@ -86,7 +86,7 @@ def arms_in_block(design: Design, *, cell: str, block: int, arms: Sequence[str])
 
 def planned(slot: Slot, *, seed: int, position: int) -> PlannedTrial:
     """A slot at its position in the run, with its name and the load's seed."""
-    again = "" if slot.repeat == 1 else f".{slot.repeat}"
+    again = "" if slot.repeat == 1 else f"+{slot.repeat}"  # no name has it: arm `v6` again is not arm `v6.2`
     return PlannedTrial(
         id=f"{slot.cell}.b{slot.block:02d}.{slot.arm}{again}",
         cell=slot.cell,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial.errors import PlaceError
+from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record.events import Event, RunResumed, RunStarted
 from fairtrial.record.files import (
     GIVEN,
@@ -63,11 +63,13 @@ class Writer:
         plan: as stored.
     """
 
-    def __init__(self, directory: Path, *, plan: Plan, opened: Iterable[PlaceOpened] = ()) -> None:
+    def __init__(
+        self, directory: Path, *, plan: Plan, journal: Journal | None = None, opened: Iterable[PlaceOpened] = ()
+    ) -> None:
         self.directory = directory
         self.plan = plan
         self._trials = directory / "trials"
-        self._journal = Journal(directory / JOURNAL)
+        self._journal = journal or Journal(directory / JOURNAL)
         self._reader = JournalReader(directory / JOURNAL)
         self._extended = plan
         self._opened: dict[tuple[str, Section], PlaceOpened] = {}
@@ -205,21 +207,31 @@ def resume(directory: Path) -> Writer:
     """Takes a record up again: cuts a torn journal line, keeps whole trials, removes unfinished ones.
 
     Raises:
-        RecordError: not a record, or a damaged one.
+        RecordError: not a record, a damaged one, or one that another process finished just now.
         PlaceError: another process is running it.
     """
     refuse_links(directory)
     with disk_explained(directory):
         (directory / JOURNAL).touch()  # a kill can fall between plan.json and the journal's first line
-        record = read(directory)
-        writer = Writer(directory, plan=record.plan, opened=record.places)
-    known = {event.trial for event in record.events if isinstance(event, TrialFinished)}
+        before = read(directory)
+        journal = Journal(directory / JOURNAL)
     try:
+        record = read(directory)  # again: until the lock was ours, another process may have committed trials
+        if not before.finished:
+            _require_unfinished(record)
+        writer = Writer(directory, plan=record.plan, journal=journal, opened=record.places)
         if not record.journal:
             writer.append(_run_started(directory))
+        known = {event.trial for event in record.events if isinstance(event, TrialFinished)}
         writer._adopt_unjournalled(known)  # noqa: SLF001 - the same module's class
         writer.append(RunResumed(host=socket.gethostname(), process=os.getpid()))
     except BaseException:
-        writer.close()  # nobody else would: the run would stay locked as long as this process lives
+        journal.close()  # nobody else would: the run would stay locked as long as this process lives
         raise
     return writer
+
+
+def _require_unfinished(record: Record) -> None:
+    if record.finished:
+        directory = record.directory
+        raise RecordError(f"{directory} is finished", hint=f"`fairtrial report {directory}` rewrites its report")

@@ -152,6 +152,11 @@ class Conductor:
                     hint="see `invalid_reason` in the trials' trial.json; trials.voided_limit raises the limit",
                 )
 
+    def _void(self, cell: str, block: int, reason: str) -> None:
+        self._append(BlockVoided(cell=cell, block=block, reason=reason))
+        self.progress.note(f"block {block} of {cell} is void: {reason}")
+        self._repair()
+
     def _append(self, event: Event) -> None:
         self.writer.append(event)
         self.schedule.apply(event)

@@ -57,21 +57,33 @@ class Run(Conductor):
     lost_in_a_row: int = 0
 
     def _run_trials(self) -> None:
+        self._void_torn()
         self._fetch()
         self._require_reach()
         with rebooting.default_again(self.writer, self.progress):
             while (trial := self._next()) is not None:
                 self._at_place_again(trial)
 
+    def _void_torn(self) -> None:
+        """A block that a farm's host began does not go on here: its arms would differ by the machine, too."""
+        if not (torn := self.schedule.torn()):
+            return  # as of most runs, whose trials need not be read
+        hosts = {(each.trial.cell, each.trial.block): each.host for each in self.writer.record().trials if each.host}
+        for cell, block in torn:
+            if host := hosts.get((cell, block)):
+                self._void(cell, block, f"{host} ran only a part of it, and this run goes on without its farm")
+
     def _fetch(self) -> None:
         """Servers, images and kernels that this machine does not have yet, before anything starts: they are large."""
         places: set[Section] = set()
         for trial in self.schedule.owed():
-            if (place := self._resolved(trial).place) not in places:
-                with self._mistakes_located(trial):
-                    place_of(place).fetched()
-                places.add(place)
-            system = system_of(self._resolved(trial).system)
+            resolved = self._resolved(trial)
+            for place in (resolved.place, *resolved.clients):
+                if place not in places:
+                    with self._mistakes_located(trial):
+                        place_of(place).fetched()
+                    places.add(place)
+            system = system_of(resolved.system)
             if (source := system.awaited()) is not None:
                 self.progress.note(f"fetching {system.name}: {source}")
                 files = system.fetched()

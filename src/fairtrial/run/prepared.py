@@ -51,6 +51,7 @@ def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None
     determined_by = {
         "system": trial.system.kind,
         "binary_sha256": identity.sha256,
+        "source": identity.facts.get("source"),  # what else created them: scripts and libraries beside the program
         "initial": parts.system.initial(),
         "data": data,
     }

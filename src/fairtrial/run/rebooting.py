@@ -47,8 +47,9 @@ def default_again(writer: Writer, progress: Progress) -> Iterator[None]:
     Raises:
         PlaceError: one does not come back, and nothing worse has happened.
     """
-    resolved = [trial.place for arms in writer.plan.resolved.values() for trial in arms.values()]
-    places = [place_of(section) for section in dict.fromkeys(resolved) if boots_anew(section)]
+    resolved = [trial for arms in writer.plan.resolved.values() for trial in arms.values()]
+    sections = dict.fromkeys(section for trial in resolved for section in (trial.place, *trial.clients))
+    places = [place_of(section) for section in sections if boots_anew(section)]
     try:
         yield
     except BaseException:
@@ -58,5 +59,11 @@ def default_again(writer: Writer, progress: Progress) -> Iterator[None]:
             except FairtrialError as error:  # what ended the run is the news
                 progress.note(f"{place.title} may still run a kernel of this run: {error}")
         raise
+    failed: list[FairtrialError] = []
     for place in places:
-        place.leave(holder=holder(writer.directory))
+        try:
+            place.leave(holder=holder(writer.directory))
+        except FairtrialError as error:  # the other places are brought back first
+            failed.append(error)
+    if failed:
+        raise failed[0]

@@ -5,6 +5,7 @@ The state is rebuilt from the journal alone, so a resumed run goes on exactly wh
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -125,7 +126,7 @@ class Schedule:
         Those come last, belong to no block that could be voided and to no round that is looked at, and run whatever
         was decided.
         """
-        return sorted(self._planned.values(), key=lambda trial: trial.round)  # stable: those added later come later
+        return self._in_order(self._planned.values())
 
     def owed(self) -> list[PlannedTrial]:
         """Every trial that is yet to run, in order, diagnostic ones last."""
@@ -134,9 +135,18 @@ class Schedule:
     def left(self) -> Iterator[PlannedTrial]:
         """The same, one by one."""
         if not self.stopped:
-            for round_ in range(self.complete_rounds() + 1, self._last_round + 1):
-                yield from self._left.get(round_, {}).values()
+            rounds = (self._left.get(each, {}) for each in range(self.complete_rounds() + 1, self._last_round + 1))
+            trials = itertools.chain.from_iterable(each.values() for each in rounds)
+            yield from self._in_order(trials) if self._is_sequential else trials
         yield from self._diagnostics.values()
+
+    def _in_order(self, trials: Iterable[PlannedTrial]) -> list[PlannedTrial]:
+        """By round, later additions later in it; of order `sequential`, one arm after the other across rounds."""
+        return sorted(trials, key=lambda trial: trial.position if self._is_sequential else trial.round)
+
+    @property
+    def _is_sequential(self) -> bool:
+        return self.plan.design.order == "sequential"
 
     @property
     def kinds(self) -> Counter[tuple[str, str]]:

@@ -11,7 +11,9 @@ from typing import Any
 
 from pydantic import JsonValue, TypeAdapter
 
+from fairtrial.errors import PlaceError
 from fairtrial.plugins import Kinds, chosen
+from fairtrial.protocol.generated import WriteAction
 from fairtrial.settings.affinity import AffinitySetting
 from fairtrial.settings.drop_caches import DropCachesSetting
 from fairtrial.settings.environment import EnvironmentSetting
@@ -56,6 +58,14 @@ _OWN = (  # in the order in which effects are applied; those of other packages f
     SysfsSetting,
     TransparentHugePagesSetting,
 )
+BY_FILE = ("sysctl", "sysfs")  # whose keys name files, in more than one spelling
+VM = "/proc/sys/vm/"
+# Writing one file of a pair zeroes the other (Documentation/admin-guide/sysctl/vm.rst).
+COUPLED = {
+    f"{VM}dirty_ratio": f"{VM}dirty_bytes",
+    f"{VM}dirty_background_ratio": f"{VM}dirty_background_bytes",
+    f"{VM}overcommit_ratio": f"{VM}overcommit_kbytes",
+}
 SETTINGS: Mapping[str, type[Setting[Any]]] = Kinds(_OWN, base=Setting, group="fairtrial.settings")
 
 
@@ -94,5 +104,22 @@ def effects(settings: Mapping[str, JsonValue], facts: Facts, trial: TrialContext
         RecordError: this version has no such kind, or different values of it.
     """
     by_kind = {name: setting_of(Section({name: value})) for name, value in settings.items()}
-    together = merged(by_kind[name].effect(facts, trial) for name in SETTINGS if name in by_kind)
-    return groups.made(together, facts, trial)
+    own = {name: by_kind[name].effect(facts, trial) for name in SETTINGS if name in by_kind}
+    _require_one_writer(own)
+    return groups.made(merged(own.values()), facts, trial)
+
+
+def _require_one_writer(own: Mapping[str, Effect]) -> None:
+    """Every file is written by one setting: of two, the later would win, and both would have been read back."""
+    writers: dict[str, tuple[str, str]] = {}
+    for name, effect in own.items():
+        for _, step in effect.steps:
+            if not isinstance(step.action, WriteAction) or step.check is None:
+                continue
+            path = step.action.path
+            file = COUPLED.get(path, path)
+            if file in writers and (writers[file][0] != name or name in BY_FILE):
+                before, other = writers[file]
+                what = f"both write {path}" if other == path else f"write {other} and {path}, which undo each other"
+                raise PlaceError(f"settings.{before} and settings.{name} {what}", hint="leave one of the two out")
+            writers[file] = name, path

@@ -226,7 +226,7 @@ class PrivateServer(System[S]):
 
 
 def _carried(place: OpenPlace, installed: servers.ServerFiles) -> PurePosixPath:
-    target = place.state_directory / "servers" / installed.program_sha256[:16]
+    target = place.state_directory / "servers" / f"{installed.archive_sha256[:16]}-{installed.program_sha256[:16]}"
     if place.execute(["test", "-d", str(target)]).code == 0:
         return target
     packed = target.with_suffix(".tar")

@@ -24,11 +24,15 @@ class Mariadb(Mysqld):
     model = MariadbParameters
     programs = (Program("mariadbd", "the system `mariadb` runs it", "mariadb-server", "--no-defaults --version"),)
     binaries = ("mariadbd", "mysqld")
-    # At creation (mariadb.com/kb: InnoDB system variables); a database's character set is fixed then, too.
+    # Of the server or a table, at creation (mariadb.com/kb: InnoDB system variables); character sets, of a database.
     fixed = (
         "innodb_page_size",
         "innodb_undo_tablespaces",
         "innodb_checksum_algorithm",
+        "innodb_compression_default",
+        "innodb_data_file_path",
+        "innodb_default_row_format",
+        "innodb_file_per_table",
         "lower_case_table_names",
         "character_set_server",
         "collation_server",

@@ -46,6 +46,7 @@ PORT = 5432  # of the socket's name, where nothing listens on a network
 SETTLED_S = 3600.0  # a checkpoint of a large cache on a slow disk
 INSTALL_S = 180.0
 CACHE = "shared_buffers"
+PAGE = "8kB"  # what a number without a unit counts there
 LOADING_CACHE_MIB = 512
 LOADING_OPTIONS = {
     "max_wal_size": "8GB",
@@ -102,7 +103,7 @@ class Postgres(PrivateServer[PostgresParameters]):
 
     def cache_bytes(self) -> tuple[str, float] | None:
         """Its shared buffers, which it is given at once."""
-        size = postgres_options.normal(str(self.parameters.options.get(CACHE, 0)))
+        size = postgres_options.normal(str(self.parameters.options.get(CACHE, 0)), PAGE)
         return (CACHE, size) if isinstance(size, float) else None
 
     def identity(self, place: OpenPlace) -> Identity:
@@ -180,7 +181,8 @@ class Postgres(PrivateServer[PostgresParameters]):
             looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
             wait_until_ready(place, process, launch, looks=looks, kind=self.name)
             settings = _read_back(place, endpoint)
-            require_in_effect(postgres_options.differences(self.parameters.options, settings))
+            listed = {name.lower(): setting for name, setting in settings.items()}  # as options are: `TimeZone`
+            require_in_effect(postgres_options.differences(self.parameters.options, listed))
             remote = _opened(place, endpoint, address=launch.addresses[0]) if launch.addresses else None
         options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
         return Instance(

@@ -11,6 +11,8 @@ from fairtrial.systems.server import Option
 
 # Fixed in the data directory by initdb; they are no lines of a configuration file.
 INITIAL = {"data_checksums": "--data-checksums", "wal_segment_size": "--wal-segsize"}
+# Act on what is loaded and analysed; they stand in the configuration of loading and of trials.
+LOADED = ("default_statistics_target", "default_table_access_method", "default_toast_compression")
 # Ours: a private instance is private, and its log and configuration ours to read, because of them.
 RESERVED = frozenset(
     {
@@ -64,14 +66,16 @@ def line(name: str, value: Option) -> str:
 
 
 def initial(options: Mapping[str, Option]) -> dict[str, str]:
-    """The asked options that are fixed in the data at creation."""
-    return {name: text(value) for name, value in options.items() if name in INITIAL}
+    """The asked options that are fixed in the data at creation or by loading."""
+    return {name: text(value) for name, value in options.items() if name in INITIAL or name in LOADED}
 
 
 def creating(options: Mapping[str, Option]) -> list[str]:
-    """The same as `initdb`'s arguments; a segment's size is in megabytes there."""
+    """Those of creation as `initdb`'s arguments; a segment's size is in megabytes there."""
     arguments: list[str] = []
     for name, value in initial(options).items():
+        if name in LOADED:
+            continue
         if name == "data_checksums":
             arguments += [INITIAL[name]] if normal(value) == 1.0 else []
         else:

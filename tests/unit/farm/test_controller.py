@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,22 @@ from typing import Any
 import pytest
 from support.instant_farm import InstantFarm
 from support.progress import Told
-from support.records import RESOLVED, planned, tiny_plan
+from support.records import RESOLVED, planned, tiny_plan, trial_record
 
 from fairtrial import record
+from fairtrial.cli.running import run as command
+from fairtrial.cli.running.farming import ALONE, Farm
 from fairtrial.errors import InputError, PlaceError
 from fairtrial.farm.controller import FarmRun
 from fairtrial.farm.executor import Returned
-from fairtrial.farm.orders import Failure, Order, Outcome
+from fairtrial.farm.orders import Failure, Order, Outcome, order
 from fairtrial.record import Record
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import Cell, Plan
 from fairtrial.record.writer import Changes
 from fairtrial.run import steering, watched
 from fairtrial.run.conducting import Decision
+from fairtrial.study.resolved import Section
 
 
 def plan(*, blocks: int = 4, cells: tuple[str, ...] = ("all",), **design: Any) -> Plan:
@@ -130,6 +134,45 @@ def test_a_host_unlike_the_first_is_refused_unless_hosts_are_a_factor(tmp_path: 
     found, _ = conducted(other, InstantFarm("y", "x", facts=facts), plan(hosts="factor"))
     assert left(found) == []
     assert {trial.host for trial in found.trials} == {"x", "y"}
+
+
+KERNELS = ("debian-6.1", "debian-6.12")
+
+
+@pytest.mark.parametrize("odd", ["", "y"])
+def test_guests_of_arms_may_differ_and_those_of_hosts_may_not(tmp_path: Path, odd: str) -> None:
+    def fate(host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        (place,) = outcome.places
+        guests = [
+            place.model_copy(
+                update={
+                    "place": Section({"vm": {"kernel": kernel}}),
+                    "facts": {**place.facts, "kernel": kernel, "processor_model": "odd" if host == odd else "one"},
+                }
+            )
+            for kernel in KERNELS
+        ]
+        return outcome.model_copy(update={"places": guests})
+
+    found, _ = conducted(tmp_path, InstantFarm("y", "x", fate=fate), plan(blocks=2))
+    assert left(found) == ([odd] if odd else [])
+    assert {trial.host for trial in found.trials} == {"x", "y"} - {odd}
+
+
+def test_a_resumed_run_knows_the_character_of_every_kind_of_place(tmp_path: Path) -> None:
+    def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        (place,) = outcome.places
+        guest = {"place": Section({"vm": {"kernel": KERNELS[0]}}), "facts": {**place.facts, "kernel": KERNELS[0]}}
+        return outcome.model_copy(update={"places": [place, place.model_copy(update=guest)]})
+
+    writer = record.create(tmp_path / "run", plan=plan(blocks=1), sources={"study.yaml": ""})
+    FarmRun(writer=writer, progress=Told(), farm=InstantFarm("x", fate=fate)).execute()
+    writer.close()
+    writer = record.resume(tmp_path / "run")
+    run = FarmRun(writer=writer, progress=Told(), farm=InstantFarm("x"))
+    run.execute()
+    writer.close()
+    assert sorted(character["kernel"] for character in run.character.values()) == ["6.1", KERNELS[0]]
 
 
 def test_files_that_changed_on_the_way_are_not_believed(tmp_path: Path) -> None:
@@ -250,3 +293,33 @@ def test_a_study_that_a_farm_cannot_run_is_refused(tmp_path: Path, given: dict[s
     trial = type(RESOLVED).model_validate({**RESOLVED.model_dump(), **given})
     with pytest.raises(InputError, match=message):
         conducted(tmp_path, InstantFarm("x"), made.model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}}))
+
+
+def test_an_order_without_blocks_on_a_host_is_refused_before_a_block_is_void(tmp_path: Path) -> None:
+    made = plan(order="sequential")
+    writer = record.create(tmp_path / "run", plan=made, sources={"study.yaml": ""})
+    writer.begin(made.trials[0].id)
+    writer.commit(trial_record(made.trials[0]))  # by this machine, before the run was resumed
+    with contextlib.closing(writer), pytest.raises(InputError, match=r"trials\.order: a host of a farm runs whole"):
+        FarmRun(writer=writer, progress=Told(), farm=InstantFarm("x")).execute()
+    assert not record.read(tmp_path / "run").voided
+
+
+def test_a_load_that_the_study_names_beside_its_system_goes_along_to_the_host() -> None:
+    local, alpha = RESOLVED.place, Section({"ssh": {"host": "alpha"}})
+    named, unnamed = RESOLVED.model_copy(update={"workload_place": local}), RESOLVED
+    made = tiny_plan().model_copy(update={"resolved": {"all": {"a": named, "b": unnamed}}})
+    moved = order(made, made.trials[:2], run="run", started=[]).at(alpha).plan.resolved["all"]
+    assert [(moved[arm].place, moved[arm].clients) for arm in "ab"] == [(alpha, (alpha,)), (alpha, ())]
+
+
+@pytest.mark.parametrize(
+    ("farm", "options"),
+    [
+        (ALONE, ""),
+        (Farm(places=Path("hosts.yaml")), " --places hosts.yaml"),
+        (Farm(cluster="head:6379", insecure=True), " --farm head:6379 --insecure-farm"),
+    ],
+)
+def test_whoever_stops_a_farms_run_is_told_how_it_goes_on_there(farm: Farm, options: str) -> None:
+    assert command._options(farm) == options

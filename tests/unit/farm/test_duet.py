@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ from support.records import RESOLVED, planned, tiny_plan
 from fairtrial import record
 from fairtrial.cli.running.farming import Farm
 from fairtrial.errors import InputError, PlaceError
-from fairtrial.farm import processors
+from fairtrial.farm import children, processors
 from fairtrial.farm.duet import DuetRun
 from fairtrial.farm.executor import Returned
+from fairtrial.farm.halves import READY, Halves, Phase
 from fairtrial.farm.orders import Order
 from fairtrial.record.models import Plan
 from fairtrial.study.resolved import Section
@@ -146,3 +149,24 @@ def test_a_half_that_says_nothing_is_ended_when_the_other_is_lost_too(tmp_path: 
     assert [each.host for each in back] == ["duet-1", "duet-2"]
     assert stayed == set()
     writer.close()
+
+
+def test_a_half_that_dies_while_it_waits_is_ready_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs: list[Connection] = []
+
+    def child(*_arguments: Any, name: str) -> tuple[str, Connection]:
+        ours, other = Pipe()
+        theirs.append(other)
+        return name, ours
+
+    monkeypatch.setattr(children, "child", child)
+    monkeypatch.setattr(children, "how", lambda _process: "signal 9")
+    halves = Halves(((0,), (1,)), tmp_path, tmp_path)
+    halves.submit(Order(run="run", plan=plan(tmp_path / "state"), started=[]), host="duet-1")
+    theirs[0].send_bytes(Phase(phase=READY).model_dump_json().encode())
+    assert halves.returned(1) == []
+    assert halves.ready() == ["duet-1"]
+    theirs[0].close()
+    (returned,) = halves.returned(1)
+    assert returned.lost == "its process ended (signal 9)"
+    assert halves.ready() == [], "its new process would take the answer for an order"

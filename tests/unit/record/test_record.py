@@ -105,6 +105,30 @@ def test_two_controllers_cannot_write_one_record(directory: Path, plan: Plan) ->
     record.resume(directory).close()
 
 
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_what_another_process_commits_until_it_lets_go_of_the_lock_is_known(
+    directory: Path, *, plan: Plan, monkeypatch: pytest.MonkeyPatch, is_finished: bool
+) -> None:
+    first = record.create(directory, plan=plan, sources=SOURCES)
+
+    def late(path: Path) -> Journal:
+        commit(first, 1, "a")
+        if is_finished:
+            first.append(RunFinished())
+        first.close()
+        return Journal(path)
+
+    monkeypatch.setattr(writing, "Journal", late)
+    if is_finished:
+        with pytest.raises(RecordError, match="is finished") as refused:
+            record.resume(directory)
+        assert "fairtrial report" in refused.value.hint
+    else:
+        record.resume(directory).close()
+    assert [trial.trial.id for trial in record.read(directory).trials] == ["all.b01.a"]
+    Journal(directory / "journal.jsonl").close()  # its lock is free again
+
+
 @pytest.mark.parametrize("cut", [1, 10, 60])
 def test_a_torn_last_line_is_cut_and_nothing_before_it_is_lost(directory: Path, plan: Plan, cut: int) -> None:
     writer = record.create(directory, plan=plan, sources=SOURCES)

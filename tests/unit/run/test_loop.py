@@ -160,6 +160,18 @@ def test_data_of_another_hash_are_noticed_across_a_resume(writer: Writer, monkey
         run(writer, Quick(content="of "), monkeypatch)
 
 
+def test_a_block_that_a_farms_host_began_does_not_go_on_on_this_machine(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.begin(planned(1, "a").id)
+    writer.commit(trial_record(planned(1, "a")).model_copy(update={"host": "alpha"}))
+    quick = Quick()
+    run(writer, quick, monkeypatch)
+    assert quick.ran == ["all.b02.b", "all.b02.a", "all.b03.a", "all.b03.b"]
+    (lost,) = writer.record().voided
+    assert (lost.block, lost.reason) == (1, "alpha ran only a part of it, and this run goes on without its farm")
+
+
 def test_every_arms_data_are_prepared_before_the_first_trial(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = Quick()
     run(writer, quick, monkeypatch)

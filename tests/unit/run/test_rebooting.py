@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.records import section, tiny_plan
+from support.progress import Told
+from support.records import RESOLVED, section, tiny_plan
 from support.trials import Quick, run
 
 from fairtrial import record
 from fairtrial.errors import HostBootError, PlaceError
 from fairtrial.places import PLACES
 from fairtrial.places.local import Local
+from fairtrial.places.ssh import Ssh
 from fairtrial.record import Writer
 from fairtrial.record.events import RunInterrupted
 from fairtrial.record.models import PlannedTrial
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.run import Run, rebooting
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
 from fairtrial.wire import Agent
 from fairtrial.workloads import WORKLOADS
@@ -139,3 +142,45 @@ def test_a_run_whose_host_does_not_come_back_is_not_finished(
     with pytest.raises(PlaceError, match="does not come back"):
         run(writer, Quick(), monkeypatch)
     assert isinstance(writer.record().events[-1], RunInterrupted)
+
+
+@pytest.fixture
+def with_clients(tmp_path: Path) -> Iterator[Writer]:
+    """A run whose system and both clients are on hosts that boot."""
+    system, *clients = (
+        Section({"ssh": {"host": host, "boot": {"by": "kexec", "kernel": "debian-6.12"}}})
+        for host in ("db", "c1", "c2")
+    )
+    trial = RESOLVED.model_copy(
+        update={"place": system, "workload_place": clients[0], "further_places": tuple(clients[1:])}
+    )
+    plan = tiny_plan().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
+    found = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})
+    yield found
+    found.close()
+
+
+def test_hosts_of_clients_go_back_to_their_default_too_whichever_of_them_does_not(
+    with_clients: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def leave(place: Ssh, *, holder: str) -> None:
+        assert "run " in holder
+        seen.append(place.parameters.host)
+        if place.parameters.host != "c2":
+            raise PlaceError(f"{place.parameters.host} does not come back", hint="look at it")
+
+    monkeypatch.setattr(Ssh, "leave", leave)
+    with pytest.raises(PlaceError, match="db does not come back"), rebooting.default_again(with_clients, Told()):
+        pass
+    assert seen == ["db", "c1", "c2"]
+
+
+def test_kernels_of_clients_are_fetched_before_anything_starts(
+    with_clients: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+    monkeypatch.setattr(Ssh, "fetched", lambda place: fetched.append(place.parameters.host))
+    Run(writer=with_clients, progress=Told())._fetch()
+    assert fetched == ["db", "c1", "c2"]

@@ -33,6 +33,20 @@ def test_trials_run_in_planned_order() -> None:
     assert order == ["all.b01.a", "all.b01.b", "all.b02.b", "all.b02.a"]
 
 
+def test_one_arm_runs_after_the_other_as_planned_and_a_replacement_after_both() -> None:
+    plan = tiny_plan()
+    design = plan.design.model_copy(update={"order": "sequential", "blocks": 3})
+    trials = [
+        planned(block, arm).model_copy(update={"position": 3 * index + block - 1})
+        for index, arm in enumerate("ab")
+        for block in (1, 2, 3)
+    ]
+    subject = Schedule(plan=plan.model_copy(update={"design": design, "trials": trials}), replacement=replacement)
+    assert subject.queue == subject.owed() == trials
+    order, _ = run_through(subject, invalid={"all.b02.a"})
+    assert order == [f"all.b0{block}" for block in ("1.a", "2.a", "3.a", "1.b", "3.b", "4.a", "4.b")]
+
+
 def test_an_invalid_trial_voids_its_block_and_a_new_block_joins_the_next_round() -> None:
     order, events = run_through(schedule(), invalid={"all.b01.a"})
     assert order == ["all.b01.a", "all.b02.b", "all.b02.a", "all.b03.a", "all.b03.b"]

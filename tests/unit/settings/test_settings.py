@@ -1,7 +1,7 @@
 """Settings are pure: a value and facts in, steps out."""
 
 import pytest
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from support.facts import facts_of
 from support.machines.set_here import validated as all_validated
 
@@ -163,6 +163,20 @@ def test_two_settings_do_not_both_preload() -> None:
         validated("locks", {"kind": "adaptive", "spins": 5})
     with pytest.raises(ValidationError, match="leave one of them out"):
         validated("locks", {"kind": "fast", "fast_mutex": "off"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"swappiness": 10, "sysctl": {"vm.swappiness": 1}}, "settings.swappiness and settings.sysctl both write"),
+        ({"sysctl": {"vm.swappiness": 1, "vm/swappiness": 2}}, "both write /proc/sys/vm/swappiness"),
+        ({"sysctl": {"vm.dirty_bytes": 4096, "vm.dirty_ratio": 5}}, "dirty_bytes and .*dirty_ratio, which undo each"),
+        ({"lru_gen": "on", "sysfs": {"/sys/kernel/mm/lru_gen/enabled": 0}}, "lru_gen/enabled"),
+    ],
+)
+def test_two_settings_do_not_write_one_file(settings: dict[str, JsonValue], said: str) -> None:
+    with pytest.raises(PlaceError, match=said):
+        effects({name: validated(name, value) for name, value in settings.items()}, FACTS, ANY_TRIAL)
 
 
 @pytest.mark.parametrize("name", list(SETTINGS))

@@ -64,7 +64,7 @@ def test_boots_that_are_spared_are_not_in_the_duration(tmp_path: Path) -> None:
 def test_a_replacement_boots_for_its_cell_alone(tmp_path: Path) -> None:
     found = made(written(tmp_path / "study.yaml"), "trials.per_boot=2")
     trials = plan.replacement(found, cell="low", block=5, round_=3, position=40)
-    assert sorted(trial.id for trial in trials) == ["low.b05.new", "low.b05.new.2", "low.b05.old", "low.b05.old.2"]
+    assert sorted(trial.id for trial in trials) == ["low.b05.new", "low.b05.new+2", "low.b05.old", "low.b05.old+2"]
     assert {trial.boot for trial in trials} == {"low.b05.new", "low.b05.old"}
 
 

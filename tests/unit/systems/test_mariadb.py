@@ -106,6 +106,14 @@ def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
     assert not names & (set(loading) - set(asked.parameters.options))
 
 
+def test_options_that_shape_tables_are_in_effect_while_they_are_loaded() -> None:
+    given = {"innodb_file_per_table": False, "innodb_default_row_format": "compact", "innodb_compression_default": True}
+    asked = mariadb(**given)
+    shaping = {name: {False: "OFF", True: "ON"}.get(value, value) for name, value in given.items()}
+    assert asked.initial() == shaping
+    assert shaping.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
+
+
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:
     with (
         place_in_memory(server(exits=True)) as (place, _fake),

@@ -15,7 +15,7 @@ from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.protocol import generated as wire
-from fairtrial.systems import Certificate, Instance, Launch
+from fairtrial.systems import Certificate, Instance, Launch, postgres_options
 from fairtrial.systems.postgres import Postgres, PostgresParameters
 from fairtrial.systems.server import PORTS
 from fairtrial.wire.fake import FakeProgram, FakeTransport
@@ -124,6 +124,29 @@ def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
         names = {line.partition(" ")[0] for line in configuration(fake)}
     assert not names & (set(loading) - set(asked.parameters.options))
     assert "wal_segment_size" not in names, "fixed in the data, and no line of a file"
+
+
+def test_options_that_shape_what_is_loaded_are_in_effect_then_and_told_apart_by() -> None:
+    asked = postgres(default_statistics_target=1000, default_toast_compression="lz4", work_mem="8MB")
+    shaping = {"default_statistics_target": "1000", "default_toast_compression": "lz4"}
+    assert asked.initial() == shaping
+    assert shaping.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
+    assert postgres_options.creating(asked.parameters.options) == []
+    effective = {"default_statistics_target": ("1000", None), "default_toast_compression": ("lz4", None)}
+    with place_in_memory(server(settings=effective | {"work_mem": ("8192", "kB")})) as (place, fake):
+        asked.start(place, LAUNCH)
+        assert "default_statistics_target = '1000'" in configuration(fake)
+
+
+def test_names_are_compared_whatever_their_case() -> None:
+    with place_in_memory(server(settings={"TimeZone": ("UTC", None), "DateStyle": ("ISO, MDY", None)})) as (place, _):
+        instance = postgres(TimeZone="UTC", DateStyle="ISO, MDY").start(place, LAUNCH)
+    assert instance.options["TimeZone"] == "UTC"
+
+
+def test_shared_buffers_without_a_unit_are_pages() -> None:
+    assert postgres(shared_buffers=131_072).cache_bytes() == ("shared_buffers", 1 << 30)
+    assert postgres(shared_buffers="128MB").cache_bytes() == ("shared_buffers", 128 << 20)
 
 
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:

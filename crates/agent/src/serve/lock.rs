@@ -3,7 +3,8 @@
 //! Who holds one is decided by flock(2) alone, which dies with its process; what the file says is for the refused.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{Read as _, Seek as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -47,7 +48,8 @@ pub struct FileLock {
 
 impl FileLock {
     /// Takes the lock `path`, or says who has it. Returns the session that died holding it, if one did, once `allow`
-    /// has nothing against following that one.
+    /// has nothing against following that one. Until it has returned, the file still names that one: who dies meanwhile
+    /// leaves what has to be cleaned up to the next.
     pub fn take(
         path: &Path,
         holder: LockHolder,
@@ -83,7 +85,7 @@ impl FileLock {
         }
         let dead = read(&mut file);
         allow(dead.as_ref())?;
-        let mut lock = Self { file, holder };
+        let lock = Self { file, holder };
         lock.write()
             .map_err(|cause| Failure::system("write", path, cause))?;
         Ok((lock, dead))
@@ -100,11 +102,12 @@ impl FileLock {
         let _ = self.file.set_len(0); // else the next session looks for leftovers and finds none
     }
 
-    fn write(&mut self) -> std::io::Result<()> {
-        let text = serde_json::to_vec(&self.holder)?;
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        self.file.write_all(&text)
+    /// Over the old text and in one call, so that the file names somebody at any time; blanks cover the rest of it.
+    fn write(&self) -> std::io::Result<()> {
+        let mut text = serde_json::to_vec(&self.holder)?;
+        let old_bytes = usize::try_from(self.file.metadata()?.len()).unwrap_or(0);
+        text.resize(text.len().max(old_bytes), b' ');
+        self.file.write_all_at(&text, 0)
     }
 }
 
@@ -158,6 +161,15 @@ mod tests {
         drop(take(directory.path(), "first").expect("free")); // as the kernel does for the dead
         let (_, dead) = take(directory.path(), "second").expect("free");
         assert_eq!(dead, Some(holder("first")));
+    }
+
+    #[test]
+    fn a_shorter_name_leaves_nothing_of_a_longer_one() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        drop(take(directory.path(), "somebody with a long name").expect("free"));
+        drop(take(directory.path(), "me").expect("free"));
+        let (_, dead) = take(directory.path(), "next").expect("free");
+        assert_eq!(dead, Some(holder("me")));
     }
 
     #[test]

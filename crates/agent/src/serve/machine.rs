@@ -48,14 +48,15 @@ impl Machine {
     }
 
     /// Takes the lock. Refuses while another session changes the machine, and after one of another state directory that
-    /// died and whose changes nobody has undone. `restore` undoes by the copy of a journal that is away, and says
-    /// whether there is one.
+    /// died and whose changes nobody has undone. `has_steps`: this session's journal has changes of this machine.
+    /// `restore` undoes by the copy of a journal that is away, and says whether there is one.
     pub fn hold(
         &mut self,
+        has_steps: bool,
         restore: impl FnOnce(&Path) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let (lock, dead) = FileLock::take(&self.path, self.holder.clone(), self.limits, |dead| {
-            dead.map_or(Ok(()), |dead| self.require_undone(dead, restore))
+            dead.map_or(Ok(()), |dead| self.require_undone(dead, has_steps, restore))
         })?;
         if let Some(dead) = dead {
             let _ = fs::remove_file(self.copy_of(&dead)); // its own journal says the same, or nothing is left to do
@@ -83,6 +84,7 @@ impl Machine {
     fn require_undone(
         &self,
         dead: &LockHolder,
+        has_steps: bool,
         restore: impl FnOnce(&Path) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let state = &dead.state_directory;
@@ -92,7 +94,7 @@ impl Machine {
         // Another directory of that name may be what an unmounted disk leaves.
         let is_own =
             has_name && (dead.state_inode.is_none() || dead.state_inode == self.holder.state_inode);
-        if is_own || state.as_os_str().is_empty() {
+        if (is_own && has_steps) || state.as_os_str().is_empty() {
             return Ok(());
         }
         let (name, shown) = (&dead.name, state.display());
@@ -104,17 +106,16 @@ impl Machine {
                 journal = journal.display(),
             )));
         }
-        if !has_name && state.join(PLACE_LOCK).exists() {
-            return Ok(());
-        }
-        let away = if has_name {
-            "is away: a different directory has its name"
-        } else {
-            "does not exist"
+        // It may have been removed and made again: a new directory often gets the inode of the old one.
+        let is_there = is_own || (!has_name && state.join(PLACE_LOCK).exists());
+        let away = match (is_there, has_name) {
+            (true, _) => "no longer says it",
+            (false, true) => "is away: a different directory has its name",
+            (false, false) => "does not exist",
         };
         descendants::kill_marked(&dead.session, self.limits.hang);
         let why = match restore(&self.copy_of(dead)) {
-            Ok(has_copy) if has_copy || is_left => return Ok(()),
+            Ok(has_copy) if has_copy || is_left || is_there => return Ok(()),
             Ok(_) => String::new(),
             Err(failure) => format!(" (not restored without it: {failure})"),
         };

@@ -22,6 +22,14 @@ struct QueueState<T> {
     closed: bool,
     /// Whether an item was popped and its reader has not come back: it may still be at work on it.
     in_hand: bool,
+    /// How many items were ever popped.
+    popped: u64,
+}
+
+impl<T> QueueState<T> {
+    fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.urgent.is_empty() && !self.in_hand
+    }
 }
 
 impl<T> BoundedQueue<T> {
@@ -33,6 +41,7 @@ impl<T> BoundedQueue<T> {
             weight: 0,
             closed: false,
             in_hand: false,
+            popped: 0,
         };
         Self {
             state: Mutex::new(state),
@@ -85,6 +94,7 @@ impl<T> BoundedQueue<T> {
             if let Some((weight, item)) = next {
                 state.weight -= weight;
                 state.in_hand = true;
+                state.popped += 1;
                 self.changed.notify_all();
                 return Some(item);
             }
@@ -119,9 +129,24 @@ impl<T> BoundedQueue<T> {
     pub fn wait_empty(&self, limit: Duration) {
         let _ = self
             .changed
-            .wait_timeout_while(self.lock(), limit, |state| {
-                !state.items.is_empty() || !state.urgent.is_empty() || state.in_hand
-            });
+            .wait_timeout_while(self.lock(), limit, |state| !state.is_empty());
+    }
+
+    /// Waits until something is in the queue, and then until an item is popped or nothing is left, `limit` at most.
+    /// Whether neither happened: its reader is stuck.
+    pub fn is_stuck(&self, limit: Duration) -> bool {
+        let state = self
+            .changed
+            .wait_while(self.lock(), |state| state.is_empty())
+            .unwrap_or_else(PoisonError::into_inner);
+        let popped = state.popped;
+        let (_state, waited) = self
+            .changed
+            .wait_timeout_while(state, limit, |state| {
+                state.popped == popped && !state.is_empty()
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        waited.timed_out()
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
@@ -206,6 +231,24 @@ mod tests {
         assert_eq!(queue.pop(), Some("unread"));
         assert_eq!(queue.pop(), None);
         queue.wait_empty(Duration::MAX);
+    }
+
+    #[test]
+    fn a_reader_that_takes_nothing_is_stuck_and_a_slow_one_is_not() {
+        let queue = Arc::new(BoundedQueue::new(10));
+        queue.push(1, 1);
+        assert!(queue.is_stuck(Duration::from_millis(1)));
+        assert_eq!(queue.pop(), Some(1));
+        assert!(queue.is_stuck(Duration::from_millis(1)), "still in hand");
+        let asking = {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.is_stuck(Duration::MAX))
+        };
+        while !asking.is_finished() {
+            queue.push(2, 1);
+            assert_eq!(queue.pop(), Some(2));
+        }
+        assert!(!asking.join().expect("it answered"));
     }
 
     #[test]

@@ -134,10 +134,13 @@ impl Session {
         };
         let limits = self.wires.limits;
         let path = self.state_directory.join(PLACE_LOCK);
-        let (lock, dead) = FileLock::take(&path, holder.clone(), limits, |_| Ok(()))?;
-        let killed = dead.map_or(0, |dead| {
-            descendants::kill_marked(&dead.session, limits.hang)
-        });
+        let mut killed = 0;
+        let (lock, _) = FileLock::take(&path, holder.clone(), limits, |dead| {
+            killed = dead.map_or(0, |dead| {
+                descendants::kill_marked(&dead.session, limits.hang)
+            });
+            Ok(())
+        })?;
         let state_inode = self
             .state_directory
             .metadata()

@@ -18,8 +18,8 @@ const INBOX_BYTES: usize = 4 << 20;
 /// Bytes that may wait to be written: enough to keep a link busy, little enough that a pong is never late.
 const OUTBOX_BYTES: usize = 1 << 20;
 
-/// After the limit the sender gets this part of it once more, enough for another ping: a machine that stood still wakes
-/// with its input unread, and so does the sender's.
+/// After the limit the other side gets this part of it once more, enough for another ping: a machine that stood still
+/// wakes with its input unread, and so does the other side's.
 const SECOND_CHANCE_PART: u32 = 3;
 
 /// Both directions of the stream, whether it goes on, and how long it waits.
@@ -68,7 +68,8 @@ impl Wires {
     }
 }
 
-/// Ends the stream after silence.
+/// Ends the stream after silence. However it ended, what waits is given up once nobody reads for as long: whoever waits
+/// to say something must not hold the undoing up.
 pub fn watch_silence(wires: Arc<Wires>) {
     let limit = wires.limits.silence;
     thread::spawn(move || {
@@ -84,9 +85,12 @@ pub fn watch_silence(wires: Arc<Wires>) {
             } else {
                 left
             }) {
-                return;
+                break;
             }
         }
+        let stuck = |limit| wires.outbox.is_stuck(limit);
+        while !(stuck(limit) && stuck(limit / SECOND_CHANCE_PART)) {}
+        wires.outbox.abandon();
     });
 }
 
@@ -99,4 +103,46 @@ pub fn watch_signals(wires: Arc<Wires>) -> std::io::Result<()> {
         }
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn watched() -> Arc<Wires> {
+        let wires = Arc::new(Wires::new(Limits {
+            silence: Duration::from_millis(500),
+            ..Limits::default()
+        }));
+        watch_silence(Arc::clone(&wires));
+        wires
+    }
+
+    #[test]
+    fn who_waits_to_say_something_goes_on_however_the_stream_ended() {
+        for reason in [Reason::Bye(1), Reason::Signal(SIGTERM), Reason::Refused] {
+            let wires = watched();
+            wires.outbox.push(vec![0], OUTBOX_BYTES);
+            wires.end(reason);
+            let (said, is_said) = std::sync::mpsc::channel();
+            let speaking = Arc::clone(&wires);
+            thread::spawn(move || {
+                speaking.send(vec![1]);
+                said.send(())
+            });
+            is_said
+                .recv_timeout(Duration::from_secs(30))
+                .expect("it went on");
+        }
+    }
+
+    #[test]
+    fn the_last_word_comes_after_an_undoing_longer_than_any_silence() {
+        let wires = watched();
+        wires.end(Reason::Bye(1));
+        thread::sleep(2 * wires.limits.silence);
+        wires.send(b"bye".to_vec());
+        assert_eq!(wires.outbox.pop(), Some(b"bye".to_vec()));
+    }
 }

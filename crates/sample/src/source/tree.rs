@@ -5,8 +5,8 @@
 //! since processes share most of theirs.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rustix::io::{Errno, pread};
@@ -39,6 +39,11 @@ const LINE_BYTES: usize = 1024;
 /// A child that ends while the others are read would be counted twice or not at all; then all is read again, this often.
 const ATTEMPTS: usize = 3;
 
+/// Each thread lists the children that it forked, at some 10 us a thread. Of a process with more threads, only the
+/// children of the main one are listed: the others would cost the machine that is measured more than half a percent of
+/// a processor at a row a second. Their children count from when they end.
+const MOST_THREADS: usize = 500;
+
 /// Counters of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ProcessCounters {
@@ -50,7 +55,10 @@ struct ProcessCounters {
 pub struct ProcessTree {
     root: PathBuf,
     stat: ProcFile,
+    /// The main thread's.
     children: ProcFile,
+    threads: PathBuf,
+    main_thread: PathBuf,
     /// Each child's `stat`, which stands for this very process even if its number is used again.
     open: BTreeMap<i32, File>,
     columns: Vec<String>,
@@ -62,8 +70,9 @@ impl ProcessTree {
     /// Opens the process below `root`, the place's `/proc`.
     pub fn open(root: &Path, process: i32) -> io::Result<Self> {
         let directory = root.join(process.to_string());
-        let children = directory.join(format!("task/{process}/children"));
-        let children = ProcFile::open(&children).map_err(|error| {
+        let threads = directory.join("task");
+        let main_thread = threads.join(process.to_string());
+        let children = ProcFile::open(&main_thread.join("children")).map_err(|error| {
             let problem = format!("its children are not listed (CONFIG_PROC_CHILDREN): {error}");
             io::Error::new(error.kind(), problem)
         })?;
@@ -71,6 +80,8 @@ impl ProcessTree {
             root: root.into(),
             stat: ProcFile::open_single(&directory.join("stat"))?,
             children,
+            threads,
+            main_thread,
             open: BTreeMap::new(),
             columns: COLUMNS.map(Into::into).into(),
             reached: [0; SUMMED],
@@ -81,7 +92,8 @@ impl ProcessTree {
 
     /// Opens the children that are new, and forgets those that are gone.
     fn list(&mut self) -> io::Result<()> {
-        let mut cursor = Cursor::new(self.children.read()?);
+        let listed = self.listed()?;
+        let mut cursor = Cursor::new(&listed);
         let mut files = BTreeMap::new();
         while let Some(child) = cursor
             .number()
@@ -99,6 +111,48 @@ impl ProcessTree {
         }
         self.open = files;
         Ok(())
+    }
+
+    /// Numbers of the children of all threads, with blanks between them.
+    fn listed(&mut self) -> io::Result<Vec<u8>> {
+        let mut listed = self.children.read()?.to_vec();
+        let threads = fs::read_dir(&self.threads)?.take(MOST_THREADS + 1);
+        let threads = threads.collect::<io::Result<Vec<_>>>()?;
+        if threads.len() > MOST_THREADS {
+            return Ok(listed);
+        }
+        for thread in threads.iter().map(fs::DirEntry::path) {
+            if thread == self.main_thread {
+                continue;
+            }
+            // One that has ended since has left its children to another.
+            if let Ok(mut children) = File::open(thread.join("children")) {
+                listed.push(b' ');
+                let _ = children.read_to_end(&mut listed);
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Counters of the process as `root` reads them, and sums of its living children, from a moment at which no child
+    /// ended, if there is one.
+    fn together(
+        &mut self,
+        mut root: impl FnMut(&mut Self) -> io::Result<ProcessCounters>,
+    ) -> io::Result<(ProcessCounters, [u64; SUMMED])> {
+        let mut before = root(self)?;
+        for _ in 1..ATTEMPTS {
+            self.list()?;
+            let living = self.living()?;
+            let after = root(self)?;
+            if after.ended == before.ended {
+                return Ok((before, living));
+            }
+            before = after;
+        }
+        // A child that ends now is missing until the next row, and is not counted twice.
+        self.list()?;
+        Ok((before, self.living()?))
     }
 
     /// Sums of the children that live, with those that they have waited for.
@@ -126,21 +180,10 @@ impl Counters for ProcessTree {
     }
 
     fn read(&mut self, row: &mut Row) -> io::Result<()> {
-        let mut before = root_counted(self.stat.read()?)?;
-        let mut living = [0; SUMMED];
-        for _ in 0..ATTEMPTS {
-            self.list()?;
-            living = self.living()?;
-            let after = root_counted(self.stat.read()?)?;
-            if after.ended == before.ended {
-                break;
-            }
-            before = after;
-        }
+        let (before, living) = self.together(|tree| root_counted(tree.stat.read()?))?;
         for (column, value) in row.iter_mut().take(SUMMED).enumerate() {
             let own = before.own[column].saturating_add(before.ended[column]);
             let sum = own.saturating_add(living[column]);
-            // A child that ended at the last attempt is missing until the next row.
             self.reached[column] = self.reached[column].max(sum);
             *value = Some(self.reached[column]);
         }
@@ -239,6 +282,43 @@ mod tests {
         assert_eq!(row(&mut tree)[2], 50, "not yet among the ended");
         place.write("7/stat", &line(7, 'S', 0, 60));
         assert_eq!(row(&mut tree)[2], 60);
+    }
+
+    #[test]
+    fn a_child_that_ends_at_the_last_attempt_is_not_counted_twice() {
+        let place = Place::new();
+        place.write("7/stat", &line(7, 'S', 0, 0));
+        place.write("7/task/7/children", "8 ");
+        place.write("8/stat", &line(8, 'R', 50, 0));
+        let mut tree = place.open();
+        // Other children end at each attempt, and child 8 at the last one, once it was read.
+        let mut ended = [0, 1, 2, 52].into_iter();
+        let (root, living) = tree
+            .together(|_| {
+                let ticks = ended.next().expect("as many attempts");
+                counted(line(7, 'S', 0, ticks).as_bytes())
+            })
+            .expect("read");
+        assert_eq!(root.ended[2] + living[2], 2 + 50);
+    }
+
+    #[test]
+    fn children_that_other_threads_forked_count_unless_there_are_too_many_threads() {
+        let place = Place::new();
+        place.write("7/stat", &line(7, 'S', 1, 0));
+        place.write("7/task/7/children", "8");
+        place.write("7/task/70/children", "9");
+        for child in [8, 9] {
+            place.write(
+                &format!("{child}/stat"),
+                &line(child, 'R', 10 * u64::from(child.unsigned_abs()), 0),
+            );
+        }
+        assert_eq!(row(&mut place.open())[2], 1 + 80 + 90);
+        for thread in 100..100 + MOST_THREADS {
+            place.write(&format!("7/task/{thread}/children"), "");
+        }
+        assert_eq!(row(&mut place.open())[2], 1 + 80);
     }
 
     #[test]

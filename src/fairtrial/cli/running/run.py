@@ -85,10 +85,8 @@ def run(
                 writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at
             ).execute()
     except KeyboardInterrupt:
-        print(
-            f"stopped; every finished trial is kept: `fairtrial run {study} --resume` continues the run",
-            file=sys.stderr,
-        )
+        again = f"fairtrial run {study} --resume{_options(farm)}"
+        print(f"stopped; every finished trial is kept: `{again}` continues the run", file=sys.stderr)
         raise
     finally:
         writer.close()
@@ -97,6 +95,13 @@ def run(
     if finished.plan.against_itself and finished.plan.design.order != DUET:  # a duet's noise is not that of blocks
         with progress_for(console, finished.plan) as progress:
             keep_noise(finished, progress=progress)
+
+
+def _options(farm: Farm) -> str:
+    """As they were given: a run that goes on without its farm voids the blocks that hosts had begun."""
+    given = {"--places": farm.places, "--farm": farm.cluster}
+    named = "".join(f" {option} {value}" for option, value in given.items() if value is not None)
+    return named + (" --insecure-farm" if farm.insecure else "")
 
 
 def _page(writer: Writer, console: Console) -> Callable[[], PageServed | None]:

@@ -1,5 +1,6 @@
 //! Kernel parameters in pairs, of which writing one zeroes the other (Documentation/admin-guide/sysctl/vm.rst): the one
 //! that is 0 because its partner counts is restored through its partner. Written back, the 0 is refused or, worse, taken.
+//! And the scheduler of a block device, which sets the device's number of requests to its own default (block/elevator.c).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,18 @@ pub fn partner(path: &str, content: &str) -> Result<Option<(String, String)>, Fa
     let value =
         fs::read_to_string(&other).map_err(|cause| Failure::system("read", &other, cause))?;
     Ok((value.trim() != "0").then_some((other, value)))
+}
+
+/// The file that the kernel changes whenever this one is written, and its content.
+pub fn overwritten(path: &str) -> Result<Option<(String, String)>, Failure> {
+    let requests = Path::new(path).with_file_name("nr_requests");
+    if !Path::new(path).ends_with("queue/scheduler") || !requests.exists() {
+        return Ok(None);
+    }
+    let requests = requests.to_string_lossy().into_owned();
+    let value =
+        fs::read_to_string(&requests).map_err(|cause| Failure::system("read", &requests, cause))?;
+    Ok(Some((requests, value)))
 }
 
 fn sibling(path: &Path) -> Option<PathBuf> {

@@ -32,6 +32,17 @@ pub enum Way {
         /// Its previous content, or the bracketed word of it.
         value: String,
     },
+    /// Write what was there, and then what that changes beside it.
+    WriteBoth {
+        /// File.
+        path: String,
+        /// Its previous content, or the bracketed word of it.
+        value: String,
+        /// The file that changes with it.
+        beside: String,
+        /// That file's previous content.
+        beside_value: String,
+    },
     /// Unmount.
     Unmount {
         /// Mount point.
@@ -74,9 +85,15 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
                 return Ok(Way::Write { path, value });
             }
             let value = normalise::bracketed(&content).map_or(content.clone(), str::to_owned);
-            Ok(Way::Write {
-                path: path.clone(),
-                value,
+            let path = path.clone();
+            Ok(match coupled::overwritten(&path)? {
+                Some((beside, beside_value)) => Way::WriteBoth {
+                    path,
+                    value,
+                    beside,
+                    beside_value,
+                },
+                None => Way::Write { path, value },
             })
         }
         (Inverse::Restore {}, Action::Mount { target, .. }) => Ok(Way::Unmount {
@@ -103,9 +120,11 @@ impl Way {
     /// machine's. A program's files are in the trial's directory, which goes when a place is next opened for a run.
     pub fn ends_with_a_boot(&self) -> bool {
         match self {
-            Self::Write { path, .. } | Self::Remove { path } => OF_THE_KERNEL
-                .iter()
-                .any(|place| Path::new(path).starts_with(place)),
+            Self::Write { path, .. } | Self::WriteBoth { path, .. } | Self::Remove { path } => {
+                OF_THE_KERNEL
+                    .iter()
+                    .any(|place| Path::new(path).starts_with(place))
+            }
             Self::Execute { .. } => !self.is_elsewhere(),
             Self::Unmount { .. } | Self::Disband { .. } | Self::Nothing => true,
         }
@@ -121,12 +140,30 @@ impl Way {
         match self {
             Self::Nothing => Ok(()),
             Self::Write { path, value } => act::write(path, value, processes, true),
+            Self::WriteBoth {
+                path,
+                value,
+                beside,
+                beside_value,
+            } => {
+                act::write(path, value, processes, true)?;
+                restore_beside(beside, beside_value, processes)
+            }
             Self::Execute { argv, .. } => act::execute(argv, processes, true),
             Self::Unmount { target } => take_down(target),
             Self::Remove { path } => remove(path),
             Self::Disband { path } => group::disband(path),
         }
     }
+}
+
+/// A device may not let it be written, and then it has not changed.
+fn restore_beside(path: &str, value: &str, processes: &Processes) -> Result<(), Failure> {
+    let now = fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
+    if now == value {
+        return Ok(());
+    }
+    act::write(path, value, processes, true)
 }
 
 fn take_down(target: &str) -> Result<(), Failure> {

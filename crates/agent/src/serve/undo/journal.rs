@@ -64,7 +64,7 @@ impl BootIdentity {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum JournalLine {
-    Applying(JournalEntry),
+    Applying(Box<JournalEntry>),
     Undone(u64),
 }
 
@@ -139,7 +139,7 @@ impl Journal {
 
     /// Notes a step of another journal, whose copy this is.
     pub fn note(&mut self, entry: &JournalEntry) -> Result<(), Failure> {
-        self.write(&JournalLine::Applying(entry.clone()))
+        self.write(&JournalLine::Applying(Box::new(entry.clone())))
     }
 
     /// Notes that a step was undone.
@@ -208,7 +208,7 @@ pub fn outstanding(lines: &[u8]) -> Result<Vec<JournalEntry>, usize> {
     let mut entries: Vec<JournalEntry> = Vec::new();
     for (index, line) in lines.split_inclusive(|byte| *byte == b'\n').enumerate() {
         match serde_json::from_slice(line).map_err(|_| index + 1)? {
-            JournalLine::Applying(entry) => entries.push(entry),
+            JournalLine::Applying(entry) => entries.push(*entry),
             JournalLine::Undone(number) => entries.retain(|entry| entry.number != number),
         }
     }

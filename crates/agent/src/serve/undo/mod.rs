@@ -60,8 +60,7 @@ impl AppliedSteps {
         let path = state_directory.join("undo.jsonl");
         let had_entries = path.metadata().is_ok_and(|metadata| metadata.len() > 0);
         let (journal, entries) = Journal::open(&path)?;
-        let is_elsewhere =
-            !entries.is_empty() && entries.iter().all(|entry| entry.way.is_elsewhere());
+        let is_elsewhere = !entries.is_empty() && !changes_machine(&entries);
         let mut applied = Self {
             machine,
             journal,
@@ -103,7 +102,9 @@ impl AppliedSteps {
         if self.machine.is_held() {
             return Ok(());
         }
-        self.machine.hold(|copy| restore(copy, processes))?;
+        self.machine.hold(changes_machine(&self.entries), |copy| {
+            restore(copy, processes)
+        })?;
         let path = self.machine.copy();
         self.copy = path.map(|path| self.copied(&path)).transpose()?;
         Ok(())
@@ -173,15 +174,22 @@ impl AppliedSteps {
         report
     }
 
+    /// What is left elsewhere, such as options of a server that is down, stays in the journal and holds nobody up.
     fn free_if_undone(&mut self) {
         if self.entries.is_empty() {
             self.journal.clear();
+        }
+        if !changes_machine(&self.entries) {
             if let Some(copy) = self.copy.take() {
                 copy.remove();
             }
             self.machine.free();
         }
     }
+}
+
+fn changes_machine(entries: &[JournalEntry]) -> bool {
+    entries.iter().any(|entry| !entry.way.is_elsewhere())
 }
 
 /// Undoes by the copy of a journal whose directory is away; false if there is none.

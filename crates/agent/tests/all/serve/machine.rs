@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::controller::{Agent, eventually, write_step};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 fn directory() -> TempDir {
@@ -118,6 +118,103 @@ fn what_a_dead_session_changed_is_undone_even_if_its_state_directory_is_removed(
         .collect();
     left.sort();
     assert_eq!(left, ["machine.lock", "setting"]);
+}
+
+/// A step whose way back is not of this machine.
+fn options_of_a_server(id: u64, back: &str) -> Value {
+    let action = json!({"kind": "execute", "argv": ["true"]});
+    let inverse = json!({"kind": "execute", "argv": ["sh", "-c", back], "lasting": true});
+    let step = json!({"name": "options", "action": action, "inverse": inverse});
+    json!({"request": "change", "id": id, "step": step})
+}
+
+#[test]
+fn options_of_a_server_that_cannot_be_restored_leave_the_machine_to_others() {
+    let machine = directory();
+    let path = setting(&machine);
+    let (mut first, mut second) = (
+        greeted(machine.path(), "first"),
+        greeted(machine.path(), "second"),
+    );
+    let up = machine.path().join("up");
+    let back = format!("test -e {}", up.display());
+    first.ask(&write_step(1, &path, "a"));
+    first.ask(&options_of_a_server(2, &back));
+    let undone = first.ask(&json!({"request": "undo", "id": 3, "keep": 0}));
+    let failed = undone["failed"].as_array().map(Vec::len);
+    assert_eq!((&undone["steps"], failed), (&json!(1), Some(1)));
+    assert_eq!(second.ask(&write_step(1, &path, "b"))["event"], "changed");
+    let mut heir = Agent::start_on(machine.path(), first.kill());
+    let leftovers = heir.greet()["leftovers"].clone();
+    assert_eq!(leftovers["failed"].as_array().map(Vec::len), Some(1));
+    fs::write(&up, "").expect("writable");
+    let mut last = Agent::start_on(machine.path(), heir.kill());
+    assert_eq!(last.greet()["leftovers"]["undone"], 1);
+}
+
+/// Forgets what a state directory says: by removing it, where the new one often gets the same inode, and by emptying
+/// it, where it surely has.
+fn made_again(place: &TempDir, is_removed: bool) {
+    if is_removed {
+        fs::remove_dir_all(place.path()).expect("removable");
+        fs::create_dir(place.path()).expect("made again");
+        return;
+    }
+    for name in ["undo.jsonl", "lock"] {
+        fs::remove_file(place.path().join(name)).expect("removable");
+    }
+}
+
+#[test]
+fn what_a_dead_session_changed_is_undone_even_if_its_state_directory_is_made_again() {
+    let machine = directory();
+    let path = setting(&machine);
+    for is_removed in [true, false] {
+        let mut first = greeted(machine.path(), "first");
+        first.ask(&write_step(1, &path, "a"));
+        let place = first.kill();
+        made_again(&place, is_removed);
+        let mut second = Agent::start_on(machine.path(), place);
+        assert_eq!(second.greet_as("second")["event"], "hello");
+        second.ask(&options_of_a_server(1, "true"));
+        assert_eq!(second.ask(&write_step(2, &path, "b"))["before"], "own");
+        second.end();
+        assert_eq!(content(&path), "own");
+    }
+}
+
+#[test]
+fn what_a_dead_session_changed_is_undone_by_others_if_its_state_directory_is_made_again() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    let place = first.kill();
+    made_again(&place, true);
+    let mut heir = Agent::start_on(machine.path(), place);
+    assert_eq!(heir.greet_as("heir")["event"], "hello");
+    let mut second = greeted(machine.path(), "second");
+    assert_eq!(second.ask(&write_step(1, &path, "b"))["before"], "own");
+}
+
+#[test]
+fn a_way_back_that_its_state_directory_lost_and_that_fails_stands_in_the_way() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    let place = first.kill();
+    made_again(&place, false);
+    let aside = machine.path().join("aside");
+    fs::rename(&path, &aside).expect("moved");
+    let mut second = Agent::start_on(machine.path(), place);
+    assert_eq!(second.greet_as("second")["event"], "hello");
+    let refused = second.ask(&write_step(1, &path, "b"));
+    let said = refused["message"].as_str().expect("text");
+    assert!(said.contains("no longer says it"), "{said}");
+    assert!(said.contains("machine.lock"), "{said}");
+    fs::rename(&aside, &path).expect("moved back");
+    assert_eq!(second.ask(&write_step(2, &path, "b"))["before"], "own");
 }
 
 #[test]

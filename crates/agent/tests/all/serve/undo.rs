@@ -79,6 +79,19 @@ fn a_parameter_that_is_0_because_its_partner_counts_is_restored_through_its_part
 }
 
 #[test]
+fn a_devices_number_of_requests_which_its_scheduler_sets_is_restored_after_the_scheduler() {
+    let mut agent = Agent::greeted();
+    fs::create_dir_all(agent.path("vda/queue")).expect("made");
+    let scheduler = setting(&agent, "vda/queue/scheduler", "none [mq-deadline]\n");
+    let requests = setting(&agent, "vda/queue/nr_requests", "32\n");
+    agent.ask(&write_step(1, &scheduler, "none"));
+    fs::write(&requests, "256\n").expect("writable"); // as the kernel does
+    agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+    assert_eq!(content(&scheduler), "mq-deadline");
+    assert_eq!(content(&requests), "32\n");
+}
+
+#[test]
 fn a_killed_agents_steps_are_undone_newest_first_by_the_next() {
     let mut agent = Agent::greeted();
     let path = setting(&agent, "setting", "first");
@@ -124,6 +137,21 @@ fn a_killed_agents_grandchildren_are_found_and_killed_by_the_next() {
     let mut next = Agent::start(place);
     assert_eq!(next.greet()["leftovers"]["killed"], 1);
     assert!(!runs(&orphan));
+}
+
+#[test]
+fn who_dies_taking_a_dead_agents_place_has_killed_its_processes_and_leaves_its_name() {
+    let mut agent = Agent::greeted();
+    agent.send(&spawn(1, "setsid sleep 1000 & echo $!; wait"));
+    let line = agent.hear_of("output")["line"].clone();
+    let orphan: Value = serde_json::from_str(line.as_str().expect("text")).expect("a process id");
+    let place = agent.kill();
+    let lock = fs::read(place.path().join("lock")).expect("a lock");
+    // The kernel kills it as it writes its own name.
+    let mut dying = Agent::start_by(place, "ulimit -f 0; exec \"$0\" serve");
+    assert_eq!(dying.greet(), Value::Null);
+    assert!(!runs(&orphan));
+    assert_eq!(fs::read(dying.path("lock")).expect("a lock"), lock);
 }
 
 #[test]

@@ -15,7 +15,8 @@ from fairtrial.bisect.deciding import MOST_BLOCKS
 from fairtrial.bisect.models import Bisection, Version
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
-from fairtrial.study import Study
+from fairtrial.study import Study, workload_place
+from fairtrial.study.tree.nodes import plain
 from fairtrial.study.tree.problems import did_you_mean, listed
 
 SERVER: Final = "server"
@@ -61,6 +62,11 @@ def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
     over = COMMIT if request.commits else request.over
     study = _loaded(request, over)
     merged = compiling.read(language.dump(study))
+    merged["factors"] |= {  # values as the levels that they stand for
+        each.name: {name: workload_place.back(plain(tree)) for name, tree in each.levels}
+        for each in study.factors
+        if each.numeric is not None
+    }
     versions = _commits(request, merged) if request.commits else _levels(request, study, merged)
     metric = study.file.metrics.primary[0]
     definition = study.definitions[metric]

@@ -85,11 +85,11 @@ def _levels(node: Tree, field: Path, problems: Problems) -> tuple[Tree, NumericF
             problems.add(message, node.where(key), field=(*field, key), suggestion="make it a factor with levels")
     values, paths = _values(node, field, problems), _paths(node, field, problems)
     entries = {
-        value.text: workload_place.aside(_overlay(paths, value), Problems()) for value, _ in values if len(paths)
+        _named(value): workload_place.aside(_overlay(paths, value), Problems()) for value, _ in values if len(paths)
     }
-    at = {value.text: value.at for value, _ in values}
+    at = {_named(value): value.at for value, _ in values}
     factor = NumericFactor(
-        {value.text: number for value, number in values}, tuple(value for value, _ in values), tuple(paths)
+        {_named(value): number for value, number in values}, tuple(value for value, _ in values), tuple(paths)
     )
     return Tree(entries or {"1": Tree({}, node.at)}, node.at, at), factor  # a level at least, or that is wrong as well
 
@@ -109,14 +109,19 @@ def _values(node: Tree, field: Path, problems: Problems) -> list[tuple[Scalar, f
             shown = item.text if isinstance(item, Scalar) else brief({} if isinstance(item, Tree) else [])
             message = f"expected a number, or a size, time or rate such as 64MiB; found {shown}"
             problems.add(message, item.at, field=here)
-        elif not _NAME.fullmatch(item.text):
-            message = f"`{item.text}` cannot name a level: expected letters, digits, dots and dashes"
+        elif not _NAME.fullmatch(_named(item)):
+            message = f"`{_named(item)}` cannot name a level: expected letters, digits, dots and dashes"
             problems.add(message, item.at, field=here, suggestion=f"write `{number:g}`")
         elif number in found:
             problems.add(f"the same value as `{found[number].text}`", item.at, field=here, suggestion="leave one out")
         else:
             found[number] = item
     return [(item, number) for number, item in found.items()]
+
+
+def _named(value: Scalar) -> str:
+    """What its level is called: a number as Python writes it, so that the study in a record has the same name for it."""
+    return str(value.value)
 
 
 def _number(item: Node) -> float | None:

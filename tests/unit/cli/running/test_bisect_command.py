@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial.bisect.compiling import Pair, study_text
 from fairtrial.bisect.loop import begin
 from fairtrial.bisect.versions import Request, asked
 from fairtrial.cli.running.bisect import _unfinished
 from fairtrial.errors import InputError, RecordError
+from fairtrial.queries import loaded
 
 STUDY = """\
 study: alike
@@ -41,6 +43,32 @@ def test_it_is_the_one_that_asks_the_same_and_without_options_the_newest(whole: 
     assert _unfinished(whole, runs).name == "alike-bisect-0"
     assert _unfinished(replace(whole, last="v1"), runs).name == "alike-bisect-1"
     assert _unfinished(Request(whole.study, at=[], overrides=[]), runs).name == "alike-bisect-1"
+
+
+NUMERIC = """\
+study: grows
+system: {sqlite: {}}
+workload: {oltp: {duration: 5s}}
+factors:
+  engine: {one: {}, other: {system: {sqlite: {pragmas: {synchronous: "OFF"}}}}}
+  users: {values: [1, 2, 4], of: workload.oltp.virtual_users}
+arm: engine
+metrics: {primary: throughput_tps}
+"""
+
+
+def test_values_are_levels_of_a_condition_and_of_what_is_bisected(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text(NUMERIC)
+    for request, pinned in (
+        (Request(tmp_path / "study.yaml", over="engine", first="one", last="other", at=["users=2"]), {"users": "2"}),
+        (Request(tmp_path / "study.yaml", over="users", first="1", last="4"), {"engine": "one"}),
+    ):
+        question, merged = asked(request)
+        assert question.pinned == pinned
+        levels = {each.name: each.overlay for each in (question.versions[0], question.versions[-1])}
+        pair = Pair(question.over, levels, blocks=2, seed=1, question="?")
+        study = loaded(study_text(merged, pair, pinned=question.pinned))
+        assert [factor.level_names for factor in study.factors if factor.name == question.over] == [tuple(levels)]
 
 
 @pytest.mark.parametrize("other", [{"first": "v1"}, {"at": ["load=high"]}, {"overrides": ["trials.margin=1 %"]}])

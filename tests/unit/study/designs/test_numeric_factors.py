@@ -68,6 +68,13 @@ def test_a_study_written_out_loads_again(load: Callable[..., study.Study]) -> No
     assert load(study.dump(loaded)) == loaded
 
 
+def test_a_level_has_the_same_name_however_its_number_is_written(load: Callable[..., study.Study]) -> None:
+    text = STUDY.replace("curve: {over: users, model: usl}\n", "").replace("[1, 2, 4, 8]", "[0x1, 0o2, 16]")
+    loaded = load(text + 'expect: {users.2: {throughput_tpm: ">= 0"}}\n')
+    again = load(study.dump(loaded))
+    assert loaded.factors[1].level_names == again.factors[1].level_names == ("1", "2", "16")
+
+
 def test_a_size_replaces_the_values(load: Callable[..., study.Study]) -> None:
     text = STUDY + "sizes: {ci: {factors: {users: {values: [1, 3, 9]}}}}\n"
     assert load(text, size="ci").factors[1].level_names == ("1", "3", "9")

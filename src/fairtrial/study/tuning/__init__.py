@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -25,7 +26,7 @@ FEWEST_CONFIRMING: Final = 6  # fewer blocks claim nothing
 SIGNIFICANT_DIGITS: Final = 4  # of a proposed number: more only make it harder to copy
 
 Value = bool | int | float | str
-_QUANTITY: Final = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-zµ%/]*)")
+_QUANTITY: Final = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)")
 
 
 def _path(text: str) -> str:
@@ -114,7 +115,7 @@ class TunedOption(BaseModel):
         digits = SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(number))) if number else 0
         rounded: float = round(number) if self.whole else round(number, digits)
         rounded = min(max(rounded, low), high)
-        return f"{rounded}{self.unit}" if self.unit else rounded
+        return f"{Decimal(repr(rounded)):f}{self.unit}" if self.unit else rounded  # units take no exponent
 
     def number(self, value: Value) -> float | None:
         """The number of a value within the range; None if it is none of the range's values."""
@@ -131,7 +132,7 @@ def _quantity(value: Value) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(str(value).strip())
     if match is None or isinstance(value, bool):
         raise ValueError(f"expected a number, with or without a unit, found {value!r}")
-    return (float(match[1]) if "." in match[1] else int(match[1])), match[2]
+    return (int(match[1]) if match[1].lstrip("-").isdigit() else float(match[1])), match[2]
 
 
 class Again(BaseModel):

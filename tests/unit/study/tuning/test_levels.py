@@ -99,3 +99,12 @@ def test_values_are_rounded_stay_in_their_range_and_keep_their_unit() -> None:
     assert (pool.number("117M"), pool.number("1G"), pool.number("600M")) == (117, None, None)
     share = TunedOption.model_validate({"of": "system.x.y", "from": 0.1, "to": 90.0})
     assert [share.value(number) for number in (0.123456, 12.34567, 0.0)] == [0.1235, 12.35, 0.1]
+
+
+def test_small_and_large_numbers_are_numbers_too() -> None:
+    cost = TunedOption.model_validate({"of": "system.x.y", "from": 0.00001, "to": 1e17, "scale": "log"})
+    assert cost.ends == (1e-5, 1e17)
+    assert cost.number(cost.value(0.0000234567)) == pytest.approx(2.346e-5)
+    pause = TunedOption.model_validate({"of": "system.x.y", "from": "0s", "to": "0.01s"})
+    assert pause.value(0.0000234567) == "0.00002346s"
+    assert pause.number("0.00002346s") == pytest.approx(2.346e-5)

@@ -120,7 +120,7 @@ def _values(node: Tree, field: Path, problems: Problems) -> list[tuple[Scalar, f
 
 
 def _named(value: Scalar) -> str:
-    """What its level is called: a number as Python writes it, as the study in a record has the same name for it then."""
+    """What its level is called: a number as Python writes it, and so does the study in a record."""
     return str(value.value)
 
 

@@ -141,6 +141,7 @@ def run_build(command: str, directory: Path, log: Path) -> None:
         process = subprocess.Popen(
             ["sh", "-c", command],
             cwd=directory,
+            env=_without_gits(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -168,10 +169,18 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
+def _without_gits() -> dict[str, str]:
+    """The environment without what git tells hooks and aliases: by `GIT_DIR`, a checkout would move the user's HEAD."""
+    kept = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT", "GIT_SSL_CAINFO", "GIT_EXEC_PATH")
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in kept}
+
+
 def _git(repository: Path, *words: str) -> str:
     try:
         command = ["git", "-C", str(repository), *words]
-        done = subprocess.run(command, check=False, capture_output=True, encoding="utf-8", errors="replace")
+        done = subprocess.run(
+            command, check=False, capture_output=True, encoding="utf-8", errors="replace", env=_without_gits()
+        )
     except FileNotFoundError as error:
         raise PlaceError("git is not on PATH", hint="install git") from error
     if done.returncode != 0:

@@ -11,7 +11,7 @@ from fairtrial.bisect.commits import Builds, UnbuildableError, history
 from fairtrial.errors import InputError
 
 
-def git(repository: Path, *words: str) -> str:
+def git(repository: Path, *words: str | Path) -> str:
     command = ["git", "-C", repository, "-c", "user.name=t", "-c", "user.email=t@example.org", *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -76,6 +76,19 @@ def test_a_commit_is_built_once_and_the_repository_does_not_change(repository: P
     assert not git(repository, "status", "--porcelain")
     other = Builds(repository, "cp number built", tmp_path / "logs")
     assert other.directory(commit) != builds.directory(commit)
+
+
+def test_what_git_tells_its_hooks_and_aliases_does_not_lead_a_checkout_to_the_users_repository(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "beside", tmp_path / "beside", "v3")
+    own = git(tmp_path / "beside", "rev-parse", "--absolute-git-dir").strip()
+    monkeypatch.setenv("GIT_DIR", own)
+    builds = Builds(tmp_path / "beside", "git rev-parse HEAD > built", tmp_path / "logs")
+    commit = history(tmp_path / "beside", "v0..v3")[1].hash
+    builds.build(commit)
+    assert (builds.directory(commit) / "built").read_text().strip() == commit
+    assert (Path(own) / "HEAD").read_text() == "ref: refs/heads/beside\n"
 
 
 def test_what_a_kill_left_of_a_build_is_built_again(repository: Path, tmp_path: Path) -> None:

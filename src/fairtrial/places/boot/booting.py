@@ -163,6 +163,10 @@ class BootingHost:
                 if chosen is None
                 else staging.stage(place, chosen, directory=directory)
             )
+            begun = journalled(agent)
+            if begun is not None and begun.by != way.name:  # what another way began is ended before it is forgotten
+                ways.WAYS[begun.by].disarm(place, seen)
+                seen = looking.look(place)
             token = secrets.token_hex(TOKEN_BYTES)
             parameters = () if rehearsal else self.boot.parameters
             words = command_line.once(own.command_line, parameters, token=token)

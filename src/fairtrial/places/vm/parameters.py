@@ -78,8 +78,9 @@ class VmParameters(BaseModel):
             raise ValueError("icount is emulation's: `accelerator: tcg`")
         if self.pmem is not None and self.pmem % PMEM_STEP:
             raise ValueError(f"pmem is a multiple of 2 MiB, and {self.pmem} bytes are not")
-        if self.pmem is not None and self.nodes > 1 and self.memory < self.nodes * LEAST_BESIDE_PMEM:
-            raise ValueError(f"nodes beside pmem need 256 MiB each: `memory: {256 * self.nodes}MiB` at least")
+        if self.pmem is not None and self.memory < self.nodes * LEAST_BESIDE_PMEM:
+            each = "nodes beside pmem need 256 MiB each" if self.nodes > 1 else "a guest with pmem needs 256 MiB"
+            raise ValueError(f"{each}: `memory: {256 * self.nodes}MiB` at least")
         if self.cpus % self.nodes:
             raise ValueError(f"{self.cpus} processors cannot be shared evenly by {self.nodes} nodes")
         return self

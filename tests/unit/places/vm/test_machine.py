@@ -88,7 +88,7 @@ def limit_told(of: Machine) -> str:
     return word.partition("=")[2]
 
 
-@given(st.integers(192, 8192), st.integers(32, 4096).map(lambda half: 2 * half))
+@given(st.integers(256, 8192), st.integers(32, 4096).map(lambda half: 2 * half))
 def test_persistent_memory_lies_in_one_piece_of_memory_and_not_at_its_end(memory: int, pmem: int) -> None:
     """q35: all below 2.75 GiB; else 2 GiB below 4 GiB and the rest from there. 128 MiB is a section."""
     chosen = parameters(memory=memory * MIB, pmem=pmem * MIB)
@@ -212,6 +212,7 @@ def test_nodes_share_memory_and_processors_without_a_rest() -> None:
         ({"cpus": 3, "nodes": 2}, "cannot be shared evenly"),
         ({"pmem": "1GB"}, "multiple of 2 MiB, and 1000000000 bytes"),
         ({"pmem": "640MiB", "nodes": 2, "memory": "500MiB"}, "nodes beside pmem need 256 MiB each: `memory: 512MiB`"),
+        ({"pmem": "64MiB", "memory": "192MiB"}, "a guest with pmem needs 256 MiB: `memory: 256MiB`"),
         ({"memory": "64MiB"}, "greater than or equal"),
         ({"kernel": ""}, "at least 1 character"),
         ({"throttle": {"bytes_per_s": 0}}, "greater than 0"),

@@ -79,6 +79,8 @@ class Slots:
                 self.out.update(event.trials)
             case BlockVoided():
                 self.voided[event.cell, event.block] = event.reason
+                block = (each for each in self.planned.values() if (each.cell, each.block) == (event.cell, event.block))
+                self.out.difference_update(each.id for each in block if not each.diagnostic)
             case BlockAdded() | Extended():
                 self._plan(event.trials)
             case LookTaken():

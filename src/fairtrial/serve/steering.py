@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -110,6 +111,7 @@ class Control:
         with tempfile.TemporaryFile() as printed:
             child = await asyncio.wrap_future(self._starter.submit(_started, study, runs, printed))
             self.children.append(child)
+            threading.Thread(target=child.wait, daemon=True).start()  # a zombie would look as if it still ran
             deadline = time.monotonic() + STARTED_S
             while time.monotonic() < deadline:
                 ended = child.poll() is not None

@@ -36,6 +36,15 @@ def test_a_plan_fills_in() -> None:
     assert slots.number(added[0].id) == len(tiny_plan().trials) + len(tiny_plan().diagnostics)  # others keep theirs
 
 
+def test_a_host_that_lost_its_block_runs_none_of_it() -> None:
+    slots = Slots(tiny_plan())
+    block = [trial.id for trial in tiny_plan().trials if trial.block == 1]
+    slots.apply(BlockLeased(cell="all", block=1, host="alpha", trials=block))
+    assert slots.out == set(block)
+    slots.apply(BlockVoided(cell="all", block=1, reason="alpha is gone"))
+    assert slots.out == set()
+
+
 def test_a_cell_that_the_rule_stops_gets_no_more_and_a_finished_run_owes_nothing() -> None:
     slots = Slots(tiny_plan())
     stop = CellLook(cell="all", blocks=2, information=1.0, decision="stop", reason="difference")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,3 +38,16 @@ def test_a_process_that_cannot_be_looked_into_is_believed_of_its_own_users_recor
         os.chown(directory / NAME, owner, -1)
         with as_nobody():
             assert is_held(directory, INIT) is believed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's process is needed: `make test` as root")
+def test_a_process_that_nobody_waited_for_runs_no_record() -> None:
+    with tempfile.TemporaryDirectory(prefix="ft-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        (directory / NAME).touch()
+        dead = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+        with as_nobody():
+            assert not is_held(directory, dead.pid)
+        dead.wait()

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub use self::connection::MysqlConnection;
 use super::dialect::Dialect;
-use super::remote::{self, Account, RemoteServer, TextRows, lost, refused};
+use super::remote::{self, Account, PREPARED_AT_ONCE, RemoteServer, TextRows, lost, refused};
 use super::{Connection as _, Driver, DriverError, ErrorKind};
 
 /// Variables that shape results; those a version lacks are left out by the server.

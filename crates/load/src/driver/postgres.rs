@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub use self::connection::PostgresConnection;
 use super::dialect::Dialect;
-use super::remote::{self, Account, RemoteServer, TextRows, lost, refused};
+use super::remote::{self, Account, PREPARED_AT_ONCE, RemoteServer, TextRows, lost, refused};
 use super::{Connection as _, Driver, DriverError};
 use crate::reactor::Address;
 

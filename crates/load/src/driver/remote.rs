@@ -19,6 +19,9 @@ use crate::reactor::Address;
 /// fewer times it waits.
 const USERS_PER_LOOP: usize = 256;
 
+/// Statements prepared in one exchange: their answers must fit a socket's buffer, since nobody reads while they are sent.
+pub const PREPARED_AT_ONCE: usize = 32;
+
 /// A server, and who logs in to it.
 #[derive(Clone, Debug)]
 pub struct RemoteServer {

@@ -50,8 +50,9 @@ statements! {
     PayingCustomer = "SELECT c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, \
         c_since, c_credit, c_credit_lim, c_discount, c_balance FROM customer \
         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?{lock}";
-    /// A customer's remarks.
-    CustomerData = "SELECT c_data FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+    /// A customer's remarks. They are read and written back, and MariaDB and MySQL read without a lock as of the
+    /// transaction's beginning, when another payment may have been under way.
+    CustomerData = "SELECT c_data FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?{lock}";
     /// Takes a payment.
     PayCustomer = "UPDATE customer SET c_balance = c_balance - {money}, c_ytd_payment = c_ytd_payment + {money}, \
         c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";

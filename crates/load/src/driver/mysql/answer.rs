@@ -38,12 +38,17 @@ pub enum Head {
     File,
 }
 
+/// An answer that is read no further: nothing after it can be understood, so the connection is of no use any more.
+pub fn abandoned(message: impl Into<String>) -> DriverError {
+    DriverError {
+        kind: ErrorKind::Connection,
+        ..DriverError::unexpected(message)
+    }
+}
+
 /// A packet that is not understood.
 fn malformed() -> DriverError {
-    DriverError {
-        kind: ErrorKind::Connection, // nothing after it can be understood either
-        ..DriverError::unexpected("the server sent a packet that is cut or of another protocol")
-    }
+    abandoned("the server sent a packet that is cut or of another protocol")
 }
 
 /// Bytes, read from the front.
@@ -139,8 +144,18 @@ pub fn end(content: &[u8]) -> Result<CommandEnd, DriverError> {
     })
 }
 
+/// Reads a packet that comes where rows do, if it is none: how they ended.
+pub fn rows_end(content: &[u8], has_old_end: bool) -> Option<Result<CommandEnd, DriverError>> {
+    match content.first() {
+        Some(0xFE) if has_old_end && content.len() < 9 => Some(old_end(content)),
+        Some(0xFE) if !has_old_end => Some(end(content)),
+        Some(0xFF) => Some(Err(error(content))),
+        _ => None,
+    }
+}
+
 /// Reads the packet that ends rows in servers before MySQL 5.7 and MariaDB 10.2.
-pub fn old_end(content: &[u8]) -> Result<CommandEnd, DriverError> {
+fn old_end(content: &[u8]) -> Result<CommandEnd, DriverError> {
     let mut reader = Reader::new(content);
     reader.u8()?;
     let warnings = reader.u16()?;

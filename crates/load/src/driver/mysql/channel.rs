@@ -55,6 +55,7 @@ impl Channel {
 
     /// Begins a command: its packet is the first of an exchange. Commands begun before one is sent go out together.
     pub fn command(&mut self, code: u8) -> &mut Vec<u8> {
+        self.close_packet(); // it may need more numbers of its own exchange
         self.sequence = 0;
         let content = self.reply();
         content.push(code);
@@ -84,14 +85,20 @@ impl Channel {
         self.stream.farewell(message);
     }
 
+    /// Writes the length of the packet that was begun. What is too long for one goes on in others, the last of which is
+    /// shorter than a packet may be, and empty if need be.
     fn close_packet(&mut self) {
-        let Some(length) = self.outgoing.len().checked_sub(self.packet + HEADER) else {
-            return;
-        };
-        // Statements and pieces of files are kept below the length that would need a second packet.
-        debug_assert!(length < CONTINUED);
-        let bytes = u32::try_from(length).unwrap_or_default().to_le_bytes();
-        self.outgoing[self.packet..self.packet + 3].copy_from_slice(&bytes[..3]);
+        while let Some(length) = self.outgoing.len().checked_sub(self.packet + HEADER) {
+            let [low, middle, high, ..] = length.min(CONTINUED).to_le_bytes();
+            self.outgoing[self.packet..self.packet + 3].copy_from_slice(&[low, middle, high]);
+            if length < CONTINUED {
+                break;
+            }
+            self.packet += HEADER + CONTINUED;
+            let next = [0, 0, 0, self.sequence];
+            self.outgoing.splice(self.packet..self.packet, next);
+            self.sequence = self.sequence.wrapping_add(1);
+        }
     }
 
     /// The content of the next packet, waiting for it if need be.
@@ -143,6 +150,34 @@ mod tests {
         assert!(block_on(encrypt(greeting)).expect("a loop").is_ok());
         let refused = block_on(encrypt(and_more)).expect("a loop");
         assert!(refused.is_err_and(|error| error.to_string().contains("before the encryption")));
+    }
+
+    /// Length and number of each packet.
+    fn packets(mut bytes: &[u8]) -> Vec<(usize, u8)> {
+        let mut packets = Vec::new();
+        while let Some((&[low, middle, high, number], rest)) = bytes.split_first_chunk() {
+            let length = u32::from_le_bytes([low, middle, high, 0]) as usize;
+            packets.push((length, number));
+            bytes = &rest[length..];
+        }
+        packets
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_packet_goes_on_in_the_next_and_later_commands_begin_anew() {
+        const FULL: usize = CONTINUED;
+        for (length, expected) in [
+            (FULL - 1, &[(FULL - 1, 0)][..]),
+            (FULL, &[(FULL, 0), (0, 1)]),
+            (2 * FULL + 5, &[(FULL, 0), (FULL, 1), (5, 2)]),
+        ] {
+            let mut channel = Channel::new(ByteStream::Recorded(io::Cursor::default()));
+            let content = channel.command(b'c');
+            content.resize(HEADER + length, b'x');
+            channel.command(b'c');
+            channel.close_packet();
+            assert_eq!(packets(&channel.outgoing), [expected, &[(1, 0)]].concat());
+        }
     }
 
     #[test]

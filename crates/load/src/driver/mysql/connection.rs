@@ -8,7 +8,7 @@ use fairtrial_protocol::load::Rows;
 
 use super::answer::{self, CommandEnd, Head, MysqlColumn, Reader};
 use super::channel::Channel;
-use super::{Account, TextRows, bulk, login, lost};
+use super::{Account, PREPARED_AT_ONCE, TextRows, bulk, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::pipeline::Pipeline;
 use crate::driver::table::Table;
@@ -25,6 +25,9 @@ const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 /// The server gives no answer to it.
 const CLOSE: u8 = 0x19;
+
+/// What only `LOAD DATA LOCAL` of our own may make it do.
+const ASKED_FOR_A_FILE: &str = "the server asks for a file";
 
 /// Parameter types by their numbers in the protocol.
 const NULL: u8 = 6;
@@ -98,17 +101,19 @@ impl MysqlConnection {
         self.channel.set_limit(None);
     }
 
-    /// Prepares statements, all of them in one exchange.
+    /// Prepares statements, many of them in one exchange.
     pub async fn prepare(&mut self, statements: &[String]) -> Result<(), DriverError> {
-        for statement in statements {
-            self.channel
-                .command(PREPARE)
-                .extend_from_slice(statement.as_bytes());
-        }
-        self.channel.send().await.map_err(lost)?;
-        for _ in statements {
-            let prepared = self.prepared().await?;
-            self.statements.push(prepared);
+        for group in statements.chunks(PREPARED_AT_ONCE) {
+            for statement in group {
+                self.channel
+                    .command(PREPARE)
+                    .extend_from_slice(statement.as_bytes());
+            }
+            self.channel.send().await.map_err(lost)?;
+            for _ in group {
+                let prepared = self.prepared().await?;
+                self.statements.push(prepared);
+            }
         }
         Ok(())
     }
@@ -159,7 +164,7 @@ impl MysqlConnection {
         match answer::head(content)? {
             Head::File => {}
             other => {
-                return Err(DriverError::unexpected(format!(
+                return Err(answer::abandoned(format!(
                     "instead of asking for a file: {other:?}"
                 )));
             }
@@ -229,20 +234,16 @@ impl MysqlConnection {
             let columns = match answer::head(self.channel.next().await.map_err(lost)?)? {
                 Head::End(end) if end.has_more() => continue,
                 Head::End(end) => return problem.map_or(Ok(end), Err),
-                Head::File => return Err(DriverError::unexpected("the server asks for a file")),
+                Head::File => return Err(answer::abandoned(ASKED_FOR_A_FILE)),
                 Head::Rows(columns) => columns,
             };
             self.read_columns(columns).await?;
             let end = loop {
                 let content = self.channel.next().await.map_err(lost)?;
-                match content.first() {
-                    Some(0xFE) if self.has_old_end && content.len() < 9 => {
-                        break answer::old_end(content)?;
-                    }
-                    Some(0xFE) if !self.has_old_end => break answer::end(content)?,
-                    Some(0xFF) => return Err(answer::error(content)),
-                    _ if problem.is_some() => {}
-                    _ => problem = take(content, &self.columns).err(),
+                match answer::rows_end(content, self.has_old_end) {
+                    Some(end) => break end?,
+                    None if problem.is_some() => {}
+                    None => problem = take(content, &self.columns).err(),
                 }
             };
             if !end.has_more() {
@@ -256,6 +257,21 @@ impl MysqlConnection {
         for _ in 0..count {
             let content = self.channel.next().await.map_err(lost)?;
             self.columns.push(MysqlColumn::read(content)?);
+        }
+        if self.has_old_end {
+            self.channel.next().await.map_err(lost)?;
+        }
+        Ok(())
+    }
+
+    async fn read_names(
+        &mut self,
+        count: usize,
+        names: &mut Vec<String>,
+    ) -> Result<(), DriverError> {
+        for _ in 0..count {
+            let content = self.channel.next().await.map_err(lost)?;
+            names.push(MysqlColumn::name(content)?);
         }
         if self.has_old_end {
             self.channel.next().await.map_err(lost)?;
@@ -400,37 +416,30 @@ impl Connection for MysqlConnection {
         Ok(shape)
     }
 
+    /// Of several results, as a procedure's, it gives the first.
     async fn text(&mut self, sql: &str) -> Result<Rows, DriverError> {
         self.leave_pipelines().await?;
         self.send_text(sql).await?;
         let mut columns = Vec::new();
         let mut rows = TextRows::default();
-        let count = match answer::head(self.channel.next().await.map_err(lost)?)? {
-            Head::End(end) if !end.has_more() => return rows.finish(columns),
-            Head::Rows(count) => count,
-            other => {
-                return Err(DriverError::unexpected(format!(
-                    "several results in one answer: {other:?}"
-                )));
+        let end = match answer::head(self.channel.next().await.map_err(lost)?)? {
+            Head::End(end) => end,
+            Head::File => return Err(answer::abandoned(ASKED_FOR_A_FILE)),
+            Head::Rows(count) => {
+                self.read_names(count, &mut columns).await?;
+                loop {
+                    let content = self.channel.next().await.map_err(lost)?;
+                    match answer::rows_end(content, self.has_old_end) {
+                        Some(end) => break end?,
+                        None => rows.push(|| text_row(content, count))?,
+                    }
+                }
             }
         };
-        for _ in 0..count {
-            let content = self.channel.next().await.map_err(lost)?;
-            columns.push(MysqlColumn::name(content)?);
+        if end.has_more() {
+            self.finish(|_, _| Ok(())).await?;
         }
-        if self.has_old_end {
-            self.channel.next().await.map_err(lost)?;
-        }
-        loop {
-            let content = self.channel.next().await.map_err(lost)?;
-            match content.first() {
-                Some(0xFE) if content.len() < 9 || !self.has_old_end => {
-                    return rows.finish(columns);
-                }
-                Some(0xFF) => return Err(answer::error(content)),
-                _ => rows.push(|| text_row(content, count))?,
-            }
-        }
+        rows.finish(columns)
     }
 
     async fn insert(&mut self, table: &'static Table, batch: &Batch) -> Result<(), DriverError> {

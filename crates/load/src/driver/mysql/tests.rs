@@ -1,8 +1,28 @@
 use std::io;
 
 use super::*;
+use crate::reactor::Address;
+use crate::tests::mariadb::Server;
 
+mod exchanges;
 mod values;
+
+fn driver(server: &Server, database: &str) -> Mysql {
+    let fairtrial_protocol::load::Endpoint::Mysql {
+        socket: Some(socket),
+        ..
+    } = server.endpoint(database)
+    else {
+        panic!("a socket")
+    };
+    Mysql(RemoteServer {
+        address: Address::Socket(socket.into()),
+        user: "root".into(),
+        password: String::new(),
+        database: database.into(),
+        tls: None,
+    })
+}
 
 #[test]
 fn errors_are_classified_by_what_the_workload_can_do_about_them() {

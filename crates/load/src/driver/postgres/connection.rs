@@ -11,7 +11,7 @@ use fairtrial_protocol::load::Rows;
 
 use super::answer::{self, BINARY, PostgresColumn, malformed, oid};
 use super::channel::Channel;
-use super::{Account, TextRows, copy, login, lost};
+use super::{Account, PREPARED_AT_ONCE, TextRows, copy, login, lost};
 use crate::driver::batch::Batch;
 use crate::driver::dialect::numbered;
 use crate::driver::pipeline::{BoundStatement, Pipeline};
@@ -24,9 +24,6 @@ use crate::reactor::{Address, ByteStream};
 
 /// Longest wait for one answer while a drive lasts; a lock wait has no end by default, a deadlock is found in a second.
 const ANSWER_LIMIT: Duration = Duration::from_mins(2);
-
-/// Statements prepared in one exchange: their answers must fit a socket's buffer, since nobody reads while they are sent.
-const PREPARED_AT_ONCE: usize = 32;
 
 /// A whole message: its length is that of itself.
 const TERMINATE: [u8; 5] = [b'X', 0, 0, 0, 4];

@@ -116,7 +116,9 @@ BEGIN
         SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the warehouse, the district or the customer is missing';
     END IF;
     IF v_credit = 'BC' THEN
-        SELECT c_data INTO v_data FROM customer WHERE c_w_id = p_c_w AND c_d_id = p_c_d AND c_id = v_c;
+        -- Without the lock it would read as of the transaction's beginning, and undo a remark of a payment since.
+        SELECT c_data INTO v_data FROM customer
+            WHERE c_w_id = p_c_w AND c_d_id = p_c_d AND c_id = v_c FOR UPDATE;
         SET v_data = LEFT(CONCAT(v_c, ' ', p_c_d, ' ', p_c_w, ' ', p_d, ' ', p_w, ' ', p_amount, '|', v_data), 500);
         UPDATE customer SET c_balance = c_balance - p_amount, c_ytd_payment = c_ytd_payment + p_amount,
             c_payment_cnt = c_payment_cnt + 1, c_data = v_data

@@ -54,4 +54,5 @@ pub async fn run<C: Connection>(
 #[cfg(test)]
 mod tests {
     mod effects;
+    mod interleaved;
 }

@@ -7,7 +7,6 @@ use crate::driver::batch::Batch;
 use crate::driver::dialect::Type;
 use crate::driver::table::{Column, Table};
 use crate::driver::{AccessMode, Cell, Decimal, Row, StatementId, Value};
-use crate::reactor::Address;
 use crate::tests::mariadb::shared;
 
 const fn column(name: &'static str, kind: Type) -> Column {
@@ -89,23 +88,6 @@ fn rows() -> (Batch, Vec<Row>) {
     row[0] = Cell::Integer(99);
     sent.push(Row(row));
     (batch, sent)
-}
-
-fn driver(server: &crate::tests::mariadb::Server, database: &str) -> Mysql {
-    let fairtrial_protocol::load::Endpoint::Mysql {
-        socket: Some(socket),
-        ..
-    } = server.endpoint(database)
-    else {
-        panic!("a socket")
-    };
-    Mysql(RemoteServer {
-        address: Address::Socket(socket.into()),
-        user: "root".into(),
-        password: String::new(),
-        database: database.into(),
-        tls: None,
-    })
 }
 
 /// Loads rows into a new table and reads them back.

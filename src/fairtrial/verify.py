@@ -31,7 +31,7 @@ from fairtrial.record.reader import MOST_BYTES
 from fairtrial.report import plain
 from fairtrial.report.analysing import analysed, voided
 from fairtrial.report.background import place_facts
-from fairtrial.report.document import REPORT_FORMAT_VERSION, finite
+from fairtrial.report.document import REPORT_FORMAT_VERSION, finite, origin
 from fairtrial.report.scene import Scene
 from fairtrial.study.resolved import Section
 from fairtrial.workloads import agreement, workload_of
@@ -43,7 +43,7 @@ CHUNK: Final = 32
 
 
 def recompute(record: Record) -> list[str]:
-    """Compares every stored scalar, report.json, the text and the raw data with what the raw files give.
+    """Compares every stored scalar, report.json, the text and the raw data with what the record's files give.
 
     The page and the figures are drawn from the same numbers and are not compared.
 
@@ -196,9 +196,10 @@ def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, k
             expected = f"expected format {REPORT_FORMAT_VERSION}, found {version}"
             return [f"{REPORT}: {expected}; write it again with `fairtrial report`"]
         contrast, old = stored["analysis"]["contrast"], _compared(stored)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        name = str(stored["record"]["name"])  # a record may be renamed after its report was written
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         return [f"{REPORT}: cannot be read: {error!r}; write it again with `fairtrial report`"]
-    scene = Scene(record=record, analysis=analysed(record, contrast=contrast, trials=trials))
+    scene = Scene(record=record, analysis=analysed(record, contrast=contrast, trials=trials), written_as=name)
     mismatches: list[str] = []
     for part, make in _parts(scene).items():
         try:
@@ -209,19 +210,19 @@ def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, k
     if mismatches or known:
         return mismatches
     return [
-        f"{name}: does not match {REPORT}; write it again with `fairtrial report`"
-        for name, content in plain(scene).items()
-        if (directory / name).exists() and (directory / name).read_text(encoding="utf-8") != content
+        f"{file}: does not match {REPORT}; write it again with `fairtrial report`"
+        for file, content in plain(scene).items()
+        if (directory / file).exists() and (directory / file).read_text(encoding="utf-8") != content
     ]
 
 
 def _compared(report: Any) -> dict[str, Any]:
-    """What of a report.json raw files and the journal decide, by how a difference names it."""
+    """What of a report.json the record decides, by how a difference names it: all but the directory's name."""
     return {
         "": report["analysis"],
+        "record.": {name: each for name, each in report["record"].items() if name not in ("name", "fidelity")},
         "fidelity": report["record"]["fidelity"],
         "diagnostics": report["diagnostics"],
-        "findings": [place["findings"] for place in report["record"]["places"]],
         "latency_shift": report["latency_shift"],
     }
 
@@ -230,9 +231,9 @@ def _parts(scene: Scene) -> dict[str, Callable[[], Any]]:
     """The same, computed: each by itself, as one raw file that cannot be read leaves the others to compare."""
     return {
         "": lambda: scene.analysis.model_dump(mode="json"),
+        "record.": lambda: origin(scene),
         "fidelity": lambda: _dumped(scene.fidelity),
         "diagnostics": lambda: _dumped(scene.diagnostics),
-        "findings": lambda: [_dumped(place.findings) for place in scene.record.places],
         "latency_shift": lambda: _dumped(scene.curves),
     }
 

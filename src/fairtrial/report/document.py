@@ -18,22 +18,29 @@ def document(scene: Scene) -> dict[str, Any]:
 
     `latency_shift` has the curves, `diagnostics` what probes gave.
     """
-    record = scene.record
     return {
         "format_version": REPORT_FORMAT_VERSION,
         "analysis": scene.analysis.model_dump(mode="json"),
         "latency_shift": [curve.model_dump(mode="json") for curve in scene.curves],
         "diagnostics": [each.model_dump(mode="json") for each in scene.diagnostics],
         "record": {
-            "name": record.directory.name,
-            "fairtrial_version": record.plan.fairtrial_version,
-            "size": record.plan.size,
-            "factors": record.plan.factors,
-            "design": record.plan.design.model_dump(mode="json"),
-            "finished": record.finished,
+            "name": scene.name,
+            **origin(scene),
             "fidelity": [each.model_dump(mode="json") for each in scene.fidelity],
-            **asdict(scene.background),
         },
+    }
+
+
+def origin(scene: Scene) -> dict[str, Any]:
+    """What `record` says that needs no raw file."""
+    record = scene.record
+    return {
+        "fairtrial_version": record.plan.fairtrial_version,
+        "size": record.plan.size,
+        "factors": record.plan.factors,
+        "design": record.plan.design.model_dump(mode="json"),
+        "finished": record.finished,
+        **asdict(scene.background),
     }
 
 

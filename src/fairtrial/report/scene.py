@@ -50,10 +50,20 @@ class ThroughputTimeline:
 
 @dataclass(frozen=True)
 class Scene:
-    """What every form of a report is made from; each part is computed when it is first asked for."""
+    """What every form of a report is made from; each part is computed when it is first asked for.
+
+    Attributes:
+        written_as: the name the record's directory had when its report was written; empty for the name it has now.
+    """
 
     record: Record
     analysis: Analysis
+    written_as: str = ""
+
+    @property
+    def name(self) -> str:
+        """The record's name in its report."""
+        return self.written_as or self.record.directory.name
 
     @cached_property
     def trials(self) -> tuple[ContrastTrial, ...]:

@@ -159,9 +159,12 @@ def verdict(comparison: Comparison, definition: MetricDefinition, *, margin: flo
 
 
 def decided(comparison: Comparison) -> tuple[Interval, float]:
-    """The interval of the ratio that decided, and its confidence: of a claim of equivalence that of its tests."""
+    """The interval of the ratio that decided, and its confidence: of a claim of equivalence that of its tests.
+
+    A guardrail is not decided by equivalence: its verdict is about another margin.
+    """
     within = comparison.equivalence_interval
-    if comparison.verdict != "equivalent" or within is None:
+    if comparison.verdict != "equivalent" or comparison.guardrail is not None or within is None:
         return comparison.ratio, comparison.confidence
     return within, round(2 * comparison.confidence - 1, 9)
 

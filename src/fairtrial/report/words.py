@@ -78,9 +78,8 @@ def fates(behind: Background) -> list[str]:
     ]
 
 
-def again(record: Record) -> list[tuple[str, str]]:
-    """Commands that run the study again and check this record."""
-    name = record.directory.name
+def again(record: Record, *, name: str) -> list[tuple[str, str]]:
+    """Commands that run the study again and check this record, by its directory's name."""
     size = f" --size {record.plan.size}" if record.plan.size else ""
     size += " --aa" if record.plan.against_itself else ""
     return [

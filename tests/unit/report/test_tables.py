@@ -151,6 +151,8 @@ def test_equivalence_stands_beside_the_interval_that_decided_it(analysis: Analys
         compared = table(found).rows[0].comparison
         plain = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
         assert tables.ratio_interval(compared) == (said or plain)
+        guarded = compared.model_copy(update={"guardrail": rail()})
+        assert tables.ratio_interval(guarded) == plain  # decided by its own margin
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ def crossings(n: Values, difference: Values, reach: Values) -> Iterator[Place]:
     """
     x = np.log(n)
     apart = np.abs(difference) - reach
-    for zero in _zeros(x, difference):
+    for zero in _sign_changes(x, difference):
         index = int(np.searchsorted(x, zero))
-        below = [end for end in _zeros(x[: index + 1], apart[: index + 1]) if end <= zero]
-        above = [end for end in _zeros(x[max(index - 1, 0) :], apart[max(index - 1, 0) :]) if end >= zero]
+        below = [end for end in _ends(x[: index + 1], apart[: index + 1]) if end <= zero]
+        above = [end for end in _ends(x[max(index - 1, 0) :], apart[max(index - 1, 0) :]) if end >= zero]
         low, high = (max(below, default=None), min(above, default=None))
         yield Place(
             at=float(np.exp(zero)),
@@ -38,11 +38,28 @@ def crossings(n: Values, difference: Values, reach: Values) -> Iterator[Place]:
         )
 
 
-def _zeros(x: Values, y: Values) -> list[float]:
-    """Where y changes its sign, by straight lines between neighbours."""
+def _sign_changes(x: Values, y: Values) -> list[float]:
+    """Where y changes its sign, by straight lines between neighbours; the middle of the zeros between two signs.
+
+    Zeros alone are no change: curves that coincide do not cross.
+    """
+    some = np.flatnonzero(y)
     found = []
-    for index in np.flatnonzero(np.sign(y[:-1]) * np.sign(y[1:]) < 0).tolist():
+    for before, after in zip(some[:-1].tolist(), some[1:].tolist(), strict=True):
+        if (y[before] > 0) == (y[after] > 0):
+            continue
+        if after == before + 1:
+            share = y[before] / (y[before] - y[after])
+            found.append(float(x[before] + share * (x[after] - x[before])))
+        else:
+            found.append(float((x[before + 1] + x[after - 1]) / 2))
+    return found
+
+
+def _ends(x: Values, y: Values) -> list[float]:
+    """Where stretches without a positive y begin or end, by straight lines between neighbours."""
+    found = []
+    for index in np.flatnonzero((y[:-1] > 0) != (y[1:] > 0)).tolist():
         share = y[index] / (y[index] - y[index + 1])
         found.append(float(x[index] + share * (x[index + 1] - x[index])))
-    found += x[np.flatnonzero(y == 0)].tolist()
-    return sorted(found)
+    return found

@@ -153,9 +153,9 @@ def _pairs_in_words(test: Interaction, definition: MetricDefinition, *, share: s
         words, first = _compared(at[better], at[worse], definition)
         ratio, low, high = _over(pair, first.level)
         interval = f"{share} interval {numbers.ratio_interval(low, high)}"
-        second = worse if first.level == better else better
-        said = words.format(first=f"{factor} {first.level}", second=f"{factor} {second}")
-        yield f"{said}: the ratio is {numbers.ratio(ratio)} times as large ({interval})"
+        named = {"first": f"{factor} {first.level}", "second": f"{factor} {worse if first.level == better else better}"}
+        times = f"the ratio with {named['first']} is {numbers.ratio(ratio)} times that with {named['second']}"
+        yield f"{words.format(**named)}: {times} ({interval})"
 
 
 def _compared(better: LevelEffect, worse: LevelEffect, definition: MetricDefinition) -> tuple[str, LevelEffect]:

@@ -118,7 +118,7 @@ def render_still(scene: Scene, images: Sequence[tuple[str, str]]) -> str:
         images: address and name of every figure, drawn before.
     """
     content = _content(scene)
-    return _rendered({**content, "ratios": [], "cells": [], "images": images, "name": scene.record.directory.name})
+    return _rendered({**content, "ratios": [], "cells": [], "images": images, "name": scene.name})
 
 
 def _rendered(content: dict[str, Any]) -> str:
@@ -164,7 +164,7 @@ def _content(scene: Scene) -> dict[str, Any]:
         "fidelity_notes": fidelity.notes(scene.fidelity),
         "probe_sentences": diagnostics.summary(record, probed) if probed else [],
         "probe_sections": list(diagnostics.sections(record, probed)),
-        "again": again(record),
+        "again": again(record, name=scene.name),
         "raw": raw.shown(scene),
         "curves": curves.sections(analysis),
         "curve_title": curves.TITLES[analysis.curves[0].model] if analysis.curves else "",

@@ -78,7 +78,8 @@ def render(scene: Scene) -> str:
     lines += _counts(analysis, behind)
     lines += _fidelity(record, scene.fidelity)
     lines += _where(behind, clients(record.trials))
-    lines += [*heading("Run again and check"), *pairs(again(record)), "", f"fairtrial {record.plan.fairtrial_version}"]
+    lines += [*heading("Run again and check"), *pairs(again(record, name=scene.name)), ""]
+    lines += [f"fairtrial {record.plan.fairtrial_version}"]
     lines += _raw_data(scene)
     return printable("\n".join(lines)) + "\n"
 

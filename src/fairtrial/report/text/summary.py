@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, Comparison, Estimand, Outcome
+from fairtrial.analyse.models import Analysis, Comparison, Estimand, Guardrail, Outcome
 from fairtrial.analyse.result import Verdict
 from fairtrial.report import hosts, numbers
 from fairtrial.report.designs import covariates, curves, interactions, layouts, screening
@@ -30,10 +30,10 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
     chosen = judged_tables(analysis)
     return (
         tuple(
-            _paragraph(analysis, table, [row for row in table.rows if row.arm.arm == arm])
+            paragraph
             for table in chosen
             for arm in analysis.levels[1:]
-            if any(row.arm.arm == arm for row in table.rows)
+            if (paragraph := _paragraph(analysis, table, arm=arm))
         )
         + breaches(analysis)
         + unclear(analysis)
@@ -117,43 +117,61 @@ def breaches(analysis: Analysis) -> tuple[str, ...]:
         f"Guardrail breached: with {analysis.contrast} {arm}, {table.definition.label} was "
         f"{_joined([_claim(analysis, table, row) for row in rows])}."
         for table, arm, rows in _guarded(analysis, "breached")
+        if rows
     )
 
 
 def unclear(analysis: Analysis) -> tuple[str, ...]:
     """A sentence per guardrail and arm of which neither is shown: silence would read as kept."""
-    return tuple(
-        f"Guardrail unclear: with {analysis.contrast} {arm}, {table.definition.label} is not shown to stay within "
-        f"{numbers.percent(rows[0].comparison.guardrail.margin)}{_at([_place(row) for row in rows])}."
-        for table, arm, rows in _guarded(analysis, "unclear")
-        if rows[0].comparison.guardrail is not None
-    )
+    said = []
+    for table, arm, rows in _guarded(analysis, "unclear"):
+        margin = next((row.comparison.guardrail.margin for row in rows if row.comparison.guardrail is not None), None)
+        places, absent = [_place(row.levels) for row in rows], _absent(analysis, table, arm=arm)
+        open_ = [] if margin is None else [f"is not shown to stay within {numbers.percent(margin)}{_at(places)}"]
+        open_ += [f"has no value to compare{_at(absent)}"] if absent else []
+        if open_:
+            subject = f"with {analysis.contrast} {arm}, {table.definition.label}"
+            said.append(f"Guardrail unclear: {subject} {_joined(open_)}.")
+    return tuple(said)
 
 
 def _guarded(analysis: Analysis, outcome: Outcome) -> Iterator[tuple[MetricTable, str, list[Row]]]:
-    """Guardrails by arm, with the rows that have this outcome, if any."""
+    """Guardrails by arm, with the rows that have this outcome."""
     for table in (table for table in metric_tables(analysis) if table.role == "guardrail"):
         for arm in analysis.levels[1:]:
-            rows = [
-                row
-                for row in table.rows
-                if row.arm.arm == arm and (guarded := row.comparison.guardrail) and guarded.outcome == outcome
-            ]
-            if rows:
-                yield table, arm, rows
+            yield (
+                table,
+                arm,
+                [
+                    row
+                    for row in table.rows
+                    if row.arm.arm == arm and (guarded := row.comparison.guardrail) and guarded.outcome == outcome
+                ],
+            )
 
 
-def _paragraph(analysis: Analysis, table: MetricTable, rows: list[Row]) -> str:
+def _absent(analysis: Analysis, table: MetricTable, *, arm: str) -> list[str]:
+    """Where a planned comparison has no values; nothing of a screening or an unfinished run, whose trials may come."""
+    if not analysis.finished or analysis.screening is not None:
+        return []
+    made = {row.cell for row in table.rows if row.arm.arm == arm}
+    return [_place(cell.levels) for cell in analysis.cells if cell.cell not in made]
+
+
+def _paragraph(analysis: Analysis, table: MetricTable, *, arm: str) -> str:
     label = table.definition.label
-    compared = f"{analysis.contrast} {rows[0].arm.arm} instead of {analysis.levels[0]}"
+    compared = f"{analysis.contrast} {arm} instead of {analysis.levels[0]}"
+    rows = [row for row in table.rows if row.arm.arm == arm]
     claims = [_claim(analysis, table, row) for row in rows if row.comparison.verdict in ("faster", "slower")]
     spoken = [f"With {compared}, {label} was {_joined(claims)}."] if claims else []
+    about = "" if claims else f" in {label} with {compared}"
     for verdict, words in _NO_CLAIM.items():
-        places = [_place(row) for row in rows if row.comparison.verdict == verdict]
+        places = [_place(row.levels) for row in rows if row.comparison.verdict == verdict]
         if places:
             outcome = words.format(margin=numbers.percent(analysis.margin))
-            about = "" if claims else f" in {label} with {compared}"
             spoken.append(f"{outcome}{about}{_at(places)}.")
+    if absent := _absent(analysis, table, arm=arm):
+        spoken.append(f"There is no verdict{about}{_at(absent)}, because there is no value to compare.")
     return " ".join(spoken)
 
 
@@ -167,11 +185,20 @@ def _claim(analysis: Analysis, table: MetricTable, row: Row) -> str:
         changed = f"{numbers.ratio(compared.ratio.estimate)} times as high"
         interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
     share = numbers.percent(analysis.confidence)
-    return f"{changed} ({share} interval {interval}, {word(compared.verdict, table.definition)}){_at([_place(row)])}"
+    outcome = _breach(compared.guardrail) or word(compared.verdict, table.definition)
+    return f"{changed} ({share} interval {interval}, {outcome}){_at([_place(row.levels)])}"
 
 
-def _place(row: Row) -> str:
-    return ", ".join(f"{factor} {level}" for factor, level in row.levels.items())
+def _breach(guardrail: Guardrail | None) -> str:
+    """How a guardrail is breached: the comparison's verdict is about another margin."""
+    if guardrail is None or guardrail.outcome != "breached":
+        return ""
+    bound = "" if guardrail.bound is None else f", at worst {numbers.ratio(guardrail.bound)}"
+    return f"worse by more than {numbers.percent(guardrail.margin)}{bound}"
+
+
+def _place(levels: Mapping[str, str]) -> str:
+    return ", ".join(f"{factor} {level}" for factor, level in levels.items())
 
 
 def _at(places: list[str]) -> str:
@@ -187,12 +214,9 @@ def headline(analysis: Analysis) -> str:
     """Counts of verdicts over the primary metrics, for a page title: `2 faster, 1 undecided`."""
     if analysis.screening is not None:
         return screening.headline(analysis.screening)
-    said = Counter(
-        word(row.comparison.verdict, table.definition)
-        for table in metric_tables(analysis)
-        if table.role == "primary"
-        for row in table.rows
-    )
+    primary = [table for table in metric_tables(analysis) if table.role == "primary"]
+    said = Counter(word(row.comparison.verdict, table.definition) for table in primary for row in table.rows)
+    said["no verdict"] += sum(len(_absent(analysis, each, arm=arm)) for each in primary for arm in analysis.levels[1:])
     words = [f"{said[each]} {'without verdict' if each == 'no verdict' else each}" for each in _ORDER if said[each]]
     broken = len(breaches(analysis))
     words += [f"{counted(broken, 'guardrail')} breached"] if broken else []

@@ -260,3 +260,16 @@ def test_crossings_are_one_several_or_none_and_open_where_the_range_ends() -> No
     (open_,) = crossings(n, x - np.log(90), np.full(len(n), 0.5))
     assert open_.high is None
     assert open_.low == pytest.approx(90 * np.exp(-0.5), rel=1e-3)
+
+
+def test_curves_that_coincide_do_not_cross_and_those_that_meet_for_a_while_cross_in_the_middle() -> None:
+    n = np.geomspace(1, 100, 1201)
+    x = np.log(n)
+    for away in (np.zeros(len(n)), np.full(len(n), 0.1)):
+        assert not list(crossings(n, np.zeros(len(n)), away))
+        assert not list(crossings(n, np.maximum(x - 1, 0), away))  # apart from there on: neither is ever below
+    meeting = np.where((x >= 1) & (x <= 3), 0.0, np.where(x < 1, x - 1, x - 3))
+    (one,) = crossings(n, meeting, np.zeros(len(n)))
+    assert (one.at, one.low, one.high) == pytest.approx((np.exp(2), np.exp(1), np.exp(3)), rel=1e-2)
+    (at_a_point,) = crossings(n, x - x[600], np.full(len(n), 0.1))
+    assert at_a_point.at == pytest.approx(10)

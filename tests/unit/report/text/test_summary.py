@@ -114,6 +114,7 @@ def test_a_guardrail_that_got_worse_stands_beside_the_claim(analysis: Analysis) 
     assert "faster" in claim
     assert breach.startswith("Guardrail breached: with journal wal, p99 latency was 2.960 times as high")
     assert "users low" in breach
+    assert breach.count("(95 % interval 2.500 – 3.500, worse by more than 2 %, at worst 3.500)") == 2
     assert "users high" in breach
     assert summary.headline(found) == "2 faster, 1 guardrail breached"
 
@@ -124,6 +125,56 @@ def test_a_guardrail_of_which_nothing_is_shown_is_not_passed_over(analysis: Anal
     _, unclear, _ = summary.sentences(found)
     assert unclear.startswith("Guardrail unclear: with journal wal, p99 latency is not shown to stay within 2 % at")
     assert summary.headline(found) == "2 faster, 1 guardrail unclear"
+
+
+def test_a_breach_is_not_called_equivalent_by_the_margin_of_claims(analysis: Analysis) -> None:
+    unbounded = _rail("breached").model_copy(update={"bound": None})
+    changes = {"verdict": "equivalent", "ratio": Interval(estimate=1.009, low=1.008, high=1.01), "guardrail": unbounded}
+    (breach,) = summary.breaches(_with(_judged(analysis, "faster", "faster"), "latency_ns_p99", cell=0, **changes))
+    assert breach == (
+        "Guardrail breached: with journal wal, p99 latency was 1.009 times as high (95 % interval 1.008 – 1.010, worse"
+        " by more than 2 %) at users low."
+    )
+
+
+def _without(analysis: Analysis, metric: str, *cells: int) -> Analysis:
+    """The analysis with nothing to compare on a metric in these cells."""
+    left = [
+        cell.model_copy(update={"comparisons": cell.comparisons | {metric: ()}}) if index in cells else cell
+        for index, cell in enumerate(analysis.cells)
+    ]
+    return analysis.model_copy(update={"cells": tuple(left)})
+
+
+def test_a_primary_comparison_without_values_is_counted_and_said(analysis: Analysis) -> None:
+    found = _without(_judged(analysis, "faster", "undecided"), "throughput_tpm", 1)
+    paragraph, *_ = summary.sentences(found)
+    absent = "There is no verdict at users high, because there is no value to compare."
+    assert paragraph.endswith(f"faster) at users low. {absent}")
+    assert summary.headline(found) == "1 faster, 1 without verdict"
+    nothing = _without(found, "throughput_tpm", 0, 1)
+    assert summary.sentences(nothing)[0] == (
+        "There is no verdict in throughput with journal wal instead of delete at users low and users high, because"
+        " there is no value to compare."
+    )
+    assert summary.headline(nothing) == "2 without verdict"
+    unfinished = nothing.model_copy(update={"finished": False})
+    assert summary.headline(unfinished) == "no primary comparison"
+    assert summary.sentences(unfinished) == ()
+
+
+def test_a_guardrail_without_values_is_unclear(analysis: Analysis) -> None:
+    found = _guarded(analysis, "unclear")
+    (said,) = summary.unclear(_without(found, "latency_ns_p99", 1))
+    assert said == (
+        "Guardrail unclear: with journal wal, p99 latency is not shown to stay within 2 % at users low and has no value"
+        " to compare at users high."
+    )
+    nothing = _without(found, "latency_ns_p99", 0, 1)
+    (said,) = summary.unclear(nothing)
+    assert said.endswith("p99 latency has no value to compare at users low and users high.")
+    assert summary.headline(nothing) == "2 faster, 1 guardrail unclear"
+    assert summary.unclear(nothing.model_copy(update={"finished": False})) == ()
 
 
 @pytest.mark.parametrize("outcome", ["kept", "none"])

@@ -84,6 +84,25 @@ def test_a_trial_called_steady_by_hand_is_named(copy: Path) -> None:
     assert found.startswith("report/report.json: steadiness[2].drift is 0.0 but recomputed ")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("finished", False),
+        ("invalid", []),
+        ("checks", [["made up", 999, 0]]),
+        ("differences", [["workload.x", {"wal": "1"}]]),
+        ("design", {"blocks": 100}),
+        ("size", "full"),
+        ("places", []),
+    ],
+)
+def test_what_a_report_says_of_its_record_is_compared_as_well(copy: Path, field: str, value: object) -> None:
+    _changed(copy / "report" / verify.REPORT, lambda report: report["record"].update({field: value}))
+    found = verify.recompute(read(copy))
+    assert found
+    assert all(text.startswith(f"report/report.json: record.{field}") for text in found), found
+
+
 def test_a_scalar_that_was_improved_by_hand_is_named_in_trial_and_report(copy: Path) -> None:
     def improve(trial: Any) -> None:
         trial["scalars"]["throughput_tpm"] *= 1.001
@@ -125,7 +144,8 @@ def test_a_changed_raw_file_shows_in_its_trial_and_in_the_report(copy: Path) -> 
 
 def test_files_that_disagree_are_named_unless_their_trial_says_so_itself(copy: Path) -> None:
     def disagreeing() -> list[str]:
-        return [text for text in verify.recompute(read(copy)) if "result.json says" in text]
+        found = [text for text in verify.recompute(read(copy)) if text.startswith("trials/")]
+        return [text for text in found if "result.json says" in text]
 
     def lose_one(result: Any) -> None:
         result["transactions"]["payment"]["committed"] -= 1
@@ -145,7 +165,16 @@ def test_a_damaged_raw_file_is_one_finding_not_a_crash(copy: Path) -> None:
     assert "latency.hlog cannot be decoded" in found
 
 
-@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format_version": 99, "analysis": {"contrast": "journal"}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "[]",
+        '{"format_version": 99, "analysis": {"contrast": "journal"}}',
+        f'{{"format_version": {document.REPORT_FORMAT_VERSION}, "analysis": {{"contrast": "journal"}}, "record": []}}',
+    ],
+)
 def test_a_report_that_is_none_is_a_finding(copy: Path, content: str) -> None:
     (copy / "report" / "report.json").write_text(content, encoding="utf-8")
     (found,) = verify.recompute(read(copy))

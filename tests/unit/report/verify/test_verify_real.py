@@ -68,6 +68,12 @@ def test_the_record_as_written_has_no_mismatch(real_run: Path) -> None:
     assert verify.recompute(found) == []
 
 
+def test_a_record_that_was_renamed_has_no_mismatch(real_copy: Path) -> None:
+    assert "fairtrial verify " in (real_copy / "report" / "report.txt").read_text(encoding="utf-8")
+    renamed = real_copy.rename(real_copy.with_name("renamed"))
+    assert verify.recompute(read(renamed)) == []
+
+
 @pytest.mark.parametrize(
     ("name", "change", "metric"),
     [

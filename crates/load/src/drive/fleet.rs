@@ -121,7 +121,9 @@ mod tests {
         let start_ns = monotonic_ns() + 3_600_000_000_000;
         thread::scope(|scope| {
             let waiting = scope.spawn(|| waited(&share, 60_000));
-            std::fs::write(&share.start_path, format!("{start_ns}\n")).expect("written");
+            let beside = directory.path().join("beside"); // renamed, as `put` does: it looks at any time
+            std::fs::write(&beside, format!("{start_ns}\n")).expect("written");
+            std::fs::rename(&beside, &share.start_path).expect("renamed");
             let (heard, said) = waiting.join().expect("it ends");
             assert_eq!(heard.expect("a start"), start_ns);
             assert!(said.starts_with(r#"{"progress":"ready""#), "{said}");

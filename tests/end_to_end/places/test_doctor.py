@@ -121,4 +121,4 @@ def test_a_finding_that_somebody_removes_is_missed_by_verify(here: Desk) -> None
     report["record"]["places"][0]["findings"].pop()
     path.write_text(json.dumps(report), encoding="utf-8")
     done = here.fairtrial("verify", here.run, code=1)
-    assert "report.json: findings[0] (length) is" in done.stdout
+    assert "report.json: record.places[0].findings (length) is" in done.stdout

@@ -107,6 +107,7 @@ def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], l
     from fairtrial import record
     from fairtrial.history import gating
 
+    _require_one(paths, option="--baseline")
     held_against = record.read(baseline)
     run = _newest(paths, option="--baseline", beside=held_against)
     _require_finished(held_against, "baseline")
@@ -124,9 +125,7 @@ def _newest(paths: Sequence[Path], *, option: str, beside: Record | None = None)
     from fairtrial import record
     from fairtrial.history.series import record_directories
 
-    if len(paths) > 1:
-        problem = Problem(message=f"`{option}` compares one run: found {len(paths)} paths", file=str(paths[1]))
-        raise InputError([problem], hint=f"name one run, or leave `{option}` out")
+    _require_one(paths, option=option)
     found = [record.read(each) for each in record_directories(paths) if not (beside and _same(each, beside.directory))]
     runs = [each for each in found if not each.plan.against_itself and (beside is None or _alike(each, beside))]
     if not runs:
@@ -136,6 +135,12 @@ def _newest(paths: Sequence[Path], *, option: str, beside: Record | None = None)
     run = max(runs, key=lambda each: each.journal[0].time if each.journal else "")
     _require_finished(run, "newest run")
     return run
+
+
+def _require_one(paths: Sequence[Path], *, option: str) -> None:
+    if len(paths) > 1:
+        problem = Problem(message=f"`{option}` compares one run: found {len(paths)} paths", file=str(paths[1]))
+        raise InputError([problem], hint=f"name one run, or leave `{option}` out")
 
 
 def _alike(one: Record, other: Record) -> bool:

@@ -97,7 +97,8 @@ def test_a_metric_of_a_real_exporters_counters_decides_a_study(here: Desk) -> No
         assert trial.scalars["forks_error"] >= trial.scalars["started_error"] >= 0
         assert trial.scalars["load1"] > 0
         cpu = telemetry.read(found.trial_directory(trial.trial.id), "cpu")["forks"]
-        assert trial.scalars["forks"] <= 1.2 * (cpu[-1] - cpu[0]), "the kernel's own counter, read at other moments"
+        least = trial.scalars["forks"] - trial.scalars["forks_error"]
+        assert least <= 1.2 * (cpu[-1] - cpu[0]), "the kernel's own counter, read at other moments"
     assert forks["long"] >= 1000
     assert forks["long"] > forks["short"]
     here.fairtrial("verify", here.run)

@@ -25,6 +25,19 @@ from fairtrial.record.files import write_synced
 
 LONGEST_BUILD_S: Final = 4 * 3600.0
 _LAST_LINES, _MOST_CHARACTERS = 3, 300
+# Of `git rev-parse --local-env-vars`, those that say which repository it is; its configuration stays.
+_WHERE: Final = {
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+}
 
 
 @dataclass(frozen=True)
@@ -141,7 +154,7 @@ def run_build(command: str, directory: Path, log: Path) -> None:
         process = subprocess.Popen(
             ["sh", "-c", command],
             cwd=directory,
-            env=_without_gits(),
+            env=_elsewhere(),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -169,17 +182,16 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _without_gits() -> dict[str, str]:
+def _elsewhere() -> dict[str, str]:
     """The environment without what git tells hooks and aliases: by `GIT_DIR`, a checkout would move the user's HEAD."""
-    kept = ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS", "GIT_TERMINAL_PROMPT", "GIT_SSL_CAINFO", "GIT_EXEC_PATH")
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in kept}
+    return {name: value for name, value in os.environ.items() if name not in _WHERE}
 
 
 def _git(repository: Path, *words: str) -> str:
     try:
         command = ["git", "-C", str(repository), *words]
         done = subprocess.run(
-            command, check=False, capture_output=True, encoding="utf-8", errors="replace", env=_without_gits()
+            command, check=False, capture_output=True, encoding="utf-8", errors="replace", env=_elsewhere()
         )
     except FileNotFoundError as error:
         raise PlaceError("git is not on PATH", hint="install git") from error

@@ -79,8 +79,7 @@ class Slots:
                 self.out.update(event.trials)
             case BlockVoided():
                 self.voided[event.cell, event.block] = event.reason
-                block = (each for each in self.planned.values() if (each.cell, each.block) == (event.cell, event.block))
-                self.out.difference_update(each.id for each in block if not each.diagnostic)
+                self.out = {name for name in self.out if not self._is_of(name, event)}
             case BlockAdded() | Extended():
                 self._plan(event.trials)
             case LookTaken():
@@ -89,6 +88,11 @@ class Slots:
                 if event.event.startswith("run_"):
                     self.running, self.out = "", set()
                 self.over |= event.event == "run_finished"
+
+    def _is_of(self, name: str, voided: BlockVoided) -> bool:
+        trial = self.planned.get(name)
+        block = None if trial is None or trial.diagnostic else (trial.cell, trial.block)
+        return block == (voided.cell, voided.block)
 
     def slots(self) -> list[Slot]:
         """Every planned trial, those with probes last."""

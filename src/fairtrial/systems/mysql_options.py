@@ -48,6 +48,7 @@ def initial(options: Mapping[str, Option], fixed: Sequence[str]) -> dict[str, st
 def differences(options: Mapping[str, Option], effective: Mapping[str, str]) -> list[str]:
     """One sentence per option that is not in effect as asked."""
     wrong: list[str] = []
+    effective = {name.lower(): said for name, said in effective.items()}  # as options are: it lists `wsrep_OSU_method`
     for name, value in options.items():
         said = _said(name, value, effective)
         if said is None:

@@ -188,8 +188,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
         with coming_up(place, launch, kind=self.name, stop=lambda: process.stop(place.limits.shutdown_s)):
             wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.name)
             effective = _read_back(place, endpoint)
-            listed = {name.lower(): value for name, value in effective.items()}  # as options are: `wsrep_OSU_method`
-            require_in_effect(mysql_options.differences(self.parameters.options, listed))
+            require_in_effect(mysql_options.differences(self.parameters.options, effective))
             remote = None
             if port is not None:
                 password = self._opened(place, endpoint, version=effective["version"])

@@ -181,8 +181,7 @@ class Postgres(PrivateServer[PostgresParameters]):
             looks = ["grep", "-q", "^ready", str(launch.data_directory / "postmaster.pid")]
             wait_until_ready(place, process, launch, looks=looks, kind=self.name)
             settings = _read_back(place, endpoint)
-            listed = {name.lower(): setting for name, setting in settings.items()}  # as options are: `TimeZone`
-            require_in_effect(postgres_options.differences(self.parameters.options, listed))
+            require_in_effect(postgres_options.differences(self.parameters.options, settings))
             remote = _opened(place, endpoint, address=launch.addresses[0]) if launch.addresses else None
         options = {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
         return Instance(

@@ -73,9 +73,7 @@ def initial(options: Mapping[str, Option]) -> dict[str, str]:
 def creating(options: Mapping[str, Option]) -> list[str]:
     """Those of creation as `initdb`'s arguments; a segment's size is in megabytes there."""
     arguments: list[str] = []
-    for name, value in initial(options).items():
-        if name in LOADED:
-            continue
+    for name, value in ((name, text(value)) for name, value in options.items() if name in INITIAL):
         if name == "data_checksums":
             arguments += [INITIAL[name]] if normal(value) == 1.0 else []
         else:
@@ -92,6 +90,7 @@ def differences(options: Mapping[str, Option], effective: Mapping[str, tuple[str
         effective: setting and unit of every row of `pg_settings`.
     """
     wrong: list[str] = []
+    effective = {name.lower(): of for name, of in effective.items()}  # as options are: the server lists `TimeZone`
     for name, value in options.items():
         if name not in effective:
             wrong.append(f"{name} is not a setting of this server, so it cannot be read back")

@@ -164,9 +164,8 @@ class ExistingPostgres(ExistingServer):
         return {name: f"{setting}{unit and ' ' + unit}" for name, (setting, unit) in settings.items()}
 
     def differences(self, place: OpenPlace) -> list[str]:
-        """Names compare without case, as the server takes them."""
-        settings = {name.lower(): value for name, value in self._settings(place).items()}
-        return postgres_options.differences(self.options, settings)
+        """By the rules of options."""
+        return postgres_options.differences(self.options, self._settings(place))
 
     def lock(self, holder: str) -> list[str]:
         """The holder is the session's application name, which others may see; the server cuts it."""

@@ -46,7 +46,7 @@ factors:
 arm: loop
 trials: {blocks: 1}
 telemetry:
-  interval: 100ms
+  interval: 300ms
   prometheus: {url: "http://{host}:{metrics}/metrics", match: [node_forks_total, "node_*_seconds"]}
   command: {run: cat /proc/loadavg, name: load, regex: '^\\S+'}
 metrics:
@@ -87,19 +87,21 @@ def test_a_metric_of_a_real_exporters_counters_decides_a_study(here: Desk) -> No
     here.fairtrial("run", here.study(NODE))
     found = record.read(here.run)
     forks = {}
+    errors = {}
     for trial in found.trials:
         assert trial.invalid_reason == ""
         assert {"prometheus-1", "command-1"} <= set(trial.telemetry)
         assert trial.window is not None
         seconds = (trial.window.end_ns - trial.window.start_ns) / 1e9
         forks[trial.trial.arm] = trial.scalars["forks"]
+        errors[trial.trial.arm] = trial.scalars["forks_error"]
         assert trial.scalars["started"] == pytest.approx(trial.scalars["forks"] / seconds)
         assert trial.scalars["forks_error"] >= trial.scalars["started_error"] >= 0
         assert trial.scalars["load1"] > 0
         cpu = telemetry.read(found.trial_directory(trial.trial.id), "cpu")["forks"]
         least = trial.scalars["forks"] - trial.scalars["forks_error"]
         assert least <= 1.2 * (cpu[-1] - cpu[0]), "the kernel's own counter, read at other moments"
-    assert forks["long"] >= 1000
+    assert forks["long"] + errors["long"] >= 1000, "an edge between two readings may have cut some off"
     assert forks["long"] > forks["short"]
     here.fairtrial("verify", here.run)
     report = here.fairtrial("report", here.run).stdout

@@ -59,6 +59,14 @@ def test_a_ready_study_is_listed_and_nothing_runs(study: Path, capsys: pytest.Ca
     assert "nothing was run, reached or changed" in printed
 
 
+def test_data_of_a_guest_are_told_to_be_made_on_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = listed(STUDIES / "mglru-mariadb-tpcc.yaml", capsys).splitlines()
+    (made,) = (number for number, line in enumerate(lines) if "`to make data`: on this machine" in line)
+    assert "as servers' user · on this machine" in lines[made + 1]
+    assert any("mkswap, on disks" in line for line in lines)
+    assert not any("mkswap" in line for line in listed(STUDIES / "tpcc-pmem.yaml", capsys).splitlines())
+
+
 HOSTILE = r"""
 study: kind
 question: "a question\e[2J"

@@ -19,7 +19,7 @@ from fairtrial.places.vm import accelerators, images, kernels, unpacked
 from fairtrial.places.vm.guest import STATE, Guest
 from fairtrial.places.vm.machine import Machine
 from fairtrial.places.vm.parameters import VmParameters
-from fairtrial.programs import Act, Program
+from fairtrial.programs import SERVERS, Act, Program
 from fairtrial.wire import Agent, Limits
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import counted, size
@@ -86,7 +86,10 @@ class Vm(BootedPlace[VmParameters]):
         words = " ".join(parameters.boot_parameters)
         booted = f"qemu-system-x86_64 with {size(parameters.memory)} of memory, boot parameters `{words}`"
         yield Act("runs", booted, "for every trial", here=True)
-        yield Act("runs", "mkfs.xfs and qemu-img, on disks in the state directory", "for every trial", here=True)
+        made_by = "mkfs.xfs, qemu-img and mkswap" if parameters.swap else "mkfs.xfs and qemu-img"
+        yield Act("runs", f"{made_by}, on disks in the state directory", "for every trial", here=True)
+        here = "what is listed below `to make data`: on this machine, unless its files cannot be put on a guest's disk"
+        yield Act("runs", here, "once, before the first guest", user=SERVERS, here=True)
         yield Act("reads", "/: the guest sees this machine's root, read-only, as QEMU's user may", here=True)
 
     def carrier(self) -> Local:

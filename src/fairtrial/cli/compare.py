@@ -138,6 +138,7 @@ def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkou
         KeyboardInterrupt: the user stopped it.
     """
     _check(options, results)
+    _loaded(compiling.study_text(options, runs=1))  # what a study may not say is refused before a command runs
     heed()
     os.environ.setdefault(KEPT_VARIABLE, "*")  # the commands are the user's own, and run as in the user's shell
     if checkouts is not None:
@@ -193,14 +194,23 @@ def _kept(output: Path | None) -> Iterator[Path]:
 
 
 def _created(text: str, directory: Path) -> tuple[Study, Writer]:
-    """The study as a user's own would be read, and its record begun."""
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / f"{STUDY}.yaml"
-        path.write_text(text, encoding="utf-8")
-        study = language.load(path, catalogue=catalogue())
+    """The study, and its record begun."""
+    study = _loaded(text)
     plan = planning.make(study, catalogue=catalogue())
     sources = {GIVEN: text, MERGED: language.dump(study)}
     return study, record.create(directory / directory_name(plan.study), plan=plan, sources=sources, numbered=True)
+
+
+def _loaded(text: str) -> Study:
+    """The study as a user's own would be read."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / f"{STUDY}.yaml"
+        path.write_text(text, encoding="utf-8")
+        try:
+            return language.load(path, catalogue=catalogue())
+        except InputError as error:
+            made = [replace(each, file="the study that the options make", line=0) for each in error.problems]
+            raise InputError(made, hint="see `fairtrial compare --help`") from error
 
 
 def _run(writer: Writer, progress: OneLine) -> Record:

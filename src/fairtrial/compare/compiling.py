@@ -188,7 +188,7 @@ def _metric(options: CompareOptions) -> dict[str, dict[str, str]]:
         return {}
     by_group = "(" in options.metric
     words = re.findall(r"[A-Za-z]\w*", re.sub(r"\\.|\(.*?\)", " ", options.metric) if by_group else options.metric)
-    name = re.sub(r"\W+", "_", "_".join(words)).lower().strip("_") or "metric"
+    name = re.sub(r"\W+", "_", "_".join(words), flags=re.ASCII).lower().strip("_") or "metric"
     source = {"regex": options.metric} if by_group else {"json_path": options.metric}
     label = " ".join(words) or "metric"
     return {name: {**source, "unit": options.unit, "better": options.better or "lower", "label": label}}

@@ -10,7 +10,7 @@ import pytest
 from fairtrial import plan as planning
 from fairtrial import study
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.compare import STOPS, stopping
+from fairtrial.cli.compare import STOPS, CompareOutputs, compare, stopping
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.compare.compiling import CompareOptions, study_text
 from fairtrial.errors import InputError
@@ -101,3 +101,13 @@ def test_a_misspelt_rule_is_answered_with_the_one_meant() -> None:
         chosen("sequental")
     assert "sequential" in str(caught.value.problems[0].suggestion)
     assert all(stop in str(caught.value) for stop in STOPS)
+
+
+def test_what_a_study_may_not_say_is_refused_before_a_command_runs(tmp_path: Path) -> None:
+    ran, record = tmp_path / "ran", tmp_path / "record"
+    options = CompareOptions((f"touch {ran}",) * 2, metric="elapsed_s")
+    outputs = CompareOutputs(save=None, export=[], fail_if=[], output=record, runs=None)
+    with pytest.raises(InputError, match="found elapsed_s more than once"):
+        compare(options, outputs)
+    assert not ran.exists()
+    assert not record.exists()

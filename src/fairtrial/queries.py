@@ -15,6 +15,7 @@ from pathlib import Path
 from fairtrial import plan as planning
 from fairtrial import record
 from fairtrial import study as language
+from fairtrial.analyse.boots import averaged
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import FairtrialError, InputError, PlaceError, SystemStartError
 from fairtrial.record import Record, Writer, journal
@@ -93,12 +94,11 @@ def _at_fault(of: Record) -> set[str]:
 
 
 def whole_blocks(of: Record) -> list[dict[str, TrialRecord]]:
-    """Valid trials by arm, of each block of a run with one cell that is not void, in the order of blocks."""
+    """Valid trials by arm, of each block of a run with one cell that is not void; those of one boot as one."""
     voided = {event.block for event in of.voided}
     blocks: dict[int, dict[str, TrialRecord]] = {}
-    for trial in of.trials:
-        if trial.valid and trial.trial.block not in voided:
-            blocks.setdefault(trial.trial.block, {})[trial.trial.arm] = trial
+    for trial in averaged([each for each in of.trials if each.valid and each.trial.block not in voided]):
+        blocks.setdefault(trial.trial.block, {})[trial.trial.arm] = trial
     return [arms for _, arms in sorted(blocks.items())]
 
 

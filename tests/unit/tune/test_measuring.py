@@ -82,3 +82,10 @@ def test_what_is_told_of_a_block() -> None:
     assert measuring.told(3, [measuring.Pair(0.1, {"rate": 0.0})], reason="").state == "measured"
     assert measuring.told(3, [measuring.Pair(None, {})], reason="").reason == "the objective has no ratio"
     assert measuring.told(3, [], reason="lost").reason == "lost"
+
+
+def test_trials_of_one_boot_are_one_value() -> None:
+    first, again = trial(1, "p001", elapsed=0.5), trial(1, "p001", elapsed=1.5)
+    again = again.model_copy(update={"trial": again.trial.model_copy(update={"repeat": 2})})
+    (pair,) = measuring.pairs(record([first, trial(1, "default", elapsed=2.0), again]))["p001"]
+    assert pair.gain == pytest.approx(math.log(2))

@@ -139,7 +139,7 @@ class Postgres(PrivateServer[PostgresParameters]):
             "--auth=trust",
             "--locale=C",
             "--encoding=UTF8",
-            *postgres_options.creating(self.parameters.options),
+            *postgres_options.creating(self.parameters.options, version=self.identity(place).version),
         ]
         command = installation.command(*argv)
         place.require(command, hint="see the server's output above", timeout_s=INSTALL_S, user=place.server_user)

@@ -11,6 +11,7 @@ from fairtrial.systems.server import Option
 
 # Fixed in the data directory by initdb; they are no lines of a configuration file.
 INITIAL = {"data_checksums": "--data-checksums", "wal_segment_size": "--wal-segsize"}
+CHECKSUMS_BY_DEFAULT = 18  # from this version on data have checksums unless initdb is told not to
 # Act on what is loaded and analysed; they stand in the configuration of loading and of trials.
 LOADED = ("default_statistics_target", "default_table_access_method", "default_toast_compression")
 # Ours: a private instance is private, and its log and configuration ours to read, because of them.
@@ -70,12 +71,18 @@ def initial(options: Mapping[str, Option]) -> dict[str, str]:
     return {name: text(value) for name, value in options.items() if name in INITIAL or name in LOADED}
 
 
-def creating(options: Mapping[str, Option]) -> list[str]:
-    """Those of creation as `initdb`'s arguments; a segment's size is in megabytes there."""
+def creating(options: Mapping[str, Option], *, version: str) -> list[str]:
+    """Those of creation as `initdb` takes them, which belongs to a server that says its version so.
+
+    A segment's size is in megabytes there.
+    """
+    major = re.search(r"\d+", version)
+    has_checksums = major is not None and int(major[0]) >= CHECKSUMS_BY_DEFAULT
     arguments: list[str] = []
     for name, value in ((name, text(value)) for name, value in options.items() if name in INITIAL):
         if name == "data_checksums":
-            arguments += [INITIAL[name]] if normal(value) == 1.0 else []
+            refused = ["--no-data-checksums"] if has_checksums else []
+            arguments += [INITIAL[name]] if normal(value) == 1.0 else refused
         else:
             size = normal(value if not value.isdigit() else f"{value}B")
             arguments.append(f"{INITIAL[name]}={size / 2**20:.0f}" if isinstance(size, float) else value)

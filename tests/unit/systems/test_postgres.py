@@ -131,7 +131,7 @@ def test_options_that_shape_what_is_loaded_are_in_effect_then_and_told_apart_by(
     shaping = {"default_statistics_target": "1000", "default_toast_compression": "lz4"}
     assert asked.initial() == shaping
     assert shaping.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
-    assert postgres_options.creating(asked.parameters.options) == []
+    assert postgres_options.creating(asked.parameters.options, version="postgres (PostgreSQL) 18.0") == []
     effective = {"default_statistics_target": ("1000", None), "default_toast_compression": ("lz4", None)}
     with place_in_memory(server(settings=effective | {"work_mem": ("8192", "kB")})) as (place, fake):
         asked.start(place, LAUNCH)

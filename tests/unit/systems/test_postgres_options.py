@@ -55,8 +55,11 @@ def test_options_that_keep_the_instance_private_are_refused(name: str) -> None:
 def test_only_options_fixed_at_creation_are_part_of_the_key_and_initdb_gets_them() -> None:
     options = {"data_checksums": True, "wal_segment_size": "64MB", "shared_buffers": "1GB"}
     assert initial(options) == {"data_checksums": "on", "wal_segment_size": "64MB"}
-    assert creating(options) == ["--data-checksums", "--wal-segsize=64"]
-    assert creating({"data_checksums": False}) == []
+    assert creating(options, version="postgres (PostgreSQL) 15.12") == ["--data-checksums", "--wal-segsize=64"]
+    assert creating({"data_checksums": False}, version="postgres (PostgreSQL) 17.5") == []
+    assert creating({"data_checksums": False}, version="postgres (PostgreSQL) 18beta1") == ["--no-data-checksums"], (
+        "they are the default"
+    )
 
 
 def test_units_of_ours_reach_the_server_as_bytes() -> None:

@@ -23,7 +23,7 @@ def bound(baseline: Values, arm: Values, *, margin: float, total: float) -> floa
     largest = max((float(each.max()) for each in (baseline, arm) if len(each)), default=0.0)
     if largest > total or not len(baseline):
         return own
-    share = math.exp(float(np.log(baseline).mean())) / total
+    share = math.exp(float(np.log(baseline / total).mean()))  # each before the mean: all of the total is exactly 1
     rest = 1 - share
     if rest <= 0:
         return own if float(arm.min(initial=total)) == total else 0.0

@@ -73,3 +73,11 @@ def test_where_the_rest_decides_nothing_the_margin_is_what_was_asked_for(
 ) -> None:
     found = shares.bound(np.array(baseline), np.array(other), margin=MARGIN, total=total)
     assert math.expm1(found) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("total", [1.0, 100.0])
+def test_all_of_the_total_is_all_of_it_for_any_number_of_blocks(total: float) -> None:
+    """The mean of equal logarithms is not always the logarithm."""
+    for n in range(1, 101):
+        every = np.full(n, total)
+        assert math.expm1(shares.bound(every, every, margin=MARGIN, total=total)) == pytest.approx(MARGIN), n

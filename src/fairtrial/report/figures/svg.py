@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import IO, Final, Self, cast
 
 from fairtrial.errors import PlaceError
+from fairtrial.record.models import COMPONENT_BYTES
 from fairtrial.report.figures.verdicts import Figure, Spec
 from fairtrial.report.page.drawing_library import vega_lite_version
 
 WIDTH: Final = 720
 LOOK_EVERY_S: Final = 0.2
+SUFFIX: Final = ".svg"
+NAME_CHARACTERS: Final = COMPONENT_BYTES - len(SUFFIX)
+OWN_CHARACTERS: Final = 120  # of them a figure's own at most: the rest is for the cell's number and levels
+DIGITS: Final = 8  # of a digest, which keep apart what is cut
 CONFIG: Final = {
     "background": "white",
     "font": "sans-serif",
@@ -67,7 +73,7 @@ class SvgWriter:
 
     def draw(self, figure: Figure, *within: str) -> None:
         """Draws a figure in time, its file named by what it is `within` and itself."""
-        path = self._directory / f"{_file_name([*within, figure.name])}.svg"
+        path = self._directory / f"{_file_name([*within, figure.name])}{SUFFIX}"
         self._drawn.add(self._queue.submit(self._draw, figure, path))
 
     def _draw(self, figure: Figure, path: Path) -> None:
@@ -109,6 +115,21 @@ def _still(layer: Spec) -> Spec:
     return {**layer, "encoding": encoding}
 
 
-def _file_name(parts: Iterable[str]) -> str:
-    """Letters, digits and dashes only: level names are free text, file names are not."""
+def _file_name(parts: Sequence[str]) -> str:
+    """Letters, digits and dashes only, as many as a file system takes: level names are free text, file names are not.
+
+    Where all are too many, the figure's own name (the last part) stays and the end of the others goes: a cell's number
+    is their start.
+    """
+    if len(whole := _plain(parts)) <= NAME_CHARACTERS:
+        return whole
+    *within, own = parts
+    end = _plain([own])
+    if len(end) > OWN_CHARACTERS:
+        digest = hashlib.sha256(own.encode()).hexdigest()[:DIGITS]
+        end = f"{end[: OWN_CHARACTERS - DIGITS - 1]}-{digest}"
+    return _plain([_plain(within)[: NAME_CHARACTERS - len(end) - 1], end])
+
+
+def _plain(parts: Sequence[str]) -> str:
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")

@@ -228,6 +228,19 @@ def test_cells_whose_names_look_alike_do_not_overwrite_each_other(tmp_path: Path
     assert len(list((tmp_path / "figures").iterdir())) == 2
 
 
+def test_names_longer_than_a_file_system_takes_are_cut_and_stay_apart(tmp_path: Path, drawn: list[Figure]) -> None:
+    long = " · ".join(f"{factor} {'level_' * 13}" for factor in ("memory", "users", "storage", "pages"))
+    arms = [Figure(name=f"hosts-{'metric_' * 11}-{'arm_' * 20}{end}" * 2, title="", note="", spec={}) for end in "ab"]
+    names = [svg._file_name([*within, each.name]) for within in ([], ["cell0", long], ["cell1", long]) for each in arms]
+    assert len({*names}) == len(names)
+    assert max(map(len, names)) <= 251
+    with svg.SvgWriter(tmp_path / "figures") as writer:
+        writer.draw(drawn[0], "cell12", long)
+    (path,) = (tmp_path / "figures").iterdir()
+    assert path.name.startswith("cell12-memory-level-level-")
+    assert path.name.endswith(f"-{svg._file_name([drawn[0].name])}.svg")
+
+
 def test_a_renderer_that_is_killed_is_told_and_is_no_closed_pipe_of_the_command_line(tmp_path: Path) -> None:
     figure = Figure(name="late", title="", note="", spec={"layer": []})
     with (  # noqa: PT012

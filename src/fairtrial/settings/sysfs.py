@@ -21,6 +21,7 @@ Files = Annotated[
     Field(description="Files below /sys: absolute path → value."),
 ]
 
+SCHEDULER = "/queue/scheduler"
 NUMBER = re.compile(r"^(0x[0-9a-fA-F]+|\d+)$")
 
 
@@ -39,8 +40,8 @@ class SysfsSetting(Setting[Mapping[str, str | int]]):
     privilege = "CAP_DAC_OVERRIDE"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
-        """The writes."""
+        """The writes; a device's scheduler first, as the kernel then sets the rest of its queue to its own defaults."""
         return before_server(
             write_file(path, str(value), name=path, normalise=normalisation(str(value)))
-            for path, value in self.value.items()
+            for path, value in sorted(self.value.items(), key=lambda file: not file[0].endswith(SCHEDULER))
         )

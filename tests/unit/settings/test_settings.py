@@ -43,6 +43,14 @@ def test_sysfs_compares_numbers_as_numbers_and_words_by_brackets(value: object, 
     assert step.check.model_dump(mode="json")["normalise"] == normalise
 
 
+def test_a_scheduler_is_written_before_what_it_would_reset() -> None:
+    queue = "/sys/block/vda/queue"
+    files = {f"{queue}/nr_requests": 32, f"{queue}/scheduler": "none", f"{queue}/wbt_lat_usec": 0}
+    effect = effects({"sysfs": validated("sysfs", files)}, FACTS, ANY_TRIAL)
+    written = [step.name.removeprefix(f"{queue}/") for _, step in effect.steps]
+    assert written == ["scheduler", "nr_requests", "wbt_lat_usec"]
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "/sys/../etc/passwd", "kernel/mm/x"])
 def test_sysfs_refuses_paths_outside_sys(path: str) -> None:
     with pytest.raises(ValidationError):

@@ -144,11 +144,13 @@ impl AppliedSteps {
     pub fn undo(&mut self, keep: usize, processes: &Processes) -> Report {
         let mut report = Report::default();
         let mut stuck = Vec::new();
+        let mut early = asked_early(self.entries.get(keep..).unwrap_or_default(), processes);
         while self.entries.len() > keep {
             let Some(entry) = self.entries.pop() else {
                 break;
             };
-            if is_disturbed(&entry, processes) {
+            let asked = early.pop().flatten();
+            if asked.unwrap_or_else(|| is_disturbed(&entry, processes)) {
                 report.disturbed.push(entry.name.clone());
             }
             let undone = entry
@@ -207,6 +209,24 @@ fn restore(copy: &Path, processes: &Processes) -> Result<bool, Failure> {
     }
     journal.remove();
     Ok(true)
+}
+
+/// Whether each step is disturbed, while all of them are applied: a way back may restore a file of another step, too.
+/// None for one whose check a later step has taken over: it is asked once that is undone.
+fn asked_early(entries: &[JournalEntry], processes: &Processes) -> Vec<Option<bool>> {
+    let mut later = Vec::new();
+    let mut asked: Vec<_> = entries
+        .iter()
+        .rev()
+        .map(|entry| {
+            let read = entry.check.as_ref().map(|check| &check.read);
+            let is_last = !later.contains(&read);
+            later.push(read);
+            is_last.then(|| is_disturbed(entry, processes))
+        })
+        .collect();
+    asked.reverse();
+    asked
 }
 
 fn is_disturbed(entry: &JournalEntry, processes: &Processes) -> bool {

@@ -92,6 +92,31 @@ fn a_devices_number_of_requests_which_its_scheduler_sets_is_restored_after_the_s
 }
 
 #[test]
+fn a_value_that_a_later_step_overwrote_is_disturbed_though_that_steps_way_back_restores_it() {
+    let mut agent = Agent::greeted();
+    fs::create_dir_all(agent.path("vda/queue")).expect("made");
+    let scheduler = setting(&agent, "vda/queue/scheduler", "none");
+    let requests = setting(&agent, "vda/queue/nr_requests", "64");
+    agent.ask(&write_step(1, &requests, "32"));
+    agent.ask(&write_step(2, &scheduler, "kyber"));
+    fs::write(&requests, "256").expect("writable"); // as the kernel does
+    let undone = agent.ask(&json!({"request": "undo", "id": 3, "keep": 0}));
+    assert_eq!(undone["disturbed"], json!([requests]));
+    assert_eq!(content(&requests), "64");
+}
+
+#[test]
+fn a_file_written_twice_is_disturbed_by_neither_step() {
+    let mut agent = Agent::greeted();
+    let path = setting(&agent, "setting", "first");
+    agent.ask(&write_step(1, &path, "second"));
+    agent.ask(&write_step(2, &path, "third"));
+    let undone = agent.ask(&json!({"request": "undo", "id": 3, "keep": 0}));
+    assert_eq!(undone["disturbed"], json!([]));
+    assert_eq!(content(&path), "first");
+}
+
+#[test]
 fn a_killed_agents_steps_are_undone_newest_first_by_the_next() {
     let mut agent = Agent::greeted();
     let path = setting(&agent, "setting", "first");

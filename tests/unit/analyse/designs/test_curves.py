@@ -273,3 +273,35 @@ def test_curves_that_coincide_do_not_cross_and_those_that_meet_for_a_while_cross
     assert (one.at, one.low, one.high) == pytest.approx((np.exp(2), np.exp(1), np.exp(3)), rel=1e-2)
     (at_a_point,) = crossings(n, x - x[600], np.full(len(n), 0.1))
     assert at_a_point.at == pytest.approx(10)
+
+
+@pytest.mark.parametrize("away", [0.1, 0.01, 0.002, 1e-5, 0.0])
+def test_a_crossing_has_ends_however_narrow_its_interval_is(away: float) -> None:
+    n = np.geomspace(1, 100, 1201)  # in steps of 0.0038
+    x = np.log(n)
+    found = list(crossings(n, (x - 1) * (x - 3), np.full(len(n), away)))
+    assert [each.at for each in found] == pytest.approx(np.exp([1, 3]), rel=1e-5)
+    inner, outer = np.sqrt(1 - away), np.sqrt(1 + away)
+    ends = [each for place in found for each in (place.low, place.high)]
+    assert ends == pytest.approx(np.exp([2 - outer, 2 - inner, 2 + inner, 2 + outer]), rel=1e-5)
+    assert all((each.low or 0) <= each.at <= (each.high or 0) for each in found)
+
+
+def test_crossings_whose_intervals_meet_share_one_and_an_end_is_open_where_it_is_not_reached() -> None:
+    n = np.geomspace(1, 100, 1201)
+    x = np.log(n)
+    both = list(crossings(n, (x - 1) * (x - 3), np.full(len(n), 1.2)))
+    ends = (pytest.approx(np.exp(2 - np.sqrt(2.2)), rel=1e-4), pytest.approx(np.exp(2 + np.sqrt(2.2)), rel=1e-4))
+    assert [(each.low, each.high) for each in both] == [ends, ends]
+    unknown = np.where(x > np.log(10) + 0.001, np.inf, 1e-5)  # how sure the curves are is not known from there on
+    (one,) = crossings(n, x - np.log(10), unknown)
+    assert (one.low, one.high) == (pytest.approx(10, rel=1e-4), None)
+    (other,) = crossings(n, x - np.log(10), np.where(np.abs(x - np.log(10)) < 0.01, np.inf, 1e-5))
+    assert (other.low, other.high) == pytest.approx((10 * np.exp(-0.01), 10 * np.exp(0.01)), rel=1e-2)
+
+
+@pytest.mark.parametrize("model", ["usl", "linear"])
+def test_a_crossing_of_curves_that_are_known_exactly_has_both_ends(model: CurveModel) -> None:
+    (pair,) = fitted(table(TWO, noise=1e-4), request(model)).pairs
+    assert pair.shown
+    assert all(each.low and each.high and each.low < each.at < each.high for each in pair.crossings)

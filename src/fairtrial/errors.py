@@ -6,6 +6,7 @@ FairtrialError            has a message, a hint (what the user can do next) and 
 │   ├── AgentError        the agent refused or failed a request
 │   ├── StreamLostError   the stream to the agent ended
 │   ├── HostBootError     a host did not boot the kernel of an arm
+│   ├── StuckError        a process does not end, not even killed
 │   └── SystemStartError  the system under test did not start, with its own last log lines
 └── RecordError           exit 3: a record that is damaged or not one
 
@@ -106,6 +107,10 @@ class StreamLostError(PlaceError):
 
 class HostBootError(PlaceError):
     """A host did not boot the kernel that a trial asks for, however often it was tried; it runs its default kernel."""
+
+
+class StuckError(PlaceError, TimeoutError):
+    """A process does not end though it was killed: the kernel keeps it, as for a disk that does not answer."""
 
 
 class SystemStartError(PlaceError):

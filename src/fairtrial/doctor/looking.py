@@ -6,6 +6,7 @@ not judge: that is for the modules of findings, which are pure and see a `PlaceO
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
 
+from fairtrial.errors import StuckError
 from fairtrial.programs import Program
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
@@ -199,7 +201,8 @@ def look(
     try:
         process.wait(LOOK_S)
     except TimeoutError:
-        process.stop(END_S)  # a dead network file system, say: what was said until then is what is known
+        with contextlib.suppress(StuckError):  # at a dead network file system, say
+            process.stop(END_S)  # what was said until then is what is known
     return parsed(said, facts=place.facts, programs=bool(lines))
 
 

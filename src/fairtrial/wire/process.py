@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from fairtrial.errors import StreamLostError
+from fairtrial.errors import StreamLostError, StuckError
 from fairtrial.protocol import generated as wire
 
 LINES_KEPT = 100_000  # of a process that nobody listens to: beyond this the oldest are dropped
 CHARACTERS_KEPT = 16 << 20  # of all these lines
 CHARACTERS_HEARD = 1 << 30  # of lines that somebody listens to, who may keep them: a month of a line every second
 LINE_CHARACTERS = 64  # what keeping a line takes beside its own
+STUCK = "look at the place's disks, network file systems and kernel log; when it has ended, start again or `--resume`"
 
 OnLine = Callable[[str, str], None]
 
@@ -105,7 +106,7 @@ class Process:
         """Asks it to end by SIGTERM; after `limit_s` its whole process group is killed.
 
         Raises:
-            TimeoutError: it does not even end when killed.
+            StuckError: it does not even end when killed.
         """
         if self._exited is None:
             self.signal(signals.SIGTERM)
@@ -113,7 +114,11 @@ class Process:
                 return self.wait(limit_s)
             except TimeoutError:
                 self.signal(signals.SIGKILL, group=True)
-        return self.wait(self._kill_s)
+        try:
+            return self.wait(self._kill_s)
+        except TimeoutError:
+            message = f"{self.name} (process {self.pid}) has not ended {self._kill_s:g} s after it was killed"
+            raise StuckError(message, hint=STUCK) from None
 
     def started(self, spawned: wire.Spawned) -> None:
         """The stream's thread: it runs."""

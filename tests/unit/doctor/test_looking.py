@@ -9,9 +9,10 @@ import pytest
 from support.machines.places import FACTS, place_here, place_in_memory
 from support.seen import CPU, process, stat
 
-from fairtrial.doctor import examine, judged, look
+from fairtrial.doctor import examine, judged, look, looking
 from fairtrial.doctor.looking import moved, parsed, spent
 from fairtrial.doctor.programs import PROGRAMS
+from fairtrial.wire import Limits, Process
 from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
 
@@ -96,6 +97,15 @@ def test_a_place_that_says_nothing_is_unknown_and_no_error() -> None:
     with place_in_memory(lambda _spawn: FakeProgram(code=1)) as (place, _fake):
         found = examine(place)
     assert {f.grade for f in found if f.name in {"steal", "other_load", "swap", "perf", "numa"}} == {"unknown"}
+
+
+def test_a_place_whose_disk_does_not_answer_is_known_by_what_it_said_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "LOOK_S", 0.01)
+    monkeypatch.setattr(looking, "END_S", 0.01)
+    hangs = FakeProgram(code=None, stdout=["@once", "/proc/loadavg 1.0"])
+    with place_in_memory(lambda _spawn: hangs, limits=Limits(kill_s=0.01)) as (place, _fake):
+        monkeypatch.setattr(Process, "signal", lambda *_args, **_options: None)  # as if it hung in the kernel
+        assert look(place).first == {}
 
 
 def test_what_the_script_prints_is_told_apart_by_its_sections() -> None:

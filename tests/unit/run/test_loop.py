@@ -14,7 +14,7 @@ from support.records import RESOLVED, planned, section, tiny_plan, trial_record
 from support.trials import Quick, run
 
 from fairtrial import record
-from fairtrial.errors import PlaceError
+from fairtrial.errors import PlaceError, StuckError
 from fairtrial.record import Writer
 from fairtrial.record.events import RunFinished, RunInterrupted
 from fairtrial.record.models import LookTaken, Plan, TrialData, TrialRecord
@@ -22,6 +22,7 @@ from fairtrial.record.writer import Changes
 from fairtrial.run import Decision, Run, loop, opening
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS
+from fairtrial.wire import Process
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS
 
@@ -151,6 +152,25 @@ def test_arms_that_start_from_other_data_end_the_run(writer: Writer, monkeypatch
     with pytest.raises(PlaceError, match="arm b starts from other data"):
         run(writer, Quick(content="hash-of-"), monkeypatch)
     assert isinstance(writer.record().events[-1], RunInterrupted)
+
+
+def test_a_load_that_not_even_a_kill_ends_interrupts_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would run beside the next trial, too."""
+
+    def stop(process: Process, _limit_s: float) -> None:
+        raise StuckError(f"{process.name} has not ended", hint="look at the disks")
+
+    monkeypatch.setattr(Process, "stop", stop)
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+    load = section(WORKLOADS, "command", run="sleep 1000", timeout=0.05)
+    trial = runnable().resolved["all"]["a"].model_copy(update={"workload": load})
+    plan = runnable().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
+    with contextlib.closing(record.create(tmp_path / "stuck", plan=plan, sources={"study.yaml": "x\n"})) as writer:
+        with pytest.raises(StuckError, match="load has not ended"):
+            Run(writer=writer, progress=Told()).execute()
+        found = writer.record()
+    assert not found.trials
+    assert found.events[-1] == RunInterrupted(reason="load has not ended", exit_code=3)
 
 
 def test_data_of_another_hash_are_noticed_across_a_resume(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.command_line import eventually
 
-from fairtrial.errors import AgentError, PlaceError, StreamLostError
+from fairtrial.errors import AgentError, PlaceError, StreamLostError, StuckError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.subcommands import FILE_LOAD, RESTORE
 from fairtrial.wire import Agent, Limits, run_native
@@ -106,6 +106,16 @@ def test_waiting_for_a_process_has_a_limit_and_stopping_it_does_not_hang() -> No
             process.wait(0.01)
         assert process.stop(WAIT_S).signal == signal.SIGTERM
         assert process.stop(WAIT_S).signal == signal.SIGTERM, "it is stopped already"
+
+
+def test_a_process_that_not_even_a_kill_ends_is_the_places_trouble_and_no_bug_of_ours() -> None:
+    sent: list[int] = []
+    process = Process("fio", None, send_signal=lambda _process, number, **_group: sent.append(number), kill_s=0.01)
+    with pytest.raises(StuckError, match=r"fio \(process 0\) has not ended .* after it was killed") as stuck:
+        process.stop(0.01)
+    assert (sent, stuck.value.exit_code) == ([signal.SIGTERM, signal.SIGKILL], 3)
+    assert isinstance(stuck.value, TimeoutError), "for who goes on without its end"
+    assert "disks" in stuck.value.hint
 
 
 def test_a_lost_stream_is_told_to_every_waiting_call_at_once() -> None:

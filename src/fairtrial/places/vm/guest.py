@@ -87,7 +87,8 @@ class Guest:
             self._await(self._connects, what="QEMU did not start")
             self._await(lambda: READY in self._console(), what=f"{machine.kernel.source} did not boot")
         except BaseException:
-            self._qemu.stop(KILL_S)  # who has not come up hears of no stream's end
+            with contextlib.suppress(PlaceError):  # what went wrong first is the news
+                self._qemu.stop(KILL_S)  # who has not come up hears of no stream's end
             self.close()
             raise
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from fairtrial.errors import AgentError, FairtrialError, PlaceError, StreamLostError
+from fairtrial.errors import AgentError, FairtrialError, PlaceError, StreamLostError, StuckError
 from fairtrial.metrics import fleet
 from fairtrial.protocol.endpoints import Endpoint
 from fairtrial.protocol.generated import FleetShare, RateProgress, ReadyProgress, SqliteEndpoint, Tls
@@ -203,6 +203,7 @@ def driven(
 
     Raises:
         StreamLostError: a client's stream ended; where there are several, the error names it.
+        StuckError: a client's load does not end; the same.
         PlaceError: a client failed; the same.
     """
     shifts = [elsewhere.shift(system, driver.place.agent) for driver in drivers if driver.address is not None]
@@ -288,8 +289,8 @@ def _outcome(drivers: Sequence[Driver], futures: Sequence[concurrent.futures.Fut
     failed = [(driver, error) for driver, each in zip(drivers, futures, strict=True) if (error := each.exception())]
     failed.sort(key=lambda each: not isinstance(each[1], StreamLostError))
     for driver, error in failed:
-        if isinstance(error, StreamLostError):
-            raise StreamLostError(f"{driver.words}: {error}", hint=error.hint) from error
+        if isinstance(error, StreamLostError | StuckError):
+            raise type(error)(f"{driver.words}: {error}", hint=error.hint) from error
         if isinstance(error, PlaceError) and not isinstance(error, AgentError):
             raise PlaceError(f"{driver.words}: {error}", hint=error.hint) from error
         raise error

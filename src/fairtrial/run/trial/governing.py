@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
+from fairtrial.errors import PlaceError, StreamLostError, StuckError, SystemStartError
 from fairtrial.protocol.endpoints import Database
 from fairtrial.protocol.generated import Decision, ExecuteAction, ExecuteInverse, Governed, GovernPurge, Step
 from fairtrial.protocol.subcommands import GOVERN_PURGE, Failure, failure
@@ -184,10 +184,11 @@ def ended(governor: Governor) -> str:
 
     Raises:
         StreamLostError: the stream to the place ended.
+        StuckError: the governor does not end.
     """
     try:
         return governor.stop()
-    except StreamLostError:
+    except (StreamLostError, StuckError):
         raise
     except PlaceError as error:
         return str(error)

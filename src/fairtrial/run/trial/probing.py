@@ -124,7 +124,10 @@ class TrialProbes:
             stdout=_file(self.directory / f"{started.run.stem}.{when}.txt"),
             stderr=_file(self.directory / f"{started.run.stem}-errors.log"),
         )
-        exited = process.wait(self.place.limits.short_s)
+        try:
+            exited = process.wait(self.place.limits.short_s)
+        except TimeoutError:
+            exited = process.stop(1.0)
         edge = {"start_ns": process.started_ns} if when == "before" else {"end_ns": exited.time_ns}
         started.run = started.run.model_copy(update=edge)
         if exited.code != 0:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from fairtrial import settings
-from fairtrial.errors import AgentError, PlaceError, StreamLostError, SystemStartError
+from fairtrial.errors import AgentError, PlaceError, StreamLostError, StuckError, SystemStartError
 from fairtrial.metrics.telemetry.probes import DIRECTORY as PROBES
 from fairtrial.protocol.generated import Changed, Step, Undone
 from fairtrial.record import Writer
@@ -433,8 +433,8 @@ class Attempt:
             outcome = driving.driven(
                 self.place.agent, self.drivers, drives, workload=self.parts.workload, kept=self.outcome
             )
-        except (StreamLostError, AgentError):
-            raise
+        except (StreamLostError, StuckError, AgentError):
+            raise  # what does not end would run beside the next trial, too
         except PlaceError as error:
             self.outcome.invalidate(f"the load failed: {error}")
             return
@@ -457,7 +457,7 @@ class Attempt:
         with self._phase("check"):
             try:
                 checks = self.parts.workload.check_data(self.place, instance.endpoint)
-            except (StreamLostError, AgentError):
+            except (StreamLostError, StuckError, AgentError):
                 raise
             except PlaceError as error:
                 self.outcome.invalidate(f"the check failed: {error}")

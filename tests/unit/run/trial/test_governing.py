@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from support.machines.places import place_here, place_in_memory, spawned
 
-from fairtrial.errors import AgentError, PlaceError, StreamLostError, SystemStartError
+from fairtrial.errors import AgentError, PlaceError, StreamLostError, StuckError, SystemStartError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import governing
 from fairtrial.run.trial.governing import Governor, beside
 from fairtrial.settings.steps.purge import PurgeGovernor
-from fairtrial.wire import Limits
+from fairtrial.wire import Limits, Process
 from fairtrial.wire.fake import FakeProgram
 
 ORIGINALS = PurePosixPath("/var/lib/fairtrial/work/x/originals.json")
@@ -193,6 +193,14 @@ def test_a_lost_stream_is_nobody_s_doubt() -> None:
         with pytest.raises(StreamLostError):
             governor.wait(60)
         with pytest.raises(StreamLostError):
+            governing.ended(governor)
+
+
+def test_one_that_does_not_end_would_govern_the_next_trials_server_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with place_in_memory(running(STARTED, code=None), limits=Limits(stop_s=0.01, kill_s=0.01)) as (place, _fake):
+        governor = Governor(place, ASKED, originals=ORIGINALS)
+        monkeypatch.setattr(Process, "signal", lambda *_args, **_options: None)  # as if it hung in the kernel
+        with pytest.raises(StuckError, match="governor"):
             governing.ended(governor)
 
 

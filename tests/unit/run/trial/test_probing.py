@@ -385,6 +385,16 @@ def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.Monke
     assert written["failure"]
 
 
+def test_a_file_whose_reader_hangs_is_a_doubt() -> None:
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        return FakeProgram(code=None if spawn.argv[0] == "cat" else 0)
+
+    with place_in_memory(run, limits=Limits(short_s=0.01)) as (place, _fake):
+        subject = TrialProbes(place, OUT, asked({"file": "/proc/hangs"}))
+        subject.begin()
+        assert "`cat /proc/hangs` failed before the window" in subject.end()
+
+
 def test_a_broken_recorder_is_not_asked_for_its_profile() -> None:
     with place_in_memory(lambda spawn: FakeProgram(code=255 if spawn.name.startswith("probe") else 0)) as (place, fake):
         subject = TrialProbes(place, OUT, asked("perf_record"))

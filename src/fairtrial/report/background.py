@@ -6,7 +6,7 @@ Reads a record's models only; knows no layout.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -218,29 +218,35 @@ def _flat(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
-def _common_or_each(trials: Iterable[TrialRecord], values: Any) -> tuple[Fact, ...]:
-    """One value where all trials agree; else each value with the levels that have it."""
+def _common_or_each(trials: Sequence[TrialRecord], values: Any) -> tuple[Fact, ...]:
+    """One value where all trials agree; else each value with the levels that have it.
+
+    A trial that is not valid may have ended before anything was read: what it lacks says nothing of its levels.
+    """
     by_name: dict[str, dict[str, list[TrialRecord]]] = {}
     for trial in trials:
         for name, value in values(trial).items():
             by_name.setdefault(name, {}).setdefault(shown(value), []).append(trial)
+    counted = {trial.trial.id for trial in trials if trial.valid}
     facts = []
     for name, by_value in by_name.items():
-        if len(by_value) == 1:
-            facts.append(Fact(name, next(iter(by_value))))
+        first, *others = by_value
+        if not others and counted <= {trial.trial.id for trial in by_value[first]}:
+            facts.append(Fact(name, first))
         else:
-            facts.append(Fact(name, "; ".join(f"{value} ({_who(having)})" for value, having in by_value.items())))
+            said = (f"{value} ({_who(having, among=trials)})" for value, having in by_value.items())
+            facts.append(Fact(name, "; ".join(said)))
     return tuple(facts)
 
 
-def _who(trials: list[TrialRecord]) -> str:
-    """The levels that all these trials share and that name them shortest."""
-    shared = [
-        f"{factor} {level}"
-        for factor, level in trials[0].levels.items()
-        if all(trial.levels[factor] == level for trial in trials)
-    ]
-    return ", ".join(shared) or f"{len(trials)} trials"
+def _who(having: Sequence[TrialRecord], *, among: Sequence[TrialRecord]) -> str:
+    """The levels of these trials, of the factors that have others as well."""
+    named = []
+    for factor in having[0].levels:
+        levels = dict.fromkeys(trial.levels[factor] for trial in having)
+        if levels.keys() < {trial.levels[factor] for trial in among}:
+            named.append(f"{factor} {' or '.join(levels)}")
+    return ", ".join(named) or f"{len(having)} trials"
 
 
 def _checks(trials: Iterable[TrialRecord]) -> tuple[tuple[str, int, int], ...]:

@@ -28,6 +28,27 @@ def test_a_value_all_trials_share_is_said_once_and_others_say_who_has_them(recor
     }
 
 
+def _reading(options: dict[str, dict[str, str]], record: Record) -> tuple[Fact, ...]:
+    """Options as read back where a trial's are those of its arm; a trial that is not valid reads nothing."""
+    read = (
+        trial.model_copy(update={"options": options[trial.trial.arm] if trial.valid else {}}) for trial in record.trials
+    )
+    return _background(_with_trials(record, tuple(read))).options
+
+
+def test_a_value_that_some_trials_lack_says_who_has_it(record: Record) -> None:
+    assert _reading({"delete": {}, "wal": {"governor": "on"}}, record) == (Fact("governor", "on (journal wal)"),)
+    assert _reading({"delete": {"governor": "on"}, "wal": {"governor": "on"}}, record) == (Fact("governor", "on"),)
+
+
+def test_a_value_of_several_levels_names_these_and_no_level_that_every_trial_has(record: Record) -> None:
+    read = [
+        trial.model_copy(update={"levels": {"kernel": "6.1", "arm": arm}, "options": {} if arm == "a" else {"swap": "on"}})
+        for trial, arm in zip(record.trials, "abcabc", strict=False)
+    ]
+    assert background._common_or_each(read, lambda trial: trial.options) == (Fact("swap", "on (arm b or c)"),)
+
+
 def test_facts_of_places_are_in_a_reader_s_units(record: Record) -> None:
     (place,) = _background(record).places
     assert place.name == "local"

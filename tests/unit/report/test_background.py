@@ -43,7 +43,9 @@ def test_a_value_that_some_trials_lack_says_who_has_it(record: Record) -> None:
 
 def test_a_value_of_several_levels_names_these_and_no_level_that_every_trial_has(record: Record) -> None:
     read = [
-        trial.model_copy(update={"levels": {"kernel": "6.1", "arm": arm}, "options": {} if arm == "a" else {"swap": "on"}})
+        trial.model_copy(
+            update={"levels": {"kernel": "6.1", "arm": arm}, "options": {} if arm == "a" else {"swap": "on"}}
+        )
         for trial, arm in zip(record.trials, "abcabc", strict=False)
     ]
     assert background._common_or_each(read, lambda trial: trial.options) == (Fact("swap", "on (arm b or c)"),)

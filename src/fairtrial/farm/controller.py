@@ -21,7 +21,7 @@ from fairtrial.farm import adopting
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.handing import HandingRun
 from fairtrial.farm.orders import Order, Outcome
-from fairtrial.places import is_fresh
+from fairtrial.places import FreshPlace, is_fresh, place_of
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
 from fairtrial.run import elsewhere
@@ -31,7 +31,9 @@ POLL_S: Final = 0.2  # until a request of a person is looked at
 PAUSED: Final = "paused: no more blocks are handed out; hosts finish those that they have"
 MOST_CHOICES: Final = 2000  # blocks that are looked at when hosts are idle
 FAILURES_IN_A_ROW: Final = 2  # after which a host gets no more blocks
-ALIKE: Final = ("kernel", "kernel_version", "machine", "processor_model")  # of hosts that count as the same
+# Of hosts that count as the same: in every place of one description, and in all places with the host's processor.
+ALIKE: Final = ("kernel", "kernel_version")
+ALIKE_EVERYWHERE: Final = ("machine", "processor_model")
 
 
 @dataclass
@@ -46,6 +48,7 @@ class FarmRun(HandingRun):
         had: how many blocks of each cell each host has been given.
         places: facts of each host, as they were journalled last.
         character: of the first host, by guest or container: what others must have in common with it; None is the host.
+        machine: the same of what its places have in common, by the processor that they show (see `_processor`).
         served: processor time of the farm's own processes on each host, and for how long.
         trouble: the last reason why a host could not go on.
     """
@@ -57,6 +60,7 @@ class FarmRun(HandingRun):
     had: Counter[tuple[str, str]] = field(default_factory=Counter)
     places: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     character: dict[Section | None, dict[str, JsonValue]] = field(default_factory=dict)
+    machine: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     served: dict[str, tuple[float, float]] = field(default_factory=dict)
     trouble: FairtrialError | None = None
 
@@ -66,6 +70,7 @@ class FarmRun(HandingRun):
         known = self.writer.record()
         for opened in known.places:
             self.character.setdefault(_own_place(opened), _character(opened))
+            self.machine.setdefault(_processor(opened), _machine(opened))
         self.had.update((event.host, event.cell) for event in known.events if isinstance(event, BlockLeased))
         super()._run_trials()
 
@@ -219,17 +224,20 @@ class FarmRun(HandingRun):
         """
         if self.writer.plan.design.hosts == "factor":
             return
-        character = {**self.character}
+        character, machine = {**self.character}, {**self.machine}
         for opened in outcome.places:
-            own = _character(opened)
-            first = character.setdefault(_own_place(opened), own)
+            own = {**_character(opened), **_machine(opened)}
+            first = {
+                **character.setdefault(_own_place(opened), _character(opened)),
+                **machine.setdefault(_processor(opened), _machine(opened)),
+            }
             changed = [name for name, value in first.items() if own[name] != value]
             if changed:
                 raise PlaceError(
                     f"it differs from the run's first host in its {', '.join(changed)}",
                     hint="use hosts that are alike, or write `trials: {hosts: factor}`",
                 )
-        self.character = character  # now: a host that is refused sets no measure
+        self.character, self.machine = character, machine  # now: a host that is refused sets no measure
 
     def _lost(self, asked: Order, host: str, why: str, *, now: bool = False) -> None:
         """A block is void, and another host may run the one that replaces it."""
@@ -263,4 +271,16 @@ def _own_place(opened: PlaceOpened) -> Section | None:
 
 
 def _character(opened: PlaceOpened) -> dict[str, JsonValue]:
-    return {"agent": opened.agent_sha256, **{name: opened.facts.get(name) for name in ALIKE}}
+    return {name: opened.facts.get(name) for name in ALIKE}
+
+
+def _processor(opened: PlaceOpened) -> str:
+    """Whose processor a place shows: its host's, empty, or one that may be imitated, which has another name."""
+    place = place_of(opened.place)
+    use = place.requirements().virtualisation if isinstance(place, FreshPlace) else None
+    return "" if use in (None, "required") else use
+
+
+def _machine(opened: PlaceOpened) -> dict[str, JsonValue]:
+    facts = {name: opened.facts.get(name) for name in ALIKE_EVERYWHERE}
+    return {"agent": opened.agent_sha256, "emulation": bool(opened.facts.get("emulated")), **facts}

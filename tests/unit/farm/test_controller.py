@@ -159,6 +159,43 @@ def test_guests_of_arms_may_differ_and_those_of_hosts_may_not(tmp_path: Path, od
     assert {trial.host for trial in found.trials} == {"x", "y"} - {odd}
 
 
+def test_hosts_whose_first_guests_differ_are_compared_by_their_processors(tmp_path: Path) -> None:
+    """Nobody has seen both guests when each host brings one."""
+
+    def fate(host: str, order: Order, outcome: Outcome) -> Outcome | str:
+        (place,) = outcome.places
+        guest = Section({"vm": {"kernel": KERNELS[0], "memory": {"p": "1GiB", "q": "2GiB"}[order.cell]}})
+        facts = {**place.facts, "processor_model": host}
+        return outcome.model_copy(update={"places": [place.model_copy(update={"place": guest, "facts": facts})]})
+
+    found, _ = conducted(tmp_path, InstantFarm("x", "y", fate=fate), plan(cells=("p", "q")))
+    assert (left(found), found.finished) == (["x"], True)
+    assert {(trial.trial.cell, trial.host) for trial in found.trials} == {("p", "y"), ("q", "y")}
+
+
+@pytest.mark.parametrize(("odd", "gone"), [("", []), ("y", ["y"])])
+def test_an_imitated_processor_is_compared_with_its_like(tmp_path: Path, odd: str, gone: list[str]) -> None:
+    def fate(host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        (place,) = outcome.places
+        guests = [
+            place.model_copy(
+                update={
+                    "place": Section({"vm": {"kernel": KERNELS[0], "accelerator": accelerator}}),
+                    "facts": {**place.facts, "processor_model": model, "emulated": model == "imitated"},
+                }
+            )
+            for accelerator, model in (
+                ("kvm", "one"),
+                ("tcg", "imitated"),
+                ("auto", "imitated" if host == odd else "one"),
+            )
+        ]
+        return outcome.model_copy(update={"places": [place, *guests]})
+
+    found, _ = conducted(tmp_path, InstantFarm("y", "x", fate=fate), plan(blocks=2))
+    assert left(found) == gone
+
+
 def test_a_resumed_run_knows_the_character_of_every_kind_of_place(tmp_path: Path) -> None:
     def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome | str:
         (place,) = outcome.places

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
-from fairtrial.errors import PlaceError
+from fairtrial import disks
 
 GIVEN: Final = "study.yaml"  # of a record: the study as given
 MERGED: Final = "study.merged.yaml"  # the study as it ran
@@ -77,25 +76,6 @@ def hashes(directory: Path) -> dict[str, str]:
     return {name: sha256(directory / name) for name in relative_files(directory)}
 
 
-# What a disk says, in words; whatever else goes wrong is told as it is.
-TROUBLES: Final = {
-    errno.ENOSPC: ("no space left on the disk of {}", "free some space"),
-    errno.EDQUOT: ("no space left on the disk of {} for this user", "free some space, or raise the quota"),
-    errno.EIO: ("the disk of {} reports an error", "look at the kernel's log, and move the record to another disk"),
-    errno.EROFS: ("the disk of {} no longer accepts writes", "look at the kernel's log, and mount it writable"),
-}
-
-
-@contextlib.contextmanager
-def disk_explained(directory: Path) -> Iterator[None]:
+def disk_explained(directory: Path) -> AbstractContextManager[None]:
     """Turns a disk that is full or broken into an error that says which, and that nothing finished is lost."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in TROUBLES:
-            raise
-        what, fix = TROUBLES[error.errno]
-        raise PlaceError(
-            f"{what.format(directory)} while writing the record",
-            hint=f"{fix}, and continue with `fairtrial run … --resume`; all finished trials are kept",
-        ) from error
+    return disks.explained(directory, written="the record")

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Final, Literal
 
+from fairtrial import disks
 from fairtrial.places.local import Local, LocalParameters
 from fairtrial.places.place import BootedPlace, Disk, Requirements
 from fairtrial.places.vm import accelerators, images, kernels, unpacked
@@ -115,30 +116,32 @@ class Vm(BootedPlace[VmParameters]):
             disk: which disk it gets; what a trial writes to it goes with the guest.
 
         Raises:
-            PlaceError: no QEMU, no such kernel, or the guest did not come up; the message holds its last lines.
+            PlaceError: no QEMU, no such kernel, no room, or the guest did not come up; with its last lines.
         """
         parameters, limits = self.parameters, Limits.from_environment()
         # What is prepared for guests here is prepared by the programs that they would find.
         host = Agent(self.carrier().connect(limits, path=PATH), holder=holder, lock=lock, limits=limits)
         try:
-            state = Path(host.hello.state_directory) / self.name
-            kernel = kernels.find(parameters.kernel, cache=state / "kernels", sha256=parameters.sha256)
-            accelerator = accelerators.choose(parameters.accelerator_choice, kernel, state=state)
+            state = self._state(OpenPlace(host))
             running = state / "running"
             if lock:
                 shutil.rmtree(running, ignore_errors=True)  # of guests whose control plane was killed
-            running.mkdir(parents=True, exist_ok=True)
-            machine = Machine(
-                parameters=parameters,
-                kernel=kernel,
-                directory=Path(tempfile.mkdtemp(dir=running)),
-                disk=_disk(state, parameters, disk),
-                keep=disk.keep,
-                accelerator=accelerator,
-                limits=limits.emulated() if accelerator == "tcg" else limits,
-                image=_image(kernel, accelerator, state=state),
-            )
-            return Guest(machine, host)
+            with disks.explained(state, written="a guest's files"):
+                kernel = kernels.find(parameters.kernel, cache=state / "kernels", sha256=parameters.sha256)
+                accelerator = accelerators.choose(parameters.accelerator_choice, kernel, state=state)
+                image = _image(kernel, accelerator, state=state)
+                running.mkdir(parents=True, exist_ok=True)
+                machine = Machine(
+                    parameters=parameters,
+                    kernel=kernel,
+                    directory=Path(tempfile.mkdtemp(dir=running)),
+                    disk=_disk(state, parameters, disk),
+                    keep=disk.keep,
+                    accelerator=accelerator,
+                    limits=limits.emulated() if accelerator == "tcg" else limits,
+                    image=image,
+                )
+                return Guest(machine, host)
         except BaseException:
             host.close()
             raise
@@ -156,9 +159,11 @@ class Vm(BootedPlace[VmParameters]):
         """Makes a disk with data of a key that were prepared on this machine; false where that is not possible.
 
         Raises:
-            PlaceError: mkfs failed.
+            PlaceError: mkfs failed, or there is no room.
         """
-        return images.make(host, self._state(host), key=key, size=self.parameters.disk)
+        state = self._state(host)
+        with disks.explained(state, written="a disk with prepared data"):
+            return images.make(host, state, key=key, size=self.parameters.disk)
 
     def _state(self, host: OpenPlace) -> Path:
         return Path(host.state_directory) / self.name

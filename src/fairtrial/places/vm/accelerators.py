@@ -44,11 +44,11 @@ def choose(accelerator: str, kernel: Kernel, *, state: Path) -> str:
 def try_out(*, state: Path) -> None:
     """Finds out whether KVM works with a kernel that is here already, unless that was found out since this boot.
 
-    Does nothing where there is no QEMU, no kernel, or no right to keep what was found.
+    Does nothing where there is no QEMU, no kernel, or no right or room to keep what was found.
     """
     kernel = kernels.here(state / "kernels") if shutil.which(QEMU) is not None else None
     if kernel is not None:
-        with contextlib.suppress(PermissionError):
+        with contextlib.suppress(OSError):
             _works(kernel, state)
 
 

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -74,15 +75,20 @@ class Guest:
         self._closed = False
         self._said = ""
         self._qemu_said: deque[str] = deque(maxlen=LINES_SAID)
-        _furnish(machine)
-        self._qemu: Process = host.spawn(
-            "qemu",
-            machines.argv(machine),
-            directory=str(machine.directory),
-            environment={"PATH": os.environ.get("PATH", "")},  # the user's own QEMU, where there are two
-            on_line=lambda _stream, line: self._qemu_said.append(line),
-        )
+        try:
+            _furnish(machine)
+            self._qemu: Process = host.spawn(
+                "qemu",
+                machines.argv(machine),
+                directory=str(machine.directory),
+                environment={"PATH": os.environ.get("PATH", "")},  # the user's own QEMU, where there are two
+                on_line=lambda _stream, line: self._qemu_said.append(line),
+            )
+        except BaseException:
+            shutil.rmtree(machine.directory, ignore_errors=True)
+            raise
         self._socket = socket.socket(socket.AF_UNIX)
+        self._writing = threading.Lock()
         try:
             self._await(self._connects, what="QEMU did not start")
             self._await(lambda: READY in self._console(), what=f"{machine.kernel.source} did not boot")
@@ -122,7 +128,8 @@ class Guest:
         Raises:
             OSError: the guest is gone, or `close` was called.
         """
-        self._socket.sendall(data)
+        with self._writing:  # a ping of another thread must not land inside a file's chunk
+            self._socket.sendall(data)
 
     def close(self) -> None:
         """Ends the stream, waits until the guest has switched itself off, and removes its files."""

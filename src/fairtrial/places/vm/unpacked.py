@@ -7,7 +7,6 @@ Sources: Documentation/arch/x86/boot.rst (the header), the note by which an ELF 
 from __future__ import annotations
 
 import lzma
-import os
 import struct
 import tempfile
 import zlib
@@ -40,10 +39,10 @@ def kept(image: Path, *, sha256: str, cache: Path) -> Path:
     if content is None:
         return image
     cache.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=cache, prefix=".new-")
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    Path(temporary).replace(target)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:  # gone where the disk is full, too
+        image = Path(temporary) / "image"
+        image.write_bytes(content)
+        image.replace(target)
     return target
 
 

@@ -135,7 +135,7 @@ def study_text(options: CompareOptions, *, runs: int) -> str:
         options: checked.
         runs: of each command in each trial.
     """
-    metric = _metric(options)
+    metric = metrics(options)
     workload = {
         "directory": options.directory,
         "timeout": f"{options.timeout_s:g}s",
@@ -179,10 +179,10 @@ def study_text(options: CompareOptions, *, runs: int) -> str:
 
 def judged(options: CompareOptions) -> str:
     """The primary metric's name."""
-    return next(iter(_metric(options)), ELAPSED)
+    return next(iter(metrics(options)), ELAPSED)
 
 
-def _metric(options: CompareOptions) -> dict[str, dict[str, str]]:
+def metrics(options: CompareOptions) -> dict[str, dict[str, str]]:
     """The one metric from the output, by a name made from where it stands."""
     if options.metric is None:
         return {}

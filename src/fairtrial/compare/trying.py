@@ -6,21 +6,26 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from fairtrial.analyse.inference import t_tests
+from fairtrial.compare import compiling
 from fairtrial.compare.compiling import CompareOptions
 from fairtrial.errors import AgentError, InputError, Problem
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
+from fairtrial.workloads.command import numbers
+from fairtrial.workloads.command.parameters import CommandMetric
 
 TRIAL_S: Final = 0.1  # a trial of short commands runs them for this long: as long as opening the trial takes
 MOST_RUNS: Final = 100
 TRIES: Final = 3
 FLOOR_PAIRS: Final = 20
 OUTPUT_LINES: Final = 10  # of a command that failed
+NO_FILE: Final = Path("/dev/null")  # a comparison's figure is in the output
 SETUP_S: Final = 24 * 3600.0  # a setup may build a kernel; a day is a mistake
 
 
@@ -65,7 +70,7 @@ def try_out(place: OpenPlace, options: CompareOptions, *, runs: int | None) -> C
         runs: of each command in each trial; None: as many as make a trial of `TRIAL_S`.
 
     Raises:
-        InputError: a command cannot be started, or fails.
+        InputError: a command cannot be started, or fails, or does not print the figure that is asked for.
     """
     if options.setup:
         _succeed(place, options, options.setup, option="--setup")
@@ -116,12 +121,27 @@ def _succeed(
         raise InputError([problem], hint="raise --timeout, or give the command less to do") from error
     allowed = (0,) if option.startswith("--") else options.exit_codes
     if exited.code not in allowed:
-        said = "".join(f"\n  {line}" for line in lines[-OUTPUT_LINES:])
-        problem = Problem(f"`{command}` ended with {how(exited)}{said}", option)
+        problem = Problem(f"`{command}` ended with {how(exited)}{_said(lines)}", option)
         raise InputError(
             [problem], hint="fix the command, or name the exit codes that mean success: --exit-code 0 --exit-code 1"
         )
+    if not option.startswith("--"):
+        _require_metric(options, command, lines)
     return (exited.time_ns - process.started_ns) / 1e9
+
+
+def _require_metric(options: CompareOptions, command: str, lines: Sequence[str]) -> None:
+    """That the figure is in a command's output, as each trial will look for it."""
+    for metric in compiling.metrics(options).values():
+        try:
+            numbers.read(CommandMetric.model_validate(metric), "\n".join(lines), file=NO_FILE)
+        except ValueError as error:
+            problem = Problem(f"cannot read it from the output of `{command}`: {error}{_said(lines)}", "--metric")
+            raise InputError([problem], hint="fix the expression, or the path, so that it finds one number") from error
+
+
+def _said(lines: Sequence[str]) -> str:
+    return "".join(f"\n  {line}" for line in lines[-OUTPUT_LINES:])
 
 
 def _floor(place: OpenPlace, options: CompareOptions) -> StartupFloor:

@@ -45,9 +45,10 @@ FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size 
     metrics: 'JSON', design: 'JSON'})
 """
 _JOURNALS: Final = """
-SELECT filename, time, entry
-FROM read_json(?, filename = true, format = 'newline_delimited', ignore_errors = true, columns = {
-    sequence: 'BIGINT', time: 'VARCHAR', entry: 'JSON'})
+SELECT filename, sequence, place, time, entry
+FROM (SELECT *, row_number() OVER (PARTITION BY filename ORDER BY sequence NULLS LAST) - 1 AS place
+      FROM read_json(?, filename = true, format = 'newline_delimited', ignore_errors = true, columns = {
+          sequence: 'BIGINT', time: 'VARCHAR', entry: 'JSON'}))
 WHERE entry ->> 'event' IN ('run_started', 'run_finished', 'block_voided', 'trial_finished')
 ORDER BY filename, sequence
 """
@@ -147,8 +148,10 @@ class _PlanRow(BaseModel):
 
 
 class _JournalRow(BaseModel):
-    """An event and when it was written."""
+    """An event, when it was written, its number, and how many lines that can be read have smaller ones."""
 
+    sequence: int
+    place: int
     time: str
     entry: Json[Annotated[Event, Field(discriminator="event")]]
 
@@ -328,10 +331,13 @@ def _runs(directories: Sequence[Path]) -> list[_Run]:
     """Every run: finished ones with their used trials, the others with the reason."""
     for each in directories:
         reader.refuse_links(each)
-    plans = {path.parent: row for path, row in _rows(_PlanRow, _PLANS, [each / "plan.json" for each in directories])}
+    plan_files = [each / "plan.json" for each in directories]
+    plans = {path.parent: row for path, row in _each_once(plan_files, _rows(_PlanRow, _PLANS, plan_files))}
     events: dict[Path, list[_JournalRow]] = defaultdict(list)
     journals = [path for each in directories if (path := each / "journal.jsonl").is_file()]
     for path, line in _rows(_JournalRow, _JOURNALS, journals):
+        if line.sequence != line.place:
+            raise RecordError(f"cannot read {path}: a line before number {line.sequence} is damaged", hint=VERIFY)
         events[path.parent].append(line)
     finished = {each for each in directories if any(isinstance(line.entry, RunFinished) for line in events[each])}
     files = [
@@ -342,7 +348,7 @@ def _runs(directories: Sequence[Path]) -> list[_Run]:
         if isinstance(line.entry, TrialFinished)
     ]
     trials: dict[Path, list[_TrialRow]] = defaultdict(list)
-    for path, trial in _rows(_TrialRow, _TRIALS, files):
+    for path, trial in _each_once(files, _rows(_TrialRow, _TRIALS, files)):
         trials[path.parents[2]].append(trial)
     return [
         _run(each, plans[each], events=events[each], trials=trials[each], finished=each in finished)
@@ -361,6 +367,21 @@ def _run(
     started = next((line.time for line in events if isinstance(line.entry, RunStarted)), "")
     reason = "" if used else "no trial counts towards estimates"
     return _Run(directory, started, plan=plan, trials=used, left_out=reason if finished else "unfinished")
+
+
+def _each_once(files: Sequence[Path], rows: Iterable[tuple[Path, Row]]) -> Iterator[tuple[Path, Row]]:
+    """The rows of files that have one each.
+
+    Raises:
+        RecordError: an empty file, of which a query says nothing.
+    """
+    seen: set[Path] = set()
+    for path, row in rows:
+        seen.add(path)
+        yield path, row
+    for path in files:
+        if path not in seen:
+            raise RecordError(f"cannot read {path}: the file is empty", hint=VERIFY)
 
 
 def _rows(row: type[Row], query: str, files: Sequence[Path]) -> Iterator[tuple[Path, Row]]:

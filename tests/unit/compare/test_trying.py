@@ -61,6 +61,8 @@ def test_the_floor_is_what_an_empty_program_takes(place: OpenPlace, tmp_path: Pa
         ((("true", "sh -c 'echo sorry >&2; exit 3'"), {}), "ended with exit code 3\n  sorry"),
         ((("true", "sh -c 'kill -9 $$'"), {}), "ended with signal SIGKILL"),
         ((("true", "sleep 1000"), {"timeout_s": 5}), "`sleep 1000` did not end within 5 s"),
+        ((("echo tps = 5", "echo TPS = 5"), {"metric": r"TPS = (\d+)"}), "nothing matches `TPS = (\\d+)`\n  tps = 5"),
+        ((("echo {}", "true"), {"metric": "jobs[0].iops"}), "of `echo {}`: nothing is at `jobs[0].iops`: no `jobs`"),
         ((("true", "true"), {"setup": "false"}), "--setup: `false` ended with exit code 1"),
         ((("true", "true"), {"prepare": "false", "exit_codes": (1, 0)}), "--prepare: `false` ended with exit code 1"),
     ],

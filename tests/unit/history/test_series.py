@@ -158,6 +158,24 @@ def test_a_damaged_trial_is_named(tmp_path: Path) -> None:
         across_runs.read([directory])
 
 
+@pytest.mark.parametrize("file", ["plan.json", "trials/all.b02.a/trial.json"])
+def test_an_empty_file_is_named_and_no_trial_less(tmp_path: Path, file: str) -> None:
+    directory = written(tmp_path / "r1", VALUES)
+    assert (directory / file).stat().st_size > 0
+    (directory / file).write_text("", encoding="utf-8")
+    with pytest.raises(RecordError, match=f"cannot read {re.escape(str(directory / file))}: the file is empty"):
+        across_runs.read([written(tmp_path / "r0", VALUES), directory])
+
+
+def test_a_journal_with_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    journal = written(tmp_path / "r1", VALUES) / "journal.jsonl"
+    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    number = next(place for place, line in enumerate(lines) if "trial_finished" in line)
+    journal.write_text("".join([*lines[:number], "{\n", *lines[number + 1 :]]), encoding="utf-8")
+    with pytest.raises(RecordError, match=f"{re.escape(str(journal))}: a line before number {number + 1} is damaged"):
+        across_runs.read([tmp_path / "r1"])
+
+
 def test_a_plan_without_its_design_is_named_with_the_field(tmp_path: Path) -> None:
     path = written(tmp_path / "r1", VALUES) / "plan.json"
     plan = json.loads(path.read_text(encoding="utf-8"))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic_core import from_json
 
@@ -19,9 +17,9 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition, MetricKind
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import counted
-from fairtrial.workloads.command import matching
+from fairtrial.workloads.command import numbers
 from fairtrial.workloads.command import runs as command_runs
-from fairtrial.workloads.command.parameters import CommandMetric, CommandParameters
+from fairtrial.workloads.command.parameters import CommandParameters
 from fairtrial.workloads.command.runs import OUTPUT
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
@@ -107,40 +105,10 @@ class Command(Workload[CommandParameters]):
         text = (directory / OUTPUT).read_text(encoding="utf-8", errors="replace")
         for name, metric in self.parameters.metrics.items():
             try:
-                values[name] = _number(metric, text, directory)
-            except (KeyError, IndexError, TypeError, ValueError, RecursionError, FileNotFoundError) as error:
+                values[name] = numbers.read(metric, text, file=directory / METRICS_FILE)
+            except ValueError as error:
                 raise PlaceError(
-                    f"cannot read metric {name} from the program's output: {error!r}; its last output:\n{text[-500:]}",
+                    f"cannot read metric {name} from the program's output: {error}; its last output:\n{text[-500:]}",
                     hint=f"fix workload.command.metrics.{name}; the full output is in {directory / OUTPUT}",
                 ) from error
         return values
-
-
-def _number(metric: CommandMetric, text: str, directory: Path) -> float:
-    if metric.regex is not None:
-        return float(matching.last(metric.regex, text))
-    if metric.json_path is not None:
-        return float(_follow(_last_json(text), metric.json_path))
-    return float(_follow(from_json((directory / METRICS_FILE).read_bytes()), metric.file_key or ""))
-
-
-def _last_json(text: str) -> Any:
-    """The last JSON object in the text, whatever stands around it."""
-    decoder = json.JSONDecoder()
-    document = None
-    position = text.find("{")
-    while position != -1:
-        try:
-            document, end = decoder.raw_decode(text, position)
-        except json.JSONDecodeError:
-            end = position + 1
-        position = text.find("{", end)
-    if document is None:
-        raise ValueError("no JSON object in the output")
-    return document
-
-
-def _follow(value: Any, path: str) -> Any:
-    for part in re.findall(r"[^.\[\]]+", path):
-        value = value[int(part)] if isinstance(value, list) else value[part]
-    return value

@@ -246,11 +246,16 @@ def kernel(boot: BootParameters) -> Kernel | None:
 
 
 def journalled(agent: Agent) -> BegunBoot | None:
-    """The boot that was begun on a host and not ended; None: none."""
+    """The boot that was begun on a host and not ended; None: none, or one that is root's affair.
+
+    Raises:
+        AgentError: the journal cannot be read, though root asks.
+    """
     try:
         return BegunBoot.model_validate_json(agent.get(JOURNAL))
     except AgentError as error:
-        if error.code != NOT_FOUND:
+        # /boot may be root's alone, as an EFI partition is; who is not root could not end a boot, either.
+        if error.code != NOT_FOUND and OpenPlace(agent).facts.user_id == 0:
             raise
         return None
 

@@ -245,16 +245,24 @@ def _alarm(of: _ScaledSeries, options: HistoryOptions) -> Alarm | None:
 def _known_alarm(of: _ScaledSeries, spread: float, options: HistoryOptions) -> KnownChange | None:
     """The change that the newest point shows again: its own, or one of the points right before that it agrees with."""
     newest = len(of.points) - 1
-    known = _known(of, newest, options)
-    at = [point.run for point in of.points].index(known.run) if known is not None else newest
-    if at == newest:
-        return known
+    return next(
+        (
+            known
+            for at, known in _near(of, newest, options)
+            if at == newest or _agrees(of, at, spread=spread, options=options)
+        ),
+        None,
+    )
+
+
+def _agrees(of: _ScaledSeries, at: int, *, spread: float, options: HistoryOptions) -> bool:
+    """Whether the newest point has the level of the points from one on."""
+    newest = len(of.points) - 1
     level = float(np.median(of.scaled[at:newest]))
     beyond = float(of.scaled[-1]) - level
     error = spread * math.sqrt(1 + 1 / (newest - at))
     by_noise = t_tests.quantile(1 - options.alarm_alpha / 2, newest - 1) * error
-    agrees = abs(beyond) <= by_noise or not of.relevant(beyond, level=level)
-    return known if agrees else None
+    return abs(beyond) <= by_noise or not of.relevant(beyond, level=level)
 
 
 def _p_by_rank(move: float, earlier: Values) -> float:
@@ -287,15 +295,19 @@ def _judged(of: SeriesResult, adjusted: Iterator[float], options: HistoryOptions
 
 
 def _known(of: _ScaledSeries, index: int, options: HistoryOptions) -> KnownChange | None:
-    near = {point.run for point in of.points[max(0, index - KNOWN_REACH) : index + KNOWN_REACH + 1]}
-    return next(
-        (
-            each
-            for each in options.known
-            if each.run in near and each.series in ("", of.name) and each.metric in ("", of.series.metric)
-        ),
-        None,
-    )
+    return next((known for _, known in _near(of, index, options)), None)
+
+
+def _near(of: _ScaledSeries, index: int, options: HistoryOptions) -> list[tuple[int, KnownChange]]:
+    """What is known of a point and of those around it, each with its point, nearest first."""
+    first = max(0, index - KNOWN_REACH)
+    points = {point.run: at for at, point in enumerate(of.points[first : index + KNOWN_REACH + 1], start=first)}
+    found = [
+        (points[each.run], each)
+        for each in options.known
+        if each.run in points and each.series in ("", of.name) and each.metric in ("", of.series.metric)
+    ]
+    return sorted(found, key=lambda known: abs(known[0] - index))
 
 
 def _doubts(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOptions) -> list[str]:

@@ -89,6 +89,25 @@ def test_an_acknowledgement_excuses_the_next_runs_only_so_far_as_they_agree_with
     assert statuses(gate(series(values), known=known)) == [status]
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_newest_run_is_excused_by_its_own_acknowledgement_beside_that_of_the_run_before(order: int) -> None:
+    values = noisy(20, seed=3)
+    values[18:] *= 0.85, 0.6
+    known = (KnownChange(run="r18", because="a full disk"), KnownChange(run="r19", because="the new compiler"))
+    (check,) = gate(series(values), known=known[::order]).checks
+    assert (check.status, "the new compiler" in check.message) == ("passed", True)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_newest_run_is_excused_by_the_acknowledgement_that_it_agrees_with(order: int) -> None:
+    values = noisy(20, seed=3)
+    values[17:] *= 0.6, 0.85, 0.85
+    known = (KnownChange(run="r17", because="a full disk"), KnownChange(run="r18", because="the new compiler"))
+    alarm = examine((series(values),), options=HistoryOptions(known=known[::order])).series[0].alarm
+    assert alarm is not None
+    assert alarm.known == known[1]
+
+
 @pytest.mark.parametrize(
     ("p", "alarm_alpha", "status"),
     [(0.045, 0.01, "passed"), (0.035, 0.01, "failed"), (0.03, 0.05, "passed"), (0.02, 0.05, "failed")],

@@ -17,6 +17,7 @@ from fairtrial.analyse.inference.comparing import (
     CENSORED,
     EXCHANGED,
     PAIRED_LOGS,
+    PAIRED_UNITS,
     WELCH_LOGS,
     ComparisonOptions,
     arm_pair,
@@ -188,14 +189,19 @@ def _non_positive(comparison: Comparison, baseline: ArmValues, arm: ArmValues) -
 
 
 def _disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doubt]:
-    """In about 7 of 1,000 comparisons of equal arms whose blocks do not matter (tests simulate it)."""
-    welch = comparison.welch
-    if not comparison.method.startswith("paired") or welch is None:
+    """In about 7 of 1,000 comparisons of equal arms whose blocks do not matter (tests simulate it).
+
+    Of the two t tests: what covariates, exact tests or exchanges make of p has causes other than pairing.
+    """
+    welch, by_t = comparison.welch, _by_t(comparison)
+    if (
+        comparison.method not in (PAIRED_LOGS, PAIRED_UNITS)
+        or welch is None
+        or not _disagree(by_t, welch.p, alpha=alpha)
+    ):
         return
-    if not _disagree(comparison.p, welch.p, alpha=alpha):
-        return
-    figures = f"paired p = {comparison.p:.3g}, Welch's p = {welch.p:.3g}"
-    if comparison.p < welch.p:
+    figures = f"paired p = {by_t:.3g}, Welch's p = {welch.p:.3g}"
+    if by_t < welch.p:
         message = f"only the paired test finds a difference ({figures}): blocks differ more than arms"
         advice = "this is the purpose of blocks; check for drift before quoting the arms' own intervals"
     else:
@@ -209,7 +215,7 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
 
     Not where n is too small for the rank test to find anything: `few_blocks` says that.
     """
-    rank, by_t = comparison.rank, comparison.p if comparison.p_by_t is None else comparison.p_by_t
+    rank, by_t = comparison.rank, _by_t(comparison)
     if rank is None or rank.smallest_p >= alpha or not _disagree(by_t, rank.p, alpha=alpha):
         return
     figures = f"t test's p = {by_t:.3g}, {rank.method}'s p = {rank.p:.3g}"
@@ -220,6 +226,11 @@ def _rank_disagreement(comparison: Comparison, *, alpha: float) -> Iterator[Doub
         message = f"only the rank test finds a difference ({figures}): single values hide it from the mean"
         advice = "find out why single trials are so different; the Hodges-Lehmann estimate is the shift of most trials"
     yield of(comparison, code="disagreement", message=message, advice=advice)
+
+
+def _by_t(comparison: Comparison) -> float:
+    """The t test's own p, whatever exact tests made of it."""
+    return comparison.p if comparison.p_by_t is None else comparison.p_by_t
 
 
 def _disagree(first: float, second: float, *, alpha: float) -> bool:

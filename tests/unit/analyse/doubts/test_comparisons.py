@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+from scipy import stats
 from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse, within
@@ -254,6 +255,48 @@ def test_welch_that_finds_what_pairing_does_not_is_said() -> None:
     assert "only Welch's test finds a difference" in found["disagreement"].message
 
 
+SETTING = ComparisonOptions(paired=True, confidence=0.95, margin=0.02, family_size=1)
+SUBJECT = Subject(metric="tpm", role="primary", cell="all")
+
+
+def disagreements(baseline: Values, other: Values, *, covariates: Values | None = None) -> list[str]:
+    pair = arm(baseline), arm(other)
+    comparison = compare(*pair, subject=SUBJECT, setting=SETTING, covariates=covariates)
+    found = doubts.about(comparison, *pair, alpha=0.05)
+    return [doubt.message.split(" (")[0] for doubt in found if doubt.code == "disagreement"]
+
+
+def test_two_groups_of_trials_are_not_said_to_be_noise_of_pairing() -> None:
+    random = np.random.default_rng(25)
+    base, other = 150 + random.normal(0, 1, (2, 10))
+    other[random.random(10) < 0.4] *= 0.85
+    comparison = compare(arm(base), arm(other), subject=SUBJECT, setting=SETTING)
+    assert comparison.welch is not None
+    assert comparison.p_by_t is not None
+    assert max(comparison.p_by_t, comparison.welch.p) < 0.05
+    assert comparison.p > 0.1, "exact tests raise it"
+    assert disagreements(base, other) == ["only the t test finds a difference"]
+
+
+def test_what_covariates_find_is_not_said_to_be_the_merit_of_pairing() -> None:
+    random = np.random.default_rng(5)
+    load, own = random.normal(0, 0.1, (2, 12)), random.normal(0, 0.01, (2, 12))
+    base, other = np.exp(5 + np.array([[0.0], [0.02]]) - load + own)
+    covariates = (load[1] - load[0])[None, :]
+    assert compare(arm(base), arm(other), subject=SUBJECT, setting=SETTING, covariates=covariates).p < 0.05
+    assert stats.ttest_rel(np.log(other), np.log(base)).pvalue > 0.1
+    assert disagreements(base, other, covariates=covariates) == []
+
+
+def test_exchanging_arms_is_not_said_to_be_noise_of_pairing() -> None:
+    base, other = np.array([1.0, 0, 1, 0, 0, 0, 0, 0]), np.array([1.0, 2, 1, 2, 2, 1, 0, 0])
+    comparison = compare(arm(base), arm(other), subject=SUBJECT, setting=SETTING)
+    assert comparison.welch is not None
+    assert max(stats.ttest_rel(other, base).pvalue, comparison.welch.p) < 0.05
+    assert comparison.p > 0.1, "of exchanges"
+    assert disagreements(base, other) == []
+
+
 @pytest.mark.parametrize(
     ("values", "probability"),
     [([1, 2], 1.0), ([1, 2, 3], 1 / 3), ([1, 2, 2, 3], 2 * 2 / 24), ([5, 5, 5], 1.0), (list(range(10)), 2 / 3628800)],
@@ -328,13 +371,8 @@ def test_false_alarms_of_the_quantised_check_on_values_rounded_to_a_twentieth_of
 
 
 def test_false_alarms_of_the_disagreement_check() -> None:
-    setting = ComparisonOptions(paired=True, confidence=0.95, margin=0.02, family_size=1)
-    subject = Subject(metric="tpm", role="primary", cell="all")
-
     def disagrees(random: np.random.Generator) -> bool:
-        pair = arm(random.normal(1000, 10, 10)), arm(random.normal(1000, 10, 10))
-        comparison = compare(*pair, subject=subject, setting=setting)
-        return any(doubt.code == "disagreement" for doubt in doubts.about(comparison, *pair, alpha=0.05))
+        return bool(disagreements(random.normal(1000, 10, 10), random.normal(1000, 10, 10)))
 
     assert rate(disagrees) < 0.02
 

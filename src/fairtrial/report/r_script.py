@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from typing import Final
 
-from fairtrial.analyse.inference.comparing import ADJUSTED_LOGS, PAIRED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS
-from fairtrial.analyse.models import Analysis, CellResult, Comparison, Summary
+from fairtrial.analyse.inference.comparing import (
+    ADJUSTED_LOGS,
+    CENSORED,
+    PAIRED_FLIPS,
+    PAIRED_LOGS,
+    PAIRED_UNITS,
+    WELCH_LOGS,
+    WELCH_UNITS,
+)
+from fairtrial.analyse.models import Analysis, CellResult, Comparison, Role, Summary
 from fairtrial.report.designs import curves_in_r, interactions_in_r
 from fairtrial.words import printable
 
@@ -18,6 +26,7 @@ COVARIATES: Final = "covariates.r"  # of estimates adjusted for covariates
 CURVES: Final = "curves.r"  # over a numeric factor
 INTERACTIONS: Final = "interactions.r"  # of an arm's effect between conditions
 HOSTS: Final = "hosts.r"  # of comparisons over several hosts
+FAMILIES: Final[tuple[Role, ...]] = ("primary", "secondary")
 
 
 def render(analysis: Analysis) -> str:
@@ -40,16 +49,12 @@ def render(analysis: Analysis) -> str:
             for summary in found:
                 lines += _data(cell, metric=metric, summary=summary)
     lines += ["", "comparisons <- list("]
-    calls = [
-        _comparison(comparison)
-        for cell in analysis.cells
-        for comparisons in cell.comparisons.values()
-        for comparison in comparisons
-    ]
-    lines += [",\n".join(calls), ")", *_adjusted(analysis), *interactions_in_r.lines(analysis)]
+    compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
+    lines += [",\n".join(map(_comparison, compared)), ")", _absent(compared)]
+    lines += [*_adjusted(compared), *interactions_in_r.lines(analysis)]
     lines += curves_in_r.lines(analysis)
     templates = resources.files("fairtrial.report.page") / "templates"
-    parts = ([HOSTS] if hosts else []) + [TEMPLATE] + ([COVARIATES] if _adjusted(analysis) else [])
+    parts = ([HOSTS] if hosts else []) + [TEMPLATE] + ([COVARIATES] if _adjusted(compared) else [])
     parts += [INTERACTIONS] if interactions_in_r.lines(analysis) else []
     parts += [CURVES] if curves_in_r.lines(analysis) else []
     return "\n".join(lines) + "\n" + "".join((templates / part).read_text(encoding="utf-8") for part in parts)
@@ -64,9 +69,17 @@ def _adding(*, hosts: bool) -> list[str]:
     ]
 
 
-def _adjusted(analysis: Analysis) -> list[str]:
+def _absent(compared: Sequence[Comparison]) -> str:
+    """How many comparisons of each family there are no data of."""
+    sizes = []
+    for role in FAMILIES:
+        family = [each.family_size for each in compared if each.role == role]
+        sizes.append(f"{role} = {max(0, max(family, default=0) - len(family))}")
+    return f"absent <- c({', '.join(sizes)})  # comparisons without data, which count as p = 1 in their family"
+
+
+def _adjusted(compared: Sequence[Comparison]) -> list[str]:
     """What the script adjusts for, and whether that decides; nothing without covariates."""
-    compared = [each for cell in analysis.cells for family in cell.comparisons.values() for each in family]
     adjusted = {each.metric: each.covariates for each in compared if each.covariates is not None}
     if not adjusted:
         return []
@@ -110,13 +123,18 @@ def _comparison(comparison: Comparison) -> str:
     paired = "TRUE" if comparison.method.startswith("paired") else "FALSE"
     family = f"family = {_string(comparison.adjustment)}, share = {comparison.baseline_share!r}"
     level = f"held = {_held(comparison)}, size = {max(1, comparison.family_size)}"
-    return f"  list({', '.join(_string(name) for name in names)}, paired = {paired}, {family}, {level})"
+    exchanged = ", exchanged = TRUE" if _flips(comparison) else ""
+    return f"  list({', '.join(_string(name) for name in names)}, paired = {paired}, {family}, {level}{exchanged})"
+
+
+def _flips(comparison: Comparison) -> bool:
+    return comparison.method.removesuffix(CENSORED) == PAIRED_FLIPS
 
 
 def _held(comparison: Comparison) -> str:
-    """Whether p is held against exact tests: not where it is of many looks, of classes, of heaps of zeros."""
+    """Whether p is held against exact tests: not where it is of many looks, of classes, of shuffled values."""
     plain = comparison.method in (PAIRED_LOGS, ADJUSTED_LOGS, PAIRED_UNITS, WELCH_LOGS, WELCH_UNITS)
-    return "TRUE" if plain and comparison.p_once is None else "FALSE"
+    return "TRUE" if (plain or _flips(comparison)) and comparison.p_once is None else "FALSE"
 
 
 def _string(text: str) -> str:

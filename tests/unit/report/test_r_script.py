@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from support.inference.analysis_cases import Case
 from support.skips import require
 
 from fairtrial.analyse import analyse
+from fairtrial.analyse.inference.comparing import PAIRED_FLIPS
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.record import Record
 from fairtrial.report import r_script
@@ -94,6 +96,46 @@ def test_r_takes_as_ties_what_only_rounding_tells_apart(tmp_path: Path, *, order
     assert comparison.p_by_t is not None  # ranks had a say
     (row,) = _rscript(r_script.render(analysis), tmp_path)
     assert float(row["p"]) == pytest.approx(comparison.p, rel=TOLERANCE)
+
+
+def _agrees(analysis: Analysis, directory: Path) -> list[Comparison]:
+    """R's p values are those of the comparisons, which are returned."""
+    compared = [one for cell in analysis.cells for found in cell.comparisons.values() for one in found]
+    rows = _rscript(r_script.render(analysis), directory)
+    for name in ("p", "p_adjusted"):
+        expected = [getattr(one, name) for one in compared]
+        assert [float(row[name]) for row in rows] == pytest.approx(expected, rel=TOLERANCE), name
+    return compared
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("arms", ["ab", "abc"])
+def test_r_counts_comparisons_without_data_in_their_family(tmp_path: Path, *, arms: str) -> None:
+    roles = {"primary": ["tpm"], "secondary": ["p99"]}
+    case = Case({"kernel": arms, "users": ["1", "2", "3"]}, blocks=9, roles=roles)
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        return 100 + block * 7 % 13 + (6 + block % 4) * "abc".index(levels["kernel"])
+
+    trials = [
+        each.model_copy(update={"scalars": {}}) if (each.trial.cell, each.trial.arm) == ("2", "b") else each
+        for each in case.trials(tpm=value, p99=value)
+    ]
+    compared = _agrees(analyse(case.plan(), trials), tmp_path)
+    assert {one.adjustment for one in compared} == {"holm" if arms == "ab" else "dunnett", "benjamini_hochberg"}
+    assert all(one.family_size == 3 * len(arms[1:]) for one in compared)
+    assert len(compared) == 2 * (3 * len(arms[1:]) - 1)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("ups", [[100] * 9, [0, 0, 0, 0, 4, 3, 9, 3, 8, 5, 7, 6]])
+def test_r_exchanges_arms_where_no_t_test_is_made_of_blocks(tmp_path: Path, *, ups: list[int]) -> None:
+    case = Case({"kernel": ["a", "b"]}, blocks=len(ups))
+    constant = 100 if ups[0] else 0
+    trials = case.trials(tpm=lambda levels, block: constant + (ups[block - 1] if levels["kernel"] == "b" else 0))
+    (comparison,) = _agrees(analyse(case.plan(), trials), tmp_path)
+    assert comparison.method == PAIRED_FLIPS
+    assert comparison.p < 0.05
 
 
 @pytest.mark.servers

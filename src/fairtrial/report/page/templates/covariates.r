@@ -9,7 +9,7 @@ within_blocks <- function(name, cell, baseline, arm, blocks) tryCatch({
   b <- y$value[match(blocks, y$block)]
   if (anyNA(c(a, b))) NULL else if (name != "time_since_boot_s" && all(c(a, b) > 0)) log(b) - log(a) else b - a
 }, error = function(e) NULL)
-adjust <- function(metric, cell, baseline, arm, paired, family, share, held, size) {
+adjust <- function(metric, cell, baseline, arm, paired, family, share, held, size, exchanged = FALSE) {
   x <- pick(metric, cell, baseline)
   y <- pick(metric, cell, arm)
   none <- data.frame(metric = metric, cell = cell, arm = arm, adjusted_ratio = NA, adjusted_low = NA,
@@ -36,7 +36,7 @@ if (adjusted_decide) {
   p <- ifelse(is.na(adjusted$adjusted_p), results$p, adjusted$adjusted_p)
   shares <- sapply(comparisons, function(each) each$share)
   adjusted$p_in_family <- NA_real_
-  adjusted$p_in_family[primary] <- step_down(p[primary], shares[primary], group[primary])
+  adjusted$p_in_family[primary] <- in_family(p[primary], shares[primary], group[primary])
 }
 cat("\n")
 write.table(format(adjusted[adjusted$metric %in% adjusted_metrics, ], digits = 12, trim = TRUE), sep = "\t",

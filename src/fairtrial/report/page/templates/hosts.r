@@ -3,7 +3,7 @@
 # two blocks it is 0 and part of what differs between hosts. tau2 is Paule and Mandel's, the interval Hartung and
 # Knapp's with the ad-hoc correction, as `rma(means, variances, method = "PM", test = "adhoc")` of metafor gives it.
 # A further host's interval is of what it would measure with the median number of blocks, if that is 2 or more.
-over_hosts <- function(metric, cell, baseline, arm, paired, family, share, held, size) {
+over_hosts <- function(metric, cell, baseline, arm, paired, family, share, held, size, exchanged = FALSE) {
   x <- pick(metric, cell, baseline)
   y <- pick(metric, cell, arm)
   blocks <- intersect(x$block, y$block)

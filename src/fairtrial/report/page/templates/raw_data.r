@@ -6,8 +6,10 @@ pick <- function(metric, cell, arm) {
 }
 
 # A test that cannot be computed (too few values, no variance) gives NA and counts as p = 1. Values that have no
-# logarithm have no ratio either; their differences are tested instead. The report tests heaps of zeros by permutation
-# and widens intervals of values known by histogram class; this script gives the plain t tests of both.
+# logarithm have no ratio either; their differences are tested instead. Heaps of zeros and differences that do not vary
+# have no t test: as in the report, arms are exchanged within blocks. The report does it by random choices where there
+# are many blocks, so its p is near the one here. Without blocks it shuffles values over arms, and it widens intervals
+# of values known by histogram class; this script gives the plain t tests of both.
 t_test <- function(...) tryCatch(t.test(..., conf.level = confidence), error = function(e) NULL)
 number <- function(test, get) {
   found <- if (is.null(test)) NA else unname(get(test))
@@ -116,7 +118,7 @@ confirmed <- function(p, a, b, paired, size) {
   max(p, p^(1 - weight) * exact^weight)
 }
 
-compare <- function(metric, cell, baseline, arm, paired, family, share, held, size) {
+compare <- function(metric, cell, baseline, arm, paired, family, share, held, size, exchanged = FALSE) {
   x <- pick(metric, cell, baseline)
   y <- pick(metric, cell, arm)
   positive <- all(x$value > 0) && all(y$value > 0)
@@ -139,6 +141,7 @@ compare <- function(metric, cell, baseline, arm, paired, family, share, held, si
   p <- number(if (positive) ratio else difference, function(t) t$p.value)
   scaled <- decided_on(a, b, paired, positive)
   ranks <- rank_test(scaled$a, scaled$b, paired)
+  if (exchanged) p <- exchange_p(scaled$b - scaled$a)
   if (held) p <- confirmed(p, scaled$a, scaled$b, paired, size)
   welch <- t_test(y$value, x$value)
   data.frame(
@@ -197,12 +200,19 @@ step_down <- function(p, shares, group) {
   adjusted
 }
 
+# What has no data is there with p = 1, each in a group of its own: losing data makes no other claim easier.
+in_family <- function(p, shares, group) {
+  more <- absent[["primary"]]
+  step_down(c(p, rep(1, more)), c(shares, numeric(more)), c(group, as.character(seq_len(more))))[seq_along(p)]
+}
+
 primary <- which(results$family %in% c("holm", "dunnett"))
 alone <- ifelse(results$family == "holm", results$arm, "")
 group <- paste(results$metric, results$cell, alone, sep = "\t")
-results$p_adjusted[primary] <- step_down(results$p[primary], results$share[primary], group[primary])
+results$p_adjusted[primary] <- in_family(results$p[primary], results$share[primary], group[primary])
 screened <- which(results$family == "benjamini_hochberg")
-results$p_adjusted[screened] <- p.adjust(results$p[screened], method = "BH")
+screened_p <- c(results$p[screened], rep(1, absent[["secondary"]]))
+results$p_adjusted[screened] <- p.adjust(screened_p, method = "BH")[seq_along(screened)]
 results$family <- NULL
 results$share <- NULL
 if (exists("over_hosts"))

@@ -7,7 +7,7 @@ are counted and arms compared. No trial is shortened or left out for what is fou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fairtrial.analyse.models import Doubt, Steadiness, SteadinessVerdict
@@ -21,13 +21,21 @@ DIFFERS_LEVEL: Final = 0.01  # of Fisher's exact test, one per arm other than th
 
 
 def steadiness(selection: Selection) -> tuple[Steadiness, ...]:
-    """The verdict on every used trial that was judged, cell by cell, arm by arm, in time order."""
+    """The verdict on every used trial that was judged, cell by cell, arm by arm, in time order.
+
+    On each trial of a boot: the mean of their verdicts, which stands for them elsewhere, is none.
+    """
+    conditions = [factor for factor in selection.plan.factors if factor != selection.contrast]
+    standing: dict[tuple[str, ...], list[TrialRecord]] = {}
+    for trial in selection.used:
+        if "drifting" in trial.scalars:
+            levels = tuple(trial.levels[factor] for factor in (selection.contrast, *conditions))
+            standing.setdefault(levels, []).append(trial)
     return tuple(
         _steadiness(trial, cell=cell.name, arm=level)
         for cell in selection.cells
-        for level, trials in cell.groups.items()
-        for trial in trials
-        if "drifting" in trial.scalars
+        for level in cell.groups
+        for trial in standing.get((level, *cell.levels.values()), ())
     )
 
 
@@ -51,7 +59,8 @@ def _steadiness(trial: TrialRecord, *, cell: str, arm: str) -> Steadiness:
 def doubts(selection: Selection, judged: Sequence[Steadiness], *, metrics: Sequence[str]) -> Iterator[Doubt]:
     """Every doubt about what happened within trials."""
     yield from not_steady(judged)
-    yield from differing(judged, levels=selection.levels)
+    boots = {trial.trial.id: trial.trial.boot for trial in selection.used if trial.trial.boot}
+    yield from differing(judged, levels=selection.levels, boots=boots)
     yield from few_exceedances(selection.used, metrics)
 
 
@@ -74,14 +83,22 @@ def not_steady(judged: Sequence[Steadiness]) -> Iterator[Doubt]:
             )
 
 
-def differing(judged: Sequence[Steadiness], *, levels: Sequence[str]) -> Iterator[Doubt]:
+def differing(
+    judged: Sequence[Steadiness], *, levels: Sequence[str], boots: Mapping[str, str] | None = None
+) -> Iterator[Doubt]:
     """Asks whether an arm's trials are steady more or less often than the baseline's, over all cells.
 
-    False alarms: fewer than `DIFFERS_LEVEL` for each arm, as the test is exact.
+    False alarms: fewer than `DIFFERS_LEVEL` for each arm, as the test is exact. `boots`, by trial: where trials share
+    one, it is what the test counts, as unsteady if most of its trials are.
     """
-    counts = {level: [0, 0] for level in levels}
+    boots = boots or {}
+    units: dict[tuple[str, str], list[bool]] = {}
     for each in judged:
-        counts[each.arm][each.verdict != "steady"] += 1
+        units.setdefault((each.arm, boots.get(each.trial, each.trial)), []).append(each.verdict != "steady")
+    counts = {level: [0, 0] for level in levels}
+    for (level, _), unsteady in units.items():
+        counts[level][sum(unsteady) > MOST * len(unsteady)] += 1
+    unit, are = ("boots", "are mostly not steady") if boots else ("trials", "are not steady")
     first, *others = levels
     for level in others:
         if not min(sum(counts[first]), sum(counts[level])):
@@ -90,7 +107,7 @@ def differing(judged: Sequence[Steadiness], *, levels: Sequence[str]) -> Iterato
         if p < DIFFERS_LEVEL:
             yield Doubt(
                 code="steadiness_differs",
-                message=f"{counts[level][1]} of {sum(counts[level])} trials of {level} are not steady, "
+                message=f"{counts[level][1]} of {sum(counts[level])} {unit} of {level} {are}, "
                 f"{counts[first][1]} of {sum(counts[first])} of {first} (p = {p:.2g})",
                 advice="the arms were measured in different states: a longer ramp-up, equal for all, may change the "
                 "ratio; judge `settled_from_s` and `throughput_drift` as metrics",

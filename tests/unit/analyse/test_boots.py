@@ -88,6 +88,43 @@ def test_a_scalar_that_a_trial_lacks_is_the_mean_of_the_others() -> None:
     assert [trial.scalars["tpm"] for trial in averaged(trials)][:2] == [3.0, 2.0]
 
 
+CALM = {
+    "throughput_drift": 0.01,
+    "throughput_drift_p": 0.4,
+    "throughput_levels": 1.0,
+    "settled_from_s": 0.0,
+    "throughput_effective_n": 40.0,
+    "drifting": 0.0,
+    "unsteady": 0.0,
+}
+
+
+@pytest.mark.parametrize(("drifting", "said"), [(1, []), (2, []), (3, ["not_steady", "steadiness_differs"])])
+def test_steadiness_is_of_trials_and_arms_differ_in_it_by_boots(*, drifting: int, said: list[str]) -> None:
+    """So many trials of each boot of one arm drift; with three of five most do."""
+    plan, trials = booted(noise(np.random.default_rng(6), between=0.02, within=0.01))
+    judged = [
+        each.model_copy(
+            update={
+                "scalars": each.scalars
+                | CALM
+                | {"drifting": float(each.trial.arm == "new" and each.trial.repeat > PER_BOOT - drifting)}
+            }
+        )
+        for each in trials
+    ]
+    found = analyse(plan, judged)
+    assert [each.trial for each in found.steadiness if each.verdict == "drifting"] == [
+        each.trial.id for each in judged if each.scalars["drifting"]
+    ]
+    assert len(found.steadiness) == 2 * BOOTS * PER_BOOT
+    doubts = {doubt.code: doubt.message for doubt in found.doubts if "stead" in doubt.code}
+    assert [*doubts] == said
+    if said:
+        assert doubts["not_steady"].startswith("18 of 30 trials")
+        assert doubts["steadiness_differs"].startswith("6 of 6 boots of new are mostly not steady, 0 of 6 of old")
+
+
 def test_boots_keep_the_level_where_trials_counted_one_by_one_do_not() -> None:
     random = np.random.default_rng(5)
     runs, claims, naive = 60, 0, 0

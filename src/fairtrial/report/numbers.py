@@ -23,6 +23,7 @@ _STEPS: Final = {
     "B/transaction": tuple((divisor, f"{unit}/transaction") for divisor, unit in _BYTES),
 }
 SHARE: Final = "share"  # `share of time` and the like are printed as percent
+PERCENT: Final = "%"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,22 @@ class Scale:
     divisor: float
     unit: str
     decimals: int
+
+    @property
+    def difference_unit(self) -> str:
+        """The unit of a difference in words: between 7 % and 15 % lie 8 percentage points, where 8 % would be a ratio.
+
+        What the share is of stays: `percentage points of time`.
+        """
+        return self._in_points("percentage points")
+
+    @property
+    def brief_difference_unit(self) -> str:
+        """The same for a table: `pp of time`."""
+        return self._in_points("pp")
+
+    def _in_points(self, points: str) -> str:
+        return points + self.unit.removeprefix(PERCENT) if self.unit.split(maxsplit=1)[:1] == [PERCENT] else self.unit
 
     def value(self, value: float | None) -> str:
         """A value in this scale, with thousands separators; `–` if there is none."""
@@ -55,7 +72,7 @@ def scale(unit: str, values: Iterable[float | None]) -> Scale:
     largest = max(sizes, default=0.0)
     divisor, printed = next(((d, u) for d, u in _STEPS.get(unit, ()) if largest >= d), (1.0, unit))
     if unit.split(maxsplit=1)[:1] == [SHARE]:
-        divisor, printed = 0.01, "%" + unit.removeprefix(SHARE)
+        divisor, printed = 0.01, PERCENT + unit.removeprefix(SHARE)
     digits = decimals(largest / divisor)
     smallest = min((value for value in sizes if value), default=largest) / divisor
     for_smallest = decimals(smallest) - MEAN_DIGITS + SMALLEST_DIGITS

@@ -183,8 +183,8 @@ def change(comparison: Comparison, scale: Scale) -> tuple[str, str]:
     interval = comparison.difference
     if interval.estimate is None:
         return numbers.ABSENT, numbers.ABSENT
-    moved = f"difference {'+' if interval.estimate > 0 else ''}{scale.value(interval.estimate)} {scale.unit}".rstrip()
-    return moved, scale.interval(interval.low, interval.high)
+    moved = f"{'+' if interval.estimate > 0 else ''}{scale.value(interval.estimate)} {scale.brief_difference_unit}"
+    return f"difference {moved.rstrip()}", scale.interval(interval.low, interval.high)
 
 
 def kind(comparison: Comparison) -> Verdict:

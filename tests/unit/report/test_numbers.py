@@ -43,6 +43,22 @@ def test_the_smallest_of_a_column_is_not_printed_as_nothing(values: list[float],
     assert numbers.scale("ns", values).value(values[1]) == printed
 
 
+@pytest.mark.parametrize(
+    ("unit", "said", "briefly"),
+    [
+        ("share", "percentage points", "pp"),
+        ("share of transactions", "percentage points of transactions", "pp of transactions"),
+        ("%", "percentage points", "pp"),
+        ("%/s", "%/s", "%/s"),
+        ("s", "s", "s"),
+        ("", "", ""),
+    ],
+)
+def test_a_difference_of_percentages_is_in_percentage_points(unit: str, *, said: str, briefly: str) -> None:
+    chosen = numbers.scale(unit, [0.07, 0.15])
+    assert (chosen.difference_unit, chosen.brief_difference_unit) == (said, briefly)
+
+
 def test_scale_of_nothing_or_of_zeros_still_prints() -> None:
     assert numbers.scale("ns", []).value(0.0) == "0"
     assert numbers.scale("errors", [0.0, 0.0]).value(0.0) == "0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,6 +154,17 @@ def test_equivalence_stands_beside_the_interval_that_decided_it(analysis: Analys
         assert tables.ratio_interval(compared) == (said or plain)
         guarded = compared.model_copy(update={"guardrail": rail()})
         assert tables.ratio_interval(guarded) == plain  # decided by its own margin
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [("share of time", "difference +8.00 pp of time"), ("s", "difference +0.08 s"), ("", "difference +0.08")],
+)
+def test_a_difference_says_that_it_is_one_and_of_shares_in_points(analysis: Analysis, *, unit: str, said: str) -> None:
+    ratio, difference = (Interval(estimate=value, low=value, high=value) for value in (None, 0.08))
+    compared = table(changed(analysis, "throughput_tpm", ratio=ratio, difference=difference)).rows[0].comparison
+    printed = replace(numbers.scale(unit, [0.15]), decimals=2)
+    assert tables.change(compared, printed) == (said, printed.interval(0.08, 0.08))
 
 
 @pytest.mark.parametrize(

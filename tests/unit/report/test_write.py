@@ -111,7 +111,7 @@ def test_a_claim_without_a_ratio_has_its_size_in_the_metrics_unit() -> None:
     difference = only_comparison(found, "idle_percent").difference
     (row,) = [line for line in printed(found) if line.rstrip().endswith("faster")]
     interval = f"[{difference.low:.2f}, {difference.high:.2f}]"
-    assert re.split(r" {2,}", row.strip())[2:] == ["difference +5.00 %", interval, "faster"]
+    assert re.split(r" {2,}", row.strip())[2:] == ["difference +5.00 pp", interval, "faster"]
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

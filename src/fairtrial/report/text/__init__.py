@@ -173,8 +173,9 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     lines = [*heading(f"{metric.title} ({metric.role})"), *prose(procedure(analysis, metric)), ""]
     for arm in analysis.levels[1:]:
         if lines_of_grid := grid(metric, factors=conditions(analysis), arm=arm):
-            means = f"Means of {first} / {arm} in {metric.scale.unit}, and the {share} interval of the difference."
-            lines += [*lines_of_grid, *prose(means), ""]
+            apart = _in(points) if (points := metric.scale.difference_unit) != metric.scale.unit else ""
+            means = f"Means of {first} / {arm}{_in(metric.scale.unit)}, and the {share} interval of the difference"
+            lines += [*lines_of_grid, *prose(f"{means}{apart}."), ""]
     header = ("baseline", "mean", "ratio", f"{share} interval", "p", "adjusted p", "verdict")
     lines += _by_row(analysis, metric, header=header, figures=lambda row: _ratio(metric, row))
     methods = sorted({row.comparison.method for row in metric.rows})
@@ -182,7 +183,7 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
     for floor in noise.floors(analysis, metric.definition.name):
         lines += prose(f"{floor[0].upper()}{floor[1:]}.")
     in_units = (
-        f"Difference from {first} in {metric.scale.unit}. Equivalence p: two one-sided tests against the"
+        f"Difference from {first}{_in(metric.scale.difference_unit)}. Equivalence p: two one-sided tests against the"
         f" margin of {numbers.percent(analysis.margin)}. Detectable: the change of the ratio (without a ratio: of the"
         " value) that this n and spread detect with power 0.8."
     )
@@ -198,6 +199,11 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
         lines += ["", *made, "", *prose(f"Table {number}{letter}. {caption}")]
     lines += _hosts(analysis, metric, number=number)
     return lines + _layouts(analysis, metric, number=number) + _covariates(analysis, metric, number=number)
+
+
+def _in(unit: str) -> str:
+    """` in ms`; nothing of a column without a unit."""
+    return f" in {unit}" if unit else ""
 
 
 def _hosts(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str]:

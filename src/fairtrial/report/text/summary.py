@@ -179,7 +179,8 @@ def _claim(analysis: Analysis, table: MetricTable, row: Row) -> str:
     compared = row.comparison
     if compared.ratio.estimate is None:  # values without a logarithm have a difference only
         moved = compared.difference.estimate or 0.0
-        changed = f"{table.scale.value(abs(moved))} {table.scale.unit} {'higher' if moved > 0 else 'lower'}"
+        size = f"{table.scale.value(abs(moved))} {table.scale.difference_unit}".rstrip()
+        changed = f"{size} {'higher' if moved > 0 else 'lower'}"
         interval = table.scale.interval(compared.difference.low, compared.difference.high)
     else:
         changed = f"{numbers.ratio(compared.ratio.estimate)} times as high"

@@ -68,19 +68,27 @@ def test_headline_counts_primary_verdicts(analysis: Analysis) -> None:
     assert summary.headline(_judged(analysis, "slower", "none")) == "1 slower, 1 without verdict"
 
 
-def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
+def _without_ratio(analysis: Analysis, difference: Interval) -> Analysis:
+    """The first cell alone, its throughput slower by a difference that has no ratio."""
     judged = _judged(analysis, "slower", "undecided")
     cell = judged.cells[0]
     (one,) = cell.comparisons["throughput_tpm"]
-    none = one.model_copy(
-        update={
-            "ratio": Interval(estimate=None, low=None, high=None),
-            "difference": Interval(estimate=-120.0, low=-150.0, high=-90.0),
-        }
-    )
+    none = one.model_copy(update={"ratio": Interval(estimate=None, low=None, high=None), "difference": difference})
     changed = cell.model_copy(update={"comparisons": {"throughput_tpm": (none,)}})
-    paragraph, *_ = summary.sentences(judged.model_copy(update={"cells": (changed,)}))
+    return judged.model_copy(update={"cells": (changed,)})
+
+
+def test_a_change_without_a_ratio_is_told_in_units(analysis: Analysis) -> None:
+    told = _without_ratio(analysis, Interval(estimate=-120.0, low=-150.0, high=-90.0))
+    paragraph, *_ = summary.sentences(told)
     assert "throughput was 120 transactions/min lower (95 % interval [-150, -90], slower) at users low." in paragraph
+
+
+def test_a_difference_of_shares_is_not_told_as_a_relative_change(analysis: Analysis) -> None:
+    told = _without_ratio(analysis, Interval(estimate=0.08, low=0.07, high=0.09))
+    share = told.metrics["throughput_tpm"].model_copy(update={"unit": "share of time", "label": "memory stalls"})
+    paragraph, *_ = summary.sentences(told.model_copy(update={"metrics": {**told.metrics, "throughput_tpm": share}}))
+    assert "memory stalls was 8 percentage points of time higher (95 % interval [7, 9], slower)" in paragraph
 
 
 def _rail(outcome: Outcome, estimand: Estimand | None = None) -> Guardrail:

@@ -28,6 +28,13 @@ def test_no_line_is_wider_than_a_mail_archive_shows(record: Record, analysis: An
     assert max(map(len, text.render(Scene(record, analysis)).splitlines())) <= columns.WIDTH
 
 
+def test_a_difference_of_shares_is_in_percentage_points(record: Record, analysis: Analysis) -> None:
+    metrics = {name: each.model_copy(update={"unit": "share"}) for name, each in analysis.metrics.items()}
+    said = " ".join(text.render(Scene(record, analysis.model_copy(update={"metrics": metrics}))).split())
+    assert "Means of delete / wal in %, and the 95 % interval of the difference in percentage points." in said
+    assert "Table 1b. Difference from delete in percentage points. Equivalence p:" in said
+
+
 def test_an_unfinished_run_says_so_before_any_figure(record: Record, analysis: Analysis) -> None:
     rendered = text.render(Scene(record, analysis.model_copy(update={"finished": False})))
     assert rendered.index("preliminary") < rendered.index("Matrix")

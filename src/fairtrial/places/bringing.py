@@ -1,10 +1,11 @@
 """Bringing the agent to where a command line runs others, by its hash: it stays there for the next time.
 
-Owns the scripts that run there before the agent does. They need sh, sha256sum and mktemp.
+Owns the scripts that run there before the agent does. They need sh, sha256sum, base64 and mktemp.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import shlex
@@ -41,6 +42,9 @@ chmod 755 "$new"
 mv "$new" "CACHE/HASH/fairtrial-agent"
 echo "ready CACHE/HASH/fairtrial-agent"
 """
+# `$@` are pieces of a script, in base64.
+RUN: Final = 'script=$(printf %s "$@" | base64 -d) && eval "$script"'
+MOST_LETTERS: Final = 512  # of a word: some csh reads no longer ones than 1024
 
 
 class RunScript(Protocol):
@@ -84,6 +88,13 @@ def serving(run: RunScript, *, limits: Limits, state_directory: str | None, cach
     environment = {**limits.environment(), **{name: value for name, value in own.items() if value}}
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
     return f"exec env {variables} {shlex.quote(answer.removeprefix('ready ').strip())} serve"
+
+
+def in_any_shell(script: str) -> str:
+    """A line by which a shell of whatever kind has sh run a script: csh, say, takes no quoted newline and reads `!`."""
+    packed = base64.b64encode(script.encode()).decode()
+    words = (packed[start : start + MOST_LETTERS] for start in range(0, len(packed), MOST_LETTERS))
+    return f"sh -c '{RUN}' sh {' '.join(words)}"
 
 
 def _quotable(path: str) -> str:

@@ -7,9 +7,10 @@ user has named, too.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-import shlex
+import secrets
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -37,6 +38,8 @@ CONFIG_VARIABLE: Final = "FAIRTRIAL_SSH_CONFIG"  # files that a study may name, 
 HOST: Final = r"^[\w.:%\[][\w.:%\[\]@-]*$"
 USER: Final = r"^[\w.][\w.@+-]*$"
 SSH_FAILED = 255  # ssh's exit code for its own errors; others are the remote command's
+MARK_BYTES: Final = 16
+GREETING_BYTES: Final = 64 << 10  # no message of the day is longer; a shell that prints on and on is not waited for
 
 # What ssh says, in lower case, and what the user can do.
 HINTS = (
@@ -170,9 +173,14 @@ class Ssh(ReachedPlace[SshParameters]):
         Raises:
             PlaceError: ssh cannot log in, in ssh's own words; or the host cannot run the agent.
         """
-        ssh = _ssh(self.parameters, limits)
+        ssh, mark = _ssh(self.parameters, limits), secrets.token_hex(MARK_BYTES)
         script = bringing.serving(partial(_run, ssh), limits=limits, state_directory=self.parameters.state_directory)
-        return PipeTransport([*ssh, _in_sh(script)], limits=limits)
+        stream = PipeTransport([*ssh, _marked(script, mark)], limits=limits)
+        with contextlib.ExitStack() as failing:
+            failing.callback(stream.close)
+            _skip_greeting(stream, mark, host=self.parameters.host, limit_s=limits.short_s)
+            failing.pop_all()
+        return stream
 
 
 def allow_configuration(path: str | Path) -> None:
@@ -221,20 +229,21 @@ def _ssh(parameters: SshParameters, limits: Limits) -> list[str]:
     return [*argv, "--", parameters.host]
 
 
-def _in_sh(script: str) -> str:
-    """For the user's login shell there, whichever it is."""
-    return f"sh -c {shlex.quote(script)}"
+def _marked(script: str, mark: str) -> str:
+    """For the login shell there, of whatever kind, whose start-up files may print: the script does so behind a mark."""
+    return bringing.in_any_shell(f"echo {mark}\n{script}")
 
 
 def _run(ssh: list[str], script: str, data: bytes, *, limit_s: float) -> str:
     """Runs a script there and returns what it prints."""
-    argv, host = [*ssh, _in_sh(script)], ssh[-1]
+    mark, host = secrets.token_hex(MARK_BYTES), ssh[-1]
+    argv = [*ssh, _marked(script, mark)]
     try:
         finished = running.finished(argv, data, limit_s=limit_s)
     except FileNotFoundError as error:
         raise PlaceError("no ssh on this machine", hint="install an OpenSSH client") from error
     except subprocess.TimeoutExpired as error:
-        raise PlaceError(f"{host} did not answer within {limit_s:g} s", hint=HINTS[-1][1]) from error
+        raise _silent(host, limit_s) from error
     said = finished.stderr.decode(errors="replace").strip()
     if finished.returncode == SSH_FAILED:
         raise PlaceError(f"ssh cannot log in to {host}: {said}", hint=_hint(said, host))
@@ -243,8 +252,25 @@ def _run(ssh: list[str], script: str, data: bytes, *, limit_s: float) -> str:
             f"{host} cannot take the agent: {said or f'exit code {finished.returncode}'}",
             hint=bringing.NEEDS,
         )
-    lines = finished.stdout.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else ""  # a login shell's start-up files may print, too
+    lines = finished.stdout.decode(errors="replace").rpartition(f"{mark}\n")[2].strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _skip_greeting(stream: PipeTransport, mark: str, *, host: str, limit_s: float) -> None:
+    """Skips what start-up files of the login shell print before the agent starts."""
+    try:
+        stream.skip(f"{mark}\n".encode(), most_bytes=GREETING_BYTES, limit_s=limit_s)
+    except TimeoutError as error:
+        raise _silent(host, limit_s) from error
+    except ValueError as error:
+        raise PlaceError(
+            f"the login shell at {host} prints more than {GREETING_BYTES >> 10} KiB before the agent starts",
+            hint="let its start-up files (~/.bashrc, ~/.cshrc, …) print only where the shell is interactive",
+        ) from error
+
+
+def _silent(host: str, limit_s: float) -> PlaceError:
+    return PlaceError(f"{host} did not answer within {limit_s:g} s", hint=HINTS[-1][1])
 
 
 def _hint(said: str, host: str) -> str:

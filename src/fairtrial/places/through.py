@@ -84,7 +84,7 @@ class Through(ReachedPlace[ThroughParameters]):
         self._require_same(ECHO, self._run([*argv, "cat"], ECHO, limit_s=limits.connect_s))
 
         def in_sh(script: str) -> list[str]:
-            return [*argv, "sh", "-c", shlex.quote(script) if splits else script]
+            return [*argv, bringing.in_any_shell(script)] if splits else [*argv, "sh", "-c", script]
 
         def run(script: str, data: bytes, *, limit_s: float) -> str:
             printed = self._run(in_sh(script), data, limit_s=limit_s).decode(errors="replace")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -65,6 +66,7 @@ class PipeTransport:
         self._closed_read, self._closed_write = os.pipe()
         self._closed = False
         self._said = ""
+        self._ahead = b""  # read, and not given out yet
         self._reading, self._writing, self._closing = threading.Lock(), threading.Lock(), threading.Lock()
 
     @property
@@ -77,8 +79,34 @@ class PipeTransport:
         with self._reading:
             if self._closed:
                 return b""
-            ready, _, _ = select.select([self._output.fileno(), self._closed_read], [], [])
-            return b"" if self._closed_read in ready else os.read(self._output.fileno(), READ_BYTES)
+            if self._ahead:
+                ahead, self._ahead = self._ahead, b""
+                return ahead
+            return self._read(None)
+
+    def skip(self, mark: bytes, *, most_bytes: int, limit_s: float) -> None:
+        """Skips what comes before a mark, and the mark, unless the stream ends first, which `read` then tells.
+
+        Raises:
+            TimeoutError: the mark does not come in time.
+            ValueError: it is not among so many bytes.
+        """
+        deadline = time.monotonic() + limit_s
+        with self._reading:
+            came = b""
+            while mark not in came:
+                if len(came) > most_bytes:
+                    raise ValueError(f"no mark within {most_bytes} bytes")
+                if not (data := self._read(max(0.0, deadline - time.monotonic()))):
+                    return
+                came += data
+            self._ahead = came.partition(mark)[2]
+
+    def _read(self, limit_s: float | None) -> bytes:
+        ready, _, _ = select.select([self._output.fileno(), self._closed_read], [], [], limit_s)
+        if not ready:
+            raise TimeoutError(f"nothing came within {limit_s:g} s")
+        return b"" if self._closed_read in ready else os.read(self._output.fileno(), READ_BYTES)
 
     def write(self, data: bytes) -> None:
         """Writes all of it.

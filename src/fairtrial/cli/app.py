@@ -112,7 +112,9 @@ def plan(
     if effects:
         from fairtrial.cli.running import effects as listing
 
-        listing.show(study, size=size, overrides=overrides or [])
+        beside = {"--aa": aa, "--places": places is not None, "--hosts": hosts is not None}
+        named = [option for option, given in beside.items() if given]
+        listing.show(study, size=size, overrides=overrides or [], beside=named)
         return
     from fairtrial.cli.running import plan as command
 

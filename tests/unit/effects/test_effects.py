@@ -158,6 +158,15 @@ def test_a_run_that_would_be_continued_is_listed_from_its_plan(
     assert "fairtrial-agent serve" in listed(tmp_path, capsys)
 
 
+def test_what_the_list_takes_no_notice_of_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(tiny_plan().model_dump_json())
+    with pytest.raises(InputError, match="--places, --aa: the list of --effects takes no notice"):
+        show(STUDIES / "mglru-mariadb-tpcc.yaml", size=None, overrides=[], beside=["--places", "--aa"])
+    for size, overrides in (("ci", []), (None, ["trials.blocks=3"])):
+        with pytest.raises(InputError, match="continues with its original plan"):
+            show(tmp_path, size=size, overrides=overrides)
+
+
 def test_mistakes_are_told_as_by_plan(tmp_path: Path) -> None:
     study = tmp_path / "study.yaml"
     study.write_text("study: a b\n")

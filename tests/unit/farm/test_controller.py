@@ -354,7 +354,7 @@ def test_a_load_that_the_study_names_beside_its_system_goes_along_to_the_host() 
     ("farm", "options"),
     [
         (ALONE, ""),
-        (Farm(places=Path("hosts.yaml")), " --places hosts.yaml"),
+        (Farm(places=Path("my hosts.yaml")), " --places 'my hosts.yaml'"),
         (Farm(cluster="head:6379", insecure=True), " --farm head:6379 --insecure-farm"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairtrial import plan as planning
@@ -9,19 +10,32 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.terminal import say
 from fairtrial.effects import effects, showing, unasking
+from fairtrial.errors import InputError, Problem
 from fairtrial.record import reader
 from fairtrial.record.models import Plan
 from fairtrial.study.tuning import Tuning
 from fairtrial.tune.dry_run import values
 
 
-def show(study: Path, *, size: str | None, overrides: list[str]) -> None:
+def show(study: Path, *, size: str | None, overrides: list[str], beside: Sequence[str] = ()) -> None:
     """Prints what a run of a study does, or what a run's directory would do if it were continued.
 
+    Args:
+        study: its file, or the directory.
+        size: one of the study's sizes.
+        overrides: values that replace the study's.
+        beside: other options that were given, which would change what runs where.
+
     Raises:
-        InputError: the study is wrong.
+        InputError: the study is wrong, or the list would not be that of the run.
         RecordError: the directory is not a run's.
     """
+    if beside:
+        problem = Problem("the list of --effects takes no notice of it", ", ".join(beside))
+        raise InputError([problem], hint="leave it out: the list is of the study as written, at its own place")
+    if study.is_dir() and (size or overrides):
+        problem = Problem(f"{study} continues with its original plan: these have no effect", "--size, --set")
+        raise InputError([problem], hint="leave these options out, or give the study")
     if study.is_dir():
         plan, tuning = reader.read_plan(study), None
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem, RecordError
-from fairtrial.record import Writer, journal
+from fairtrial.record import Writer, journal, reader
 from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.study import Study
 
@@ -73,6 +72,11 @@ def resumed(
     )
 
 
+def as_given(path: Path, study: Study) -> str:
+    """A study as its file has it; what came through a pipe, which can be read once, as it was merged."""
+    return path.read_text(encoding="utf-8") if path.is_file() else language.dump(study)
+
+
 def as_it_ran(directory: Path, study: Path, *, size: str | None, overrides: Sequence[str]) -> Study:
     """The study of a run: from its file if that still says what runs, else from the record's own copy.
 
@@ -107,7 +111,7 @@ def _newest_first(output: Path, study: str) -> list[Path]:
 
 def _other_kind(directory: Path, *, against_itself: bool) -> bool:
     """Whether it is an A/A run where none is meant, or the other way: a study may be called like another's A/A."""
-    return bool(json.loads(_read(directory / "plan.json")).get("against_itself", False)) != against_itself
+    return reader.read_plan(directory).against_itself != against_itself
 
 
 def _finished(directory: Path) -> bool:

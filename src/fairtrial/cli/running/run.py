@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from fairtrial.cli.running import page as beside
 from fairtrial.cli.running.farming import ALONE, DUET, Farm
 from fairtrial.cli.running.noise import keep_noise
 from fairtrial.cli.running.progress import progress_for
-from fairtrial.cli.running.resuming import as_it_ran, directory_name, resumed
+from fairtrial.cli.running.resuming import as_given, as_it_ran, directory_name, resumed
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import Console
 from fairtrial.compare.checkouts import Checkouts
@@ -85,7 +86,7 @@ def run(
                 writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at
             ).execute()
     except KeyboardInterrupt:
-        again = f"fairtrial run {study} --resume{_options(farm)}"
+        again = f"fairtrial run {shlex.quote(str(writer.directory))} --resume{_options(farm)}"
         print(f"stopped; every finished trial is kept: `{again}` continues the run", file=sys.stderr)
         raise
     finally:
@@ -100,7 +101,7 @@ def run(
 def _options(farm: Farm) -> str:
     """As they were given: a run that goes on without its farm voids the blocks that hosts had begun."""
     given = {"--places": farm.places, "--farm": farm.cluster}
-    named = "".join(f" {option} {value}" for option, value in given.items() if value is not None)
+    named = "".join(f" {option} {shlex.quote(str(value))}" for option, value in given.items() if value is not None)
     return named + (" --insecure-farm" if farm.insecure else "")
 
 
@@ -123,6 +124,6 @@ def _created(
     if against_itself:
         plan = planning.against_itself(plan, catalogue=kinds)
     farm.require_fits(plan)
-    sources = {GIVEN: study.read_text(encoding="utf-8"), MERGED: language.dump(loaded)}
+    sources = {GIVEN: as_given(study, loaded), MERGED: language.dump(loaded)}
     name = directory_name(plan.study, against_itself=against_itself)
     return record.create(output / name, plan=plan, sources=sources, numbered=True)

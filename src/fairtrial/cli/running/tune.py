@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from fairtrial import report
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.running.resuming import directory_name
+from fairtrial.cli.running.resuming import as_given, directory_name
 from fairtrial.cli.terminal import Console, print_whole
 from fairtrial.errors import InputError, PlaceError, Problem, RecordError
 from fairtrial.protocol.progress import ProgressLine
@@ -137,7 +137,7 @@ def _created(study: Path, options: TuneOptions) -> Path:
     name = directory_name(loaded.name)
     with disk_explained(options.output):
         directory = _made(options.output, name)
-        write_synced(directory / GIVEN, study.read_bytes())
+        write_synced(directory / GIVEN, as_given(study, loaded).encode())
         write_synced(directory / MERGED, language.dump(loaded).encode())
     opened = TuneJournal(directory, new=True)
     opened.append(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from fairtrial import plan as planning
 from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.running.resuming import STAMPED, directory_name, resumed
+from fairtrial.cli.running.resuming import STAMPED, as_given, directory_name, resumed
 from fairtrial.errors import InputError, PlaceError, RecordError
 from fairtrial.record.events import RunFinished, RunResumed
 
@@ -129,6 +130,20 @@ def test_what_is_finished_or_was_never_begun_is_refused(desk: Desk) -> None:
     with pytest.raises(RecordError, match="is finished") as refused:
         desk.resume(done)
     assert "fairtrial report" in refused.value.hint
+
+
+def test_a_damaged_plan_of_another_run_of_the_study_is_named(desk: Desk) -> None:
+    plan = desk.begin("tiny-20260101T000000Z") / "plan.json"
+    plan.write_text("")
+    with pytest.raises(RecordError, match=re.escape(str(plan))):
+        desk.resume()
+
+
+def test_a_study_that_came_through_a_pipe_is_kept_as_it_was_merged(desk: Desk, tmp_path: Path) -> None:
+    loaded = language.load(desk.study, catalogue=catalogue())
+    assert as_given(desk.study, loaded) == STUDY
+    os.mkfifo(tmp_path / "pipe")
+    assert as_given(tmp_path / "pipe", loaded) == language.dump(loaded)
 
 
 def test_a_run_that_another_process_runs_is_refused(desk: Desk) -> None:

@@ -16,4 +16,5 @@ def catalogue() -> Catalogue:
         workloads={name: workloads.kind_of(workload) for name, workload in workloads.WORKLOADS.items()},
         settings={name: settings.kind_of(setting) for name, setting in settings.SETTINGS.items()},
         telemetry_metrics={**telemetry.DEFINITIONS, **shutdown.DEFINITIONS},
+        check_settings=settings.check,
     )

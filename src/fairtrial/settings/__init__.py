@@ -13,8 +13,8 @@ from pydantic import JsonValue, TypeAdapter
 
 from fairtrial.errors import PlaceError
 from fairtrial.plugins import Kinds, chosen
-from fairtrial.protocol.generated import WriteAction
 from fairtrial.settings.affinity import AffinitySetting
+from fairtrial.settings.conflicts import HINT, conflicts
 from fairtrial.settings.drop_caches import DropCachesSetting
 from fairtrial.settings.environment import EnvironmentSetting
 from fairtrial.settings.governor import GovernorSetting
@@ -28,6 +28,7 @@ from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps import groups
 from fairtrial.settings.steps.context import ANY_TRIAL, TrialContext
 from fairtrial.settings.steps.effect import Effect, merged
+from fairtrial.settings.steps.imagined import IMAGINED
 from fairtrial.settings.storage import StorageSetting
 from fairtrial.settings.swap import SwapSetting
 from fairtrial.settings.swappiness import SwappinessSetting
@@ -36,9 +37,11 @@ from fairtrial.settings.sysfs import SysfsSetting
 from fairtrial.settings.transparent_huge_pages import TransparentHugePagesSetting
 from fairtrial.study.catalogue import Kind
 from fairtrial.study.resolved import Section
+from fairtrial.study.tree.nodes import Branch
+from fairtrial.study.tree.problems import Problems
 from fairtrial.wire.facts import Facts
 
-__all__ = ["ANY_TRIAL", "SETTINGS", "Effect", "Setting", "TrialContext", "effects", "kind_of", "setting_of"]
+__all__ = ["ANY_TRIAL", "SETTINGS", "Effect", "Setting", "TrialContext", "check", "effects", "kind_of", "setting_of"]
 
 _OWN = (  # in the order in which effects are applied; those of other packages follow
     AffinitySetting,
@@ -58,14 +61,6 @@ _OWN = (  # in the order in which effects are applied; those of other packages f
     SysfsSetting,
     TransparentHugePagesSetting,
 )
-BY_FILE = ("sysctl", "sysfs")  # whose keys name files, in more than one spelling
-VM = "/proc/sys/vm/"
-# Writing one file of a pair zeroes the other (Documentation/admin-guide/sysctl/vm.rst).
-COUPLED = {
-    f"{VM}dirty_ratio": f"{VM}dirty_bytes",
-    f"{VM}dirty_background_ratio": f"{VM}dirty_background_bytes",
-    f"{VM}overcommit_ratio": f"{VM}overcommit_kbytes",
-}
 SETTINGS: Mapping[str, type[Setting[Any]]] = Kinds(_OWN, base=Setting, group="fairtrial.settings")
 
 
@@ -100,26 +95,36 @@ def effects(settings: Mapping[str, JsonValue], facts: Facts, trial: TrialContext
         trial: that they are set for.
 
     Raises:
-        PlaceError: the place cannot do what a setting asks, by its facts.
+        PlaceError: the place cannot do what a setting asks, by its facts, or two settings contradict each other.
         RecordError: this version has no such kind, or different values of it.
     """
     by_kind = {name: setting_of(Section({name: value})) for name, value in settings.items()}
     own = {name: by_kind[name].effect(facts, trial) for name in SETTINGS if name in by_kind}
-    _require_one_writer(own)
+    for conflict in conflicts(own):
+        raise PlaceError(conflict.message, hint=HINT, field=f"settings.{conflict.name}")
     return groups.made(merged(own.values()), facts, trial)
 
 
-def _require_one_writer(own: Mapping[str, Effect]) -> None:
-    """Every file is written by one setting: of two, the later would win, and both would have been read back."""
-    writers: dict[str, tuple[str, str]] = {}
-    for name, effect in own.items():
-        for _, step in effect.steps:
-            if not isinstance(step.action, WriteAction) or step.check is None:
-                continue
-            path = step.action.path
-            file = COUPLED.get(path, path)
-            if file in writers and (writers[file][0] != name or name in BY_FILE):
-                before, other = writers[file]
-                what = f"both write {path}" if other == path else f"write {other} and {path}, which undo each other"
-                raise PlaceError(f"settings.{before} and settings.{name} {what}", hint="leave one of the two out")
-            writers[file] = name, path
+def check(settings: Mapping[str, JsonValue], branch: Branch, problems: Problems) -> None:
+    """Notes settings that contradict each other wherever they are set; what hangs on a place is left to `effects`.
+
+    Args:
+        settings: values by kind, as a resolved trial holds them.
+        branch: where they stand in the study.
+        problems: takes them.
+    """
+    own = {name: _imagined(Section({name: settings[name]})) for name in SETTINGS if name in settings}
+    for conflict in conflicts({name: effect for name, effect in own.items() if effect is not None}):
+        entries = branch.below(conflict.name).node.entries
+        keys = [conflict.name, *([conflict.key] if conflict.key in entries else [])]
+        at = branch.node if len(keys) == 1 else branch.below(conflict.name).node
+        problems.add(conflict.message, at.where(keys[-1]), field=branch.field(*keys), suggestion=HINT)
+
+
+@cache
+def _imagined(section: Section) -> Effect | None:
+    """The effect of one setting at a place that can do anything; None if even that cannot."""
+    try:
+        return setting_of(section).effect(IMAGINED, ANY_TRIAL)
+    except PlaceError:
+        return None

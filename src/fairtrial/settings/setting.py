@@ -46,7 +46,7 @@ class Setting(ABC, Generic[V]):
         """What the value means at a place with these facts, as its agent tells them, for a trial there.
 
         Pure: it must not touch the place. The run applies the effect through the agent, which reads back, records and
-        undoes.
+        undoes. It is asked for an imagined place, too, when a study is read.
 
         Raises:
             PlaceError: the place cannot do it, by its facts.

@@ -101,6 +101,7 @@ class Catalogue:
     Attributes:
         places, systems, workloads, settings: kinds by name.
         telemetry_metrics: metrics available whatever the workload (from the samplers).
+        check_settings: notes settings that contradict each other, given those of a resolved trial and their node.
     """
 
     places: Mapping[str, Kind]
@@ -108,3 +109,4 @@ class Catalogue:
     workloads: Mapping[str, Kind]
     settings: Mapping[str, Kind]
     telemetry_metrics: Mapping[str, MetricDefinition]
+    check_settings: Callable[[Mapping[str, Any], Branch, Problems], None] = lambda _settings, _branch, _problems: None

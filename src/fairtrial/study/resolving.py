@@ -81,6 +81,10 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
         for kind, value in values:
             sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
             metrics |= kind.metrics(value)
+    if "settings" in sections:
+        before = len(problems)
+        catalogue.check_settings(sections["settings"], Branch(trial.tree("settings"), ("settings",)), problems)
+        complete = complete and len(problems) == before
     return Resolution(
         trial=_trial(sections, places or [], network or Network()) if complete else None,
         metrics=metrics if "workload" in sections else None,

@@ -87,7 +87,7 @@ def merged(effects: Iterable[Effect]) -> Effect:
     """Several effects as one; a later one wins where both say something about a process, but for processors.
 
     Raises:
-        PlaceError: two settings give a side processors that have none in common, or both preload.
+        PlaceError: two settings give a side processors that have none in common.
     """
     steps: list[tuple[Phase, Step]] = []
     environment: dict[str, str] = {}
@@ -105,10 +105,6 @@ def merged(effects: Iterable[Effect]) -> Effect:
         data = effect.data_directory or data
         governor = effect.governor or governor
         preloaded = effect.preloaded or preloaded
-        if "LD_PRELOAD" in environment and "LD_PRELOAD" in effect.environment:
-            raise PlaceError(
-                "settings.environment and settings.locks both set LD_PRELOAD", hint="leave one of the two out"
-            )
         environment |= effect.environment
         server = _both(server, effect.server_processors)
         client = _both(client, effect.client_processors)

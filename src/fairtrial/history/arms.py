@@ -77,4 +77,5 @@ def _words(found: Comparison, definition: MetricDefinition, *, margin: float) ->
     if not found.claimable:
         yield f", because {found.n} blocks are too few for a verdict"
     elif found.verdict == "undecided" and found.smallest_effect is not None:
-        yield f"; a change of {100 * found.smallest_effect:.1f} % would have been found with a probability of 80 %"
+        change = numbers.percents(found.smallest_effect)
+        yield f"; a change of {change} would have been found with a probability of 80 %"

@@ -13,6 +13,9 @@ MORE_DECIMALS: Final = 3  # at most, for its sake
 RATIO_DECIMALS: Final = 3
 RATIO_LARGE: Final = 100  # from here on decimals say nothing
 RATIO_HUGE: Final = 1e6  # from here on only the power of ten does, and all digits would break their column
+RATIO_SMALL: Final = 0.1  # below it as many decimals as give `RATIO_DIGITS` significant digits
+RATIO_DIGITS: Final = 3
+RATIO_TINY: Final = 1e-4  # from here on down the power of ten again
 P_SMALLEST: Final = 1e-4  # smaller ones are printed as a bound: their digits depend on tails nobody checked
 ABSENT: Final = "–"
 
@@ -87,12 +90,21 @@ def decimals(largest: float) -> int:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio: `1.080`, `124`, `9.7e10`."""
+    """A ratio: `1.080`, `124`, `9.7e10`, `0.0512`, `7.6e-5`."""
     if value is None or not math.isfinite(value):
         return ABSENT
-    if abs(value) >= RATIO_HUGE:
-        return f"{value:.1e}".replace("e+", "e").replace("e0", "e")
-    return f"{value:,.0f}" if abs(value) >= RATIO_LARGE else f"{value:.{RATIO_DECIMALS}f}"
+    size = abs(value)
+    if size >= RATIO_HUGE or 0 < size <= RATIO_TINY:
+        return _power_of_ten(value)
+    if 0 < size < RATIO_SMALL:
+        return f"{value:.{RATIO_DIGITS - 1 - math.floor(math.log10(size))}f}"
+    return f"{value:,.0f}" if size >= RATIO_LARGE else f"{value:.{RATIO_DECIMALS}f}"
+
+
+def _power_of_ten(value: float) -> str:
+    """`9.7e10`, `7.6e-5`."""
+    digits, _, exponent = f"{value:.1e}".partition("e")
+    return f"{digits}e{int(exponent)}"
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
@@ -112,10 +124,16 @@ def percent(share: float) -> str:
     return f"{share * 100:g} %"
 
 
+def percents(share: float) -> str:
+    """A share as percent with one decimal: `3.1 %`, `1.0e100 %`."""
+    value = share * 100
+    return f"{_power_of_ten(value) if abs(value) >= RATIO_HUGE else f'{value:.1f}'} %"
+
+
 def change(ratio_value: float) -> str:
     """A ratio as a signed change: `+8.0 %`, `−3.1 %`."""
-    moved = (ratio_value - 1) * 100
-    return f"{'+' if moved >= 0 else '−'}{abs(moved):.1f} %"
+    moved = ratio_value - 1
+    return f"{'+' if moved >= 0 else '−'}{percents(abs(moved))}"
 
 
 def bytes_of(count: float) -> str:

@@ -86,6 +86,30 @@ def test_small_p_is_a_bound_and_large_ratios_lose_decimals() -> None:
     assert numbers.ratio_interval(0.0, 97_366_077_450) == "0.000 – 9.7e10"
 
 
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.1, "0.100"),
+        (0.05123, "0.0512"),
+        (0.000123456, "0.000123"),
+        (0.0001, "1.0e-4"),
+        (7.6e-5, "7.6e-5"),
+        (3.21e-12, "3.2e-12"),
+        (1e-300, "1.0e-300"),
+        (0.0, "0.000"),
+    ],
+)
+def test_a_small_ratio_is_not_printed_as_nothing(value: float, printed: str) -> None:
+    assert numbers.ratio(value) == printed
+
+
+def test_a_huge_percentage_has_no_hundred_digits() -> None:
+    assert numbers.percents(0.0312) == "3.1 %"
+    assert numbers.percents(9_999.9) == "999990.0 %"
+    assert numbers.percents(1.0093e98) == "1.0e100 %"
+    assert numbers.change(1e12) == "+1.0e14 %"
+
+
 def test_changes_and_percent() -> None:
     assert numbers.change(1.0804) == "+8.0 %"
     assert numbers.change(0.97) == "−3.0 %"

@@ -138,6 +138,8 @@ def p_printed(p: float | None) -> str:
 
 
 def ratio_printed(ratio: float | None) -> str:
+    if ratio is not None and 1e-4 < ratio < 0.1:
+        return rounded(ratio, 2 - math.floor(math.log10(ratio)))
     return rounded(ratio, 0 if ratio is not None and ratio >= 100 else 3)
 
 

@@ -285,7 +285,7 @@ def _verdict(comparison: Comparison, definition: MetricDefinition) -> str:
 def _detectable(comparison: Comparison, metric: MetricTable) -> str:
     effect, difference = comparison.smallest_effect, comparison.smallest_difference
     if effect is not None:
-        return f"± {abs(effect) * 100:.1f} %"
+        return f"± {numbers.percents(abs(effect))}"
     if comparison.ratio.estimate is None and difference is not None:
         return f"± {metric.scale.value(difference)}"
     return numbers.ABSENT

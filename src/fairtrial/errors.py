@@ -21,6 +21,7 @@ from typing import Final
 
 LONGEST: Final = 32 << 10  # characters of a message: what it quotes can be of any length, and nobody reads on
 INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
+CLOSED = 141  # whoever read the output closed it: as a shell says of a program that SIGPIPE ended
 NOT_FOUND: Final = "not_found"  # the wire's code for a file, program or user that is not there
 
 

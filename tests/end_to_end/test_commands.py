@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.command_line import PATIENCE_S, Desk, eventually
+from support.command_line import FAIRTRIAL, PATIENCE_S, Desk, eventually
 from support.machines.machine import alone_with
 
 from fairtrial import record
@@ -199,6 +199,34 @@ def test_a_run_that_is_stopped_again_and_again_follows_its_plan_without_losing_o
     assert len(planned) == 12
     here.fairtrial("verify", here.run)
     require_changes_to_be_found(here)
+
+
+def test_a_run_whose_reader_goes_away_says_in_its_journal_why_it_stopped(here: Desk) -> None:
+    command = [FAIRTRIAL, "run", scores(here, blocks=1)]
+    begun = subprocess.Popen(
+        command, cwd=here.directory, env=here.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert begun.stdout is not None
+    assert begun.stderr is not None
+    assert [begun.stdout.readline().split(":")[0] for _ in range(2)] == ["record", "warning"]
+    begun.stdout.close()  # as `| head -1` does
+    said = begun.stderr.read()
+    assert (begun.wait(PATIENCE_S), said.count("continues the run")) == (141, 1), said
+    begun.stderr.close()
+    last = record.read(here.run).events[-1]
+    assert isinstance(last, RunInterrupted)
+    assert (last.reason, last.exit_code) == ("whoever read what the run prints has closed it", 141)
+
+
+def test_a_listing_that_nobody_reads_or_that_has_no_room_is_neither_a_success_nor_a_finding(here: Desk) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    for file, code, said in ((writer, 141, ""), (os.open("/dev/full", os.O_WRONLY), 3, "error: no space left")):
+        done = subprocess.run(
+            [FAIRTRIAL, "studies"], env=here.environment, stdout=file, stderr=subprocess.PIPE, text=True, check=False
+        )
+        os.close(file)
+        assert (done.returncode, done.stderr[: len(said) or None]) == (code, said)
 
 
 def require_changes_to_be_found(here: Desk) -> None:

@@ -247,7 +247,7 @@ def test_a_reader_that_goes_away_ends_it_in_order(here: Desk, server: Server) ->
         ended = subprocess.run(
             command, cwd=here.directory, env=here.environment, stdout=nobody, stderr=subprocess.PIPE, check=False
         )
-    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (ended.returncode, ended.stderr) == (141, b"")
     assert server.threads == before
 
 

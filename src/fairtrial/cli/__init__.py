@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 # Objects made since the last search for garbage. What a command imports lives to its end: searching through it after
@@ -15,30 +17,56 @@ SEARCHED: Final = 50_000
 def main() -> NoReturn:
     """Runs the command line and exits.
 
-    Exit codes: 0 fine, 1 a finding, 2 the user's input, 3 the environment, 4 our bug, 5 an undecided gate, 130 Ctrl-C.
+    Exit codes: 0 fine, 1 a finding, 2 the user's input, 3 the environment, 4 our bug, 5 an undecided gate, 130 Ctrl-C,
+    141 whoever read the output has closed it.
     """
     gc.set_threshold(SEARCHED)
     atexit.register(_spare_last_search)
     from fairtrial.cli.app import app
-    from fairtrial.errors import INTERRUPTED, FairtrialError
+    from fairtrial.disks import TROUBLES
+    from fairtrial.errors import CLOSED, INTERRUPTED, FairtrialError, PlaceError
     from fairtrial.words import printable
 
     try:
-        app(standalone_mode=True)
+        _run(app)
     except FairtrialError as error:
         print(printable(f"error: {error}\nhint: {error.hint}"), file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        sys.exit(0)
-    except Exception:  # noqa: BLE001 - whatever arrives here is our bug, and says so
+        _say_no_more()
+        sys.exit(CLOSED)
+    except Exception as error:  # noqa: BLE001 - whatever arrives here is our bug, and says so
         import traceback
 
+        if isinstance(error, OSError) and error.errno in TROUBLES:
+            _say_no_more()
+            what, fix = (words.format("what was written, or printed") for words in TROUBLES[error.errno])
+            print(f"error: {what}\nhint: {fix}", file=sys.stderr)
+            sys.exit(PlaceError.exit_code)
         print(printable(traceback.format_exc()), file=sys.stderr, end="")
         print("this is a bug in fairtrial: please report it with the lines above", file=sys.stderr)
         sys.exit(4)
     sys.exit(0)
+
+
+def _run(app: Callable[..., object]) -> None:
+    """Runs the command, to the last byte that it printed: later nobody could say that there is no room for it."""
+    try:
+        app(standalone_mode=True)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # typer and rich would call it a finding
+            raise BrokenPipeError from ended
+        sys.stdout.flush()
+        raise
+
+
+def _say_no_more() -> None:
+    """What is still to be printed goes nowhere: Python would try once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _spare_last_search() -> None:

@@ -23,6 +23,10 @@ class Console(rich.Console):
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Says so, where rich would end with the code of a finding and no run could note why it ended."""
+        raise BrokenPipeError
+
 
 def say(text: str) -> None:
     """Prints text that others may have written: a terminal obeys nothing in it."""

@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from fairtrial import plan as planning
-from fairtrial.errors import INTERRUPTED, FairtrialError, InputError, PlaceError
+from fairtrial.errors import CLOSED, INTERRUPTED, FairtrialError, InputError, PlaceError
 from fairtrial.record import Writer
 from fairtrial.record.events import Event, PageServed, RunFinished, RunInterrupted
 from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, PlannedTrial, TrialRecord
@@ -96,10 +96,10 @@ class Conductor:
             self.steering.interrupted()
             self.writer.append(RunInterrupted(reason="stopped by the user", exit_code=INTERRUPTED))
             raise
-        except FairtrialError as error:
-            with contextlib.suppress(FairtrialError):  # the first error is the one to show
+        except (FairtrialError, OSError) as error:
+            with contextlib.suppress(FairtrialError, OSError):  # the first error is the one to show
                 self._note_page()
-                self.writer.append(RunInterrupted(reason=str(error), exit_code=error.exit_code))
+                self.writer.append(_interrupted(error))
             raise
         finally:
             self.steering.mailbox.clear()
@@ -221,3 +221,11 @@ class Conductor:
             return plan.screening.levels(trial.arm)
         cell = next(cell for cell in plan.cells if cell.name == trial.cell)
         return levels_of(cell.levels, arm=(plan.arm, plan.factors[plan.arm][0] if plan.against_itself else trial.arm))
+
+
+def _interrupted(error: FairtrialError | OSError) -> RunInterrupted:
+    if isinstance(error, FairtrialError):
+        return RunInterrupted(reason=str(error), exit_code=error.exit_code)
+    closed = isinstance(error, BrokenPipeError)
+    reason = "whoever read what the run prints has closed it" if closed else str(error)
+    return RunInterrupted(reason=reason, exit_code=CLOSED if closed else FairtrialError.exit_code)

@@ -52,7 +52,7 @@ PROBLEMS = [Problem("expected a number", "study.yaml", 3, 7, "trials.blocks"), P
         (RecordError("cut", hint="mend it"), 3),
         (FairtrialError("odd", hint="mend it"), 4),
         (KeyboardInterrupt(), 130),
-        (BrokenPipeError(), 0),
+        (BrokenPipeError(), 141),
     ],
 )
 def test_each_class_of_error_has_its_exit_code(

@@ -59,6 +59,7 @@ def run(
     Raises:
         FairtrialError: the study is wrong, or the run cannot go on.
         KeyboardInterrupt: the user stopped it.
+        BrokenPipeError: whoever read its output has closed it.
     """
     heed()
     console = Console()
@@ -75,17 +76,17 @@ def run(
         writer = _created(
             study, size=size, overrides=overrides, output=output, against_itself=against_itself, farm=farm
         )
-    console.print(f"record: {writer.directory}", markup=False, soft_wrap=True)
-    for warning in writer.plan.warnings:
-        console.print(f"warning: {warning}", markup=False, soft_wrap=True)
     try:
+        console.print(f"record: {writer.directory}", markup=False, soft_wrap=True)
+        for warning in writer.plan.warnings:
+            console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         shown_at = _page(writer, console) if page else None
         with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
             farm.conductor_of(writer.plan)(
                 writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at
             ).execute()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BrokenPipeError):
         again = f"fairtrial run {shlex.quote(str(writer.directory))} --resume{_options(farm)}"
         print(f"stopped; every finished trial is kept: `{again}` continues the run", file=sys.stderr)
         raise

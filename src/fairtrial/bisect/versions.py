@@ -155,11 +155,15 @@ def _levels(request: Request, study: Study, merged: Mapping[str, Any]) -> list[V
             if build.system == system
         }
     names = list(own)
-    for option, name in (("--from", request.first), ("--to", request.last)):
+    numbers = next((each.numeric for each in study.factors if each.name == request.over), None)
+    ends = []
+    for option, text in (("--from", request.first), ("--to", request.last)):
+        name = text if numbers is None else numbers.level(text) or text
         if name not in names:
             message = f"`{name}` is not a level of {request.over}; expected one of {listed(names)}"
             raise _wrong(message, option, did_you_mean(name, names))
-    first, last = names.index(request.first), names.index(request.last)
+        ends.append(names.index(name))
+    first, last = ends
     if first == last:
         raise _wrong("both ends are the same level", "--from, --to", "give two")
     chosen = names[first : last + 1] if first < last else names[last : first + 1][::-1]
@@ -174,14 +178,17 @@ def _commits(request: Request, merged: Mapping[str, Any]) -> list[Version]:
 
 
 def _pinned(request: Request, study: Study, over: str) -> dict[str, str]:
-    chosen = dict(each.partition("=")[::2] for each in request.at)
-    factors = {factor.name: factor.level_names for factor in study.factors if factor.name != over}
-    for factor, level in chosen.items():
-        if level not in factors.get(factor, ()):
-            known = [f"{name}={each}" for name, levels in factors.items() for each in levels]
-            message = f"`{factor}={level}` is not a level of another factor; expected one of {listed(known)}"
-            raise _wrong(message, "--at", did_you_mean(f"{factor}={level}", known))
-    return {factor: chosen.get(factor, levels[0]) for factor, levels in factors.items()}
+    others = {factor.name: factor for factor in study.factors if factor.name != over}
+    pinned = {name: factor.level_names[0] for name, factor in others.items()}
+    for each in request.at:
+        name, _, text = each.partition("=")
+        level = others[name].level(text) if name in others else None
+        if level is None:
+            known = [f"{factor.name}={level}" for factor in others.values() for level in factor.level_names]
+            message = f"`{name}={text}` is not a level of another factor; expected one of {listed(known)}"
+            raise _wrong(message, "--at", did_you_mean(f"{name}={text}", known))
+        pinned[name] = level
+    return pinned
 
 
 def _wrong(message: str, where: str, suggestion: str) -> InputError:

@@ -16,6 +16,7 @@ from fairtrial.errors import Problem
 from fairtrial.study.boots import check_reboot
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
+from fairtrial.study.designs.numeric_factors import NumericFactor
 from fairtrial.study.duets import check_duet
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.file_model import Metrics
@@ -55,8 +56,10 @@ def factors_of(tree: Tree) -> Factors:
     }
 
 
-def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefinitions:
-    """Notes everything wrong with a merged study."""
+def check(
+    tree: Tree, *, numeric: Mapping[str, NumericFactor], catalogue: Catalogue, problems: Problems
+) -> StudyDefinitions:
+    """Notes everything wrong with a merged study, whose factors all have levels; some stand for numbers."""
     factors = factors_of(tree)
     design = design_of(tree)
     if design:
@@ -64,7 +67,7 @@ def check(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> StudyDefin
     arm = "" if design else _check_arm(tree, factors, problems)
     check_confounding(factors, problems)
     expectations = read_expectations(
-        tree, {name: list(levels) for name, levels in factors.items()}, arm=arm, problems=problems
+        tree, {name: list(levels) for name, levels in factors.items()}, numeric=numeric, arm=arm, problems=problems
     )
     count = prod(len(levels) for levels in factors.values())
     if count > MAXIMUM_COMBINATIONS and not design:

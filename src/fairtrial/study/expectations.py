@@ -6,8 +6,10 @@ Owns the ranges' text form: `8..12 %`, `10..20`, `>= 3`, `<= 0.1`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fairtrial.study.designs.numeric_factors import NumericFactor
 from fairtrial.study.tree.nodes import Position, Scalar, Tree
 from fairtrial.study.tree.problems import Problems, did_you_mean, listed
 
@@ -50,13 +52,13 @@ def parse_range(text: str) -> tuple[float | None, float | None]:
 
 
 def read_expectations(
-    tree: Tree, levels: dict[str, list[str]], *, arm: str, problems: Problems
+    tree: Tree, levels: dict[str, list[str]], *, numeric: Mapping[str, NumericFactor], arm: str, problems: Problems
 ) -> list[tuple[Expectation, Position]]:
     """Reads a study's `expect`; each expectation with the place of its metric's name."""
     expectations: list[tuple[Expectation, Position]] = []
     section = tree.tree("expect")
     for name in section.entries:
-        target = _target(name, levels, at=section.where(name), problems=problems)
+        target = _target(name, levels, numeric=numeric, at=section.where(name), problems=problems)
         if target is None:
             continue
         if target[0] == arm:
@@ -77,11 +79,14 @@ def read_expectations(
     return expectations
 
 
-def _target(name: str, levels: dict[str, list[str]], *, at: Position, problems: Problems) -> tuple[str, str] | None:
+def _target(
+    name: str, levels: dict[str, list[str]], *, numeric: Mapping[str, NumericFactor], at: Position, problems: Problems
+) -> tuple[str, str] | None:
     full = {f"{factor}.{level}": (factor, level) for factor, names in levels.items() for level in names}
     if name in full:
         return full[name]
     matching = {qualified: pair for qualified, pair in full.items() if pair[1] == name}
+    matching = matching or {".".join(pair): pair for pair in _by_value(name, numeric)}
     if len(matching) == 1:
         return next(iter(matching.values()))
     field = ("expect", name)
@@ -94,3 +99,11 @@ def _target(name: str, levels: dict[str, list[str]], *, at: Position, problems: 
         message = f"unknown level `{name}`; expected one of {listed(full)}"
         problems.add(message, at, field=field, suggestion=did_you_mean(name, known))
     return None
+
+
+def _by_value(name: str, numeric: Mapping[str, NumericFactor]) -> Iterator[tuple[str, str]]:
+    """Factors and levels of this number, however it is written; the factor may stand before it."""
+    for factor, numbers in numeric.items():
+        level = numbers.level(name.removeprefix(f"{factor}."))
+        if level is not None:
+            yield factor, level

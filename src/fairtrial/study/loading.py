@@ -56,6 +56,12 @@ class Factor:
         """Level names, baseline first."""
         return tuple(name for name, _ in self.levels)
 
+    def level(self, text: str) -> str | None:
+        """The level that a text names, of a numeric factor by its number, too; None if it is none of them."""
+        if self.numeric is not None:
+            return self.numeric.level(text)
+        return text if text in self.level_names else None
+
     def written(self) -> dict[str, Any]:
         """As Python values that a study can hold."""
         return {name: plain(tree) for name, tree in self.levels} if self.numeric is None else self.numeric.written()
@@ -166,7 +172,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
     if tunes:
         problems.raise_if_any()  # levels of options that are wrong would be reported as mistakes of their own
-    checked = check(tree, catalogue=catalogue, problems=problems)
+    checked = check(tree, numeric=numeric, catalogue=catalogue, problems=problems)
     check_curve(tree, numeric, definitions=checked.definitions, problems=problems)
     problems.raise_if_any()
     assert isinstance(file, StudyFile)  # noqa: S101 - nothing was noted

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -55,6 +56,13 @@ class NumericFactor:
     numbers: Mapping[str, float]
     values: tuple[Scalar, ...]
     of: tuple[str, ...]
+
+    def level(self, text: str) -> str | None:
+        """The level that a text names, as it is called or as another way to write its number; None if it is none."""
+        if text in self.numbers:
+            return text
+        number = _number_in(text)
+        return next((name for name, each in self.numbers.items() if each == number), None)
 
     def written(self) -> dict[str, object]:
         """As Python values that a study can hold."""
@@ -111,7 +119,9 @@ def _values(node: Tree, field: Path, problems: Problems) -> list[tuple[Scalar, f
             problems.add(message, item.at, field=here)
         elif not _NAME.fullmatch(_named(item)):
             message = f"`{_named(item)}` cannot name a level: expected letters, digits, dots and dashes"
-            problems.add(message, item.at, field=here, suggestion=f"write `{number:g}`")
+            short = re.sub(r"\s", "", _named(item))
+            suggestion = f"write `{short}`" if _NAME.fullmatch(short) else "make it a factor with levels"
+            problems.add(message, item.at, field=here, suggestion=suggestion)
         elif number in found:
             problems.add(f"the same value as `{found[number].text}`", item.at, field=here, suggestion="leave one out")
         else:
@@ -120,8 +130,8 @@ def _values(node: Tree, field: Path, problems: Problems) -> list[tuple[Scalar, f
 
 
 def _named(value: Scalar) -> str:
-    """What its level is called: a number as Python writes it, and so does the study in a record."""
-    return str(value.value)
+    """What its level is called: a number as Python writes it, but for the plus of an exponent; as in a record."""
+    return str(value.value).replace("e+", "e") if isinstance(value.value, float) else str(value.value)
 
 
 def _number(item: Node) -> float | None:
@@ -131,6 +141,20 @@ def _number(item: Node) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value) if math.isfinite(value) else None
+    return _quantity_in(value)
+
+
+def _number_in(text: str) -> float | None:
+    """The same of a text that may be a number as YAML has it, `0x10` among them."""
+    for parse in (float, partial(int, base=0)):
+        try:
+            return float(parse(text))
+        except ValueError:
+            continue
+    return _quantity_in(text)
+
+
+def _quantity_in(value: object) -> float | None:
     for parse in _QUANTITIES:
         try:
             return float(parse(value))
@@ -226,7 +250,7 @@ def _check_values(factor: NumericFactor, model: CurveModel, over: Scalar, *, pro
         suggestion = "add values; one more than needed shows whether the model fits"
         problems.add(message, where, field=field, suggestion=suggestion)
     for value in factor.values:
-        if factor.numbers[value.text] <= 0:
+        if factor.numbers[_named(value)] <= 0:
             message = f"a curve needs values above 0, found {value.text}"
             problems.add(message, value.at, field=field, suggestion="leave it out, or leave out `curve`")
 

@@ -75,9 +75,53 @@ def test_a_level_has_the_same_name_however_its_number_is_written(load: Callable[
     assert loaded.factors[1].level_names == again.factors[1].level_names == ("1", "2", "16")
 
 
+OPTION = "of: system.mariadb.options.x"
+FREE = STUDY.replace("curve: {over: users, model: usl}\n", "").replace("of: workload.tpcc.virtual_users", OPTION)
+
+
+@pytest.mark.parametrize("name", ["1.00", "users.1.00", "1", "1e0", "users.0x1"])
+def test_a_level_is_named_by_its_number_however_that_is_written(load: Callable[..., study.Study], name: str) -> None:
+    text = FREE.replace("[1, 2, 4, 8]", "[0.50, 1.00]") + f'expect: {{{name}: {{throughput_tpm: ">= 0"}}}}\n'
+    loaded = load(text)
+    assert [(each.factor, each.level) for each in loaded.expectations] == [("users", "1.0")]
+    assert load(study.dump(loaded)).expectations == loaded.expectations
+    lru, users = loaded.factors
+    assert [users.level(text) for text in ("0.50", "1", "2", "half")] == ["0.5", "1.0", None, None]
+    assert [lru.level(text) for text in ("old", "older")] == ["old", None]
+
+
+def test_a_level_that_has_the_name_is_meant_before_one_of_the_same_number(load: Callable[..., study.Study]) -> None:
+    other = "  more: {values: [1.0, 2.0], of: system.mariadb.options.y}\narm:"
+    loaded = load(FREE.replace("arm:", other) + 'expect: {1: {throughput_tpm: ">= 0"}}\n')
+    assert [(each.factor, each.level) for each in loaded.expectations] == [("users", "1")]
+
+
+def test_a_version_is_no_number(mistakes: Callable[..., list[str]]) -> None:
+    levels = '{"6.1": {}, "6.2": {settings: {sysctl: {x: 1}}}}'
+    text = FREE.replace(f"{{values: [1, 2, 4, 8], {OPTION}}}", levels)
+    (mistake,) = mistakes(text + 'expect: {6.10: {throughput_tpm: ">= 0"}}\n')
+    assert "unknown level `6.10`" in mistake
+
+
+def test_large_numbers_name_levels(load: Callable[..., study.Study]) -> None:
+    text = FREE.replace("[1, 2, 4, 8]", "[1e15, 1e16]")
+    loaded = load(text + 'expect: {1e+16: {throughput_tpm: ">= 0"}}\n')
+    assert loaded.factors[1].level_names == ("1000000000000000.0", "1e16")
+    assert load(study.dump(loaded)) == loaded
+
+
+def test_a_curve_takes_numbers_however_they_are_written(load: Callable[..., study.Study]) -> None:
+    assert load(STUDY.replace("[1, 2, 4, 8]", "[0x1, 0o2, 4]")).factors[1].level_names == ("1", "2", "4")
+
+
 def test_a_size_replaces_the_values(load: Callable[..., study.Study]) -> None:
     text = STUDY + "sizes: {ci: {factors: {users: {values: [1, 3, 9]}}}}\n"
     assert load(text, size="ci").factors[1].level_names == ("1", "3", "9")
+
+
+NO_NAME = (
+    "study.yaml:8:20: factors.users.values.0: `{}` cannot name a level: expected letters, digits, dots and dashes ({})"
+)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +140,8 @@ def test_a_size_replaces_the_values(load: Callable[..., study.Study]) -> None:
         ("[1, 2, 4, 8]", "[1, 2, 4, many]", "study.yaml:8:29: factors.users.values.3: expected a number, or a size"),
         ("[1, 2, 4, 8]", "[1, 2, 4, 4.0]", "study.yaml:8:29: factors.users.values.3: the same value as `4`"),
         ("[1, 2, 4, 8]", "[1, 2, 4, -8]", "study.yaml:8:29: factors.users.values.3: `-8` cannot name a level"),
+        ("[1, 2, 4, 8]", "[-8]", NO_NAME.format("-8", "make it a factor with levels")),
+        ("[1, 2, 4, 8]", "[8 MiB]", NO_NAME.format("8 MiB", "write `8MiB`")),
         ("[1, 2, 4, 8]", "[]", "study.yaml:8:19: factors.users.values: expected a list of numbers"),
         ("of: workload", "few: {}, of: workload", "study.yaml:8:33: factors.users.few: a numeric factor has `values`"),
         (

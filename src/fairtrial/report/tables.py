@@ -101,6 +101,14 @@ def _rows(cell: CellResult, metric: str) -> list[Row]:
     ]
 
 
+def without_values(analysis: Analysis, table: MetricTable) -> list[tuple[CellResult, str]]:
+    """Cells and arms of planned comparisons that have none; nothing of a screening, or of an unfinished run."""
+    if not analysis.finished or analysis.screening is not None:
+        return []
+    made = {(row.cell, row.arm.arm) for row in table.rows}
+    return [(cell, arm) for arm in analysis.levels[1:] for cell in analysis.cells if (cell.cell, arm) not in made]
+
+
 def conditions(analysis: Analysis) -> tuple[str, ...]:
     """Names of the factors that tell the cells apart, in study order; empty if there is one cell only."""
     levels = [cell.levels for cell in analysis.cells]

@@ -17,6 +17,7 @@ from fairtrial.serve.overview.summarising import summarise
 from fairtrial.study.resolved import Section
 
 Write = Callable[..., Path]
+NO_VERDICTS = VerdictCount("none", "no verdict", 2)
 
 
 def test_a_finished_run_says_what_its_report_says(write: Write) -> None:
@@ -39,6 +40,26 @@ def test_metrics_that_no_clock_measures_are_better_or_worse(write: Write) -> Non
     counted = metrics.definitions["elapsed_s"].model_copy(update={"kind": "count"})
     found = summarise(write("n", ratio=0.8, metrics=metrics.model_copy(update={"definitions": {"elapsed_s": counted}})))
     assert [each.word for each in found.verdicts] == ["better"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "verdicts"),
+    [(True, (VerdictCount("slower", "slower", 1), VerdictCount("none", "no verdict", 1))), (False, (NO_VERDICTS,))],
+)
+def test_comparisons_without_values_are_counted_as_in_the_reports_title(
+    kept: bool,  # noqa: FBT001
+    verdicts: tuple[VerdictCount, ...],
+    write: Write,
+) -> None:
+    directory = write("r", ratio=1.2)
+    path = directory / "report" / "report.json"
+    report = json.loads(path.read_text(encoding="utf-8"))
+    (cell,) = report["analysis"]["cells"]
+    without = {**cell, "cell": "high", "comparisons": {}}
+    report["analysis"]["cells"] = [cell if kept else {**cell, "comparisons": {}}, without]
+    path.write_text(json.dumps(report), encoding="utf-8")
+    found = summarise(directory)
+    assert (found.verdicts, found.comparisons) == (verdicts, 2)
 
 
 def test_an_unfinished_run_has_no_verdict_and_its_trials_so_far(write: Write) -> None:

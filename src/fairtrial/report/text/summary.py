@@ -10,7 +10,7 @@ from fairtrial.analyse.models import Analysis, Comparison, Estimand, Guardrail, 
 from fairtrial.analyse.result import Verdict
 from fairtrial.report import hosts, numbers
 from fairtrial.report.designs import covariates, curves, interactions, layouts, screening
-from fairtrial.report.tables import MetricTable, Row, metric_tables, word
+from fairtrial.report.tables import MetricTable, Row, metric_tables, without_values, word
 from fairtrial.words import counted
 
 TWO_ARMS: Final = 2
@@ -151,11 +151,7 @@ def _guarded(analysis: Analysis, outcome: Outcome) -> Iterator[tuple[MetricTable
 
 
 def _absent(analysis: Analysis, table: MetricTable, *, arm: str) -> list[str]:
-    """Where a planned comparison has no values; nothing of a screening or an unfinished run, whose trials may come."""
-    if not analysis.finished or analysis.screening is not None:
-        return []
-    made = {row.cell for row in table.rows if row.arm.arm == arm}
-    return [_place(cell.levels) for cell in analysis.cells if cell.cell not in made]
+    return [_place(cell.levels) for cell, other in without_values(analysis, table) if other == arm]
 
 
 def _paragraph(analysis: Analysis, table: MetricTable, *, arm: str) -> str:
@@ -217,7 +213,7 @@ def headline(analysis: Analysis) -> str:
         return screening.headline(analysis.screening)
     primary = [table for table in metric_tables(analysis) if table.role == "primary"]
     said = Counter(word(row.comparison.verdict, table.definition) for table in primary for row in table.rows)
-    said["no verdict"] += sum(len(_absent(analysis, each, arm=arm)) for each in primary for arm in analysis.levels[1:])
+    said["no verdict"] += sum(len(without_values(analysis, each)) for each in primary)
     words = [f"{said[each]} {'without verdict' if each == 'no verdict' else each}" for each in _ORDER if said[each]]
     broken = len(breaches(analysis))
     words += [f"{counted(broken, 'guardrail')} breached"] if broken else []

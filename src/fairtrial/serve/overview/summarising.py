@@ -117,13 +117,16 @@ def _judged(known: RunSummary, analysis: Analysis) -> RunSummary:
     found: Counter[tuple[str, str]] = Counter(
         (row.comparison.verdict, tables.word(row.comparison.verdict, table.definition)) for table, row in primary
     )
+    absent = sum(len(tables.without_values(analysis, table)) for table in every if table.role == "primary")
+    if absent:
+        found["none", "no verdict"] += absent
     ordered = sorted(found.items(), key=lambda each: SEVERITY.index(each[0][0]))
     guardrails = (row.comparison.guardrail for table in every for row in table.rows)
     judged = replace(
         known,
         verdicts=tuple(VerdictCount(kind, word, count) for (kind, word), count in ordered),
         breached=sum(each is not None and each.outcome == "breached" for each in guardrails),
-        comparisons=len(primary),
+        comparisons=len(primary) + absent,
     )
     if not primary:
         return judged

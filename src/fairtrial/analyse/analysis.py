@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairtrial.analyse import sequential, within
-from fairtrial.analyse.boots import BETWEEN_BLOCKS, by_boot
+from fairtrial.analyse.boots import by_boot
 from fairtrial.analyse.designs import screening
 from fairtrial.analyse.designs.covariates import Adjusting, adjusting
 from fairtrial.analyse.designs.curves import curves
@@ -99,7 +99,7 @@ def analyse(
             without_verdict=lambda each: bool(unmet[each.cell] & {each.baseline, each.arm}),
             steadiness=steadiness,
             fixed=plan.design.stop == "fixed",
-            in_step=selection.contrast != plan.arm or plan.design.reboot == BETWEEN_BLOCKS,
+            in_step=selection.in_step,
             run=run,
             stopping=sequential.stopping(plan, run) if selection.contrast == plan.arm else None,
         ),
@@ -201,7 +201,7 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
         steadiness=course.steadiness,
         doubts=(
             *course.doubts,
-            *_run_doubts(table, request, judged=judged, setting=setting),
+            *_run_doubts(table, request, judged=judged, setting=setting, in_step=course.in_step),
             *curve_doubts.about(fitted),
         ),
         curves=fitted,
@@ -385,7 +385,7 @@ def _summaries(arms: Mapping[str, ArmValues], *, confidence: float) -> tuple[Sum
 
 
 def _run_doubts(
-    table: Table, request: Request, *, judged: Sequence[Comparison], setting: ComparisonOptions
+    table: Table, request: Request, *, judged: Sequence[Comparison], setting: ComparisonOptions, in_step: bool
 ) -> tuple[Doubt, ...]:
     """What shows only across cells."""
     if request.screens:
@@ -406,7 +406,8 @@ def _run_doubts(
         reasons += run_doubts.sorted_values(metric, groups)
         reasons += run_doubts.drift(metric, groups, unit=request.metrics[metric].unit, advice=_on_drift(cells, setting))
         if setting.paired and request.roles[metric] == "primary":
-            reasons += [*order_doubts.fixed_slots(metric, cells), *order_doubts.dependent_blocks(metric, cells)]
+            reasons += order_doubts.fixed_slots(metric, cells)
+            reasons += order_doubts.dependent_blocks(metric, cells, in_step=in_step)
     return tuple(reasons)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from fairtrial.analyse.boots import averaged
+from fairtrial.analyse.boots import BETWEEN_BLOCKS, averaged
 from fairtrial.analyse.models import Counts
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record.models import Plan, TrialRecord
@@ -54,6 +54,11 @@ class Selection:
     cells: tuple[ContrastCell, ...]
     used: tuple[TrialRecord, ...]
     voided: tuple[tuple[str, int], ...]
+
+    @property
+    def in_step(self) -> bool:
+        """Whether several cells share what their blocks vary by: `Course` says when."""
+        return self.contrast != self.plan.arm or self.plan.design.reboot == BETWEEN_BLOCKS
 
     @cached_property
     def counts(self) -> Counts:

@@ -73,13 +73,15 @@ def _after(arms: Sequence[ArmValues], arm: ArmValues) -> list[bool]:
     return [of[arm.arm] > of[arms[0].arm] for of in _positions(arms).values()]
 
 
-def dependent_blocks(metric: str, cells: Cells) -> Iterator[Doubt]:
+def dependent_blocks(metric: str, cells: Cells, *, in_step: bool = False) -> Iterator[Doubt]:
     """Whether differences of neighbouring blocks are alike, over all cells together. False alarms: `DEPENDENT_LEVEL`.
 
     The lag-1 autocorrelation of the blocks' differences, each arm's by its own spread, against orders of blocks at
-    random: the blocks of a cell move together, since its arms share a baseline.
+    random: the blocks of a cell move together, since its arms share a baseline. `in_step`: those of all cells do, since
+    they share boots or trials.
     """
-    differences = [each for arms in cells if (each := _differences(arms)) is not None]
+    differences = _in_step(cells) if in_step else [_differences(arms, list(_positions(arms))) for arms in cells]
+    differences = [each for each in differences if each.size]
     if not differences:
         return
     random = np.random.default_rng(0)
@@ -159,21 +161,38 @@ def _positions(arms: Sequence[ArmValues]) -> dict[int, dict[str, int]]:
     return dict(sorted(whole.items(), key=lambda each: min(each[1].values())))
 
 
-def _differences(arms: Sequence[ArmValues]) -> Values | None:
-    """Each arm less the baseline by block in time order, centred, of unit variance: shape (arms - 1, blocks).
+def _in_step(cells: Cells) -> list[Values]:
+    """Differences of several cells over the blocks that they have in common, as those of one: shape (rows, blocks).
 
-    On logarithms where all values are positive. None where there is too little of it.
+    Cells of few blocks, which a rule has stopped, are left out where more is known without them.
     """
-    blocks = list(_positions(arms))
+    longest = sorted(((list(_positions(arms)), arms) for arms in cells), key=lambda each: len(each[0]), reverse=True)
+    common: list[list[int]] = []
+    for blocks, _ in longest:
+        also = set(blocks)
+        common.append([block for block in (common[-1] if common else blocks) if block in also])
+    sizes = [
+        count * len(each) if len(each) >= SMALLEST_N_TO_DEPEND else 0 for count, each in enumerate(common, start=1)
+    ]
+    most = int(np.argmax(sizes)) if sizes else -1
+    varied = [each for _, arms in longest[: most + 1] if (each := _differences(arms, common[most])).size]
+    return [np.concatenate(varied)] if varied else []
+
+
+def _differences(arms: Sequence[ArmValues], blocks: Sequence[int]) -> Values:
+    """Each arm less the baseline by block, centred, of unit variance: shape (arms - 1, blocks).
+
+    On logarithms where all values are positive. Empty where there is too little of it.
+    """
     if not SMALLEST_N_TO_DEPEND <= len(blocks) <= LARGEST_N:
-        return None
+        return np.empty((0, 0))
     values = [arm.at(blocks) for arm in arms]
     in_logs = all(arm.positive for arm in arms)
     # No unit is left in the end: one is chosen in which every square is a number.
     baseline, *others = [np.log(each) for each in values] if in_logs else t_tests.scaled(*values)[0]
     rows = [row - row.mean() for row in (other - baseline for other in others)]
     varied = [row / row.std() for row in rows if row.std() > _ROUNDING * np.abs(row).max(initial=1.0)]
-    return np.array(varied) if varied else None
+    return np.array(varied)
 
 
 def _neighbours(rows: Values) -> Values:

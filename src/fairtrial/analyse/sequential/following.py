@@ -206,7 +206,7 @@ class Following:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._course = _course(plan, ())
+        self._course = _course(select(plan, (), contrast=None))
         self._waiting: dict[int, list[TrialRecord]] = {}
         self._voided: set[tuple[str, int]] = set()
         self._round = 0
@@ -239,7 +239,7 @@ class Following:
 
 
 def _followed(plan: Plan, trials: Sequence[TrialRecord], selection: Selection, *, through: int | None) -> SequentialRun:
-    course = _course(plan, _pairs(plan, trials, selection), is_farm=is_farm(trials))
+    course = _course(selection, _pairs(plan, trials, selection), is_farm=is_farm(trials))
     rounds: dict[int, list[TrialRecord]] = {}
     for trial in trials:
         rounds.setdefault(trial.trial.round, []).append(trial)
@@ -312,9 +312,9 @@ def _rule(plan: Plan) -> Rule:
     return rule
 
 
-def _course(plan: Plan, pairs: tuple[Pairs, ...], *, is_farm: bool = False) -> _Course:
+def _course(selection: Selection, pairs: tuple[Pairs, ...] = (), *, is_farm: bool = False) -> _Course:
     """The rounds of a run before the first; without pairs, those of a run without trials."""
-    pairs = pairs or _pairs(plan, (), select(plan, (), contrast=None))
+    plan, pairs = selection.plan, pairs or _pairs(selection.plan, (), selection)
     names = list(dict.fromkeys(pair.key[0] for pair in pairs))
     metrics = list(dict.fromkeys(pair.key[1] for pair in pairs))
     standing = Standing(
@@ -323,6 +323,7 @@ def _course(plan: Plan, pairs: tuple[Pairs, ...], *, is_farm: bool = False) -> _
         cells=np.array([names.index(pair.key[0]) for pair in pairs]),
         pools=np.array([metrics.index(pair.key[1]) for pair in pairs]),
         family=np.array([pair.primary for pair in pairs], dtype=bool),
+        in_step=selection.in_step,
     )
     return _Course(plan=plan, pairs=pairs, standing=standing, names=names, is_farm=is_farm)
 

@@ -132,7 +132,8 @@ def dependent(estimates: Estimates, *, pools: Counts, cells: Counts) -> Flags:
     """Whether blocks of what a pool measures resemble their neighbours: in 1 of 20 pools of independent ones.
 
     By the exact mean and variance of a normal sample's autocorrelation, over all cells of the pool; comparisons of a
-    cell share a baseline and count as one. Source: Dufour and Roy (1985).
+    cell share a baseline and count as one. So do cells that share their boots: their caller gives them one number.
+    Source: Dufour and Roy (1985).
     """
     n = np.maximum(estimates.n, ENOUGH_NEIGHBOURS).astype(np.float64)
     variance = (n**4 - 4 * n**3 + 3 * n**2 + 4 * n - 4) / ((n + 1) * n**2 * (n - 1) ** 2)

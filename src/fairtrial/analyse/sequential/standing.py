@@ -36,6 +36,7 @@ class Standing:
     Attributes:
         cells: the cell of each comparison; a cell goes on for as long as one of its comparisons is open.
         pools: by comparison, which measure the same thing.
+        in_step: whether the cells share what their blocks vary by: all say the same of how blocks resemble each other.
         family: by comparison, whether it is judged with the others and decides; the rest is only followed.
         p, same: sequential p of no difference and of no equivalence, of the last look, or larger if what came since
             makes it so. A smaller one of an earlier look would stand beside an interval that denies it. Equivalence
@@ -53,6 +54,7 @@ class Standing:
     cells: Counts
     pools: Counts
     family: Flags
+    in_step: bool = False
     latest: Estimates = field(init=False)
     p: Values = field(init=False)
     same: Values = field(init=False)
@@ -89,7 +91,8 @@ class Standing:
         self.latest = replace(Estimates(*kept), bound=np.broadcast_to(now.bound, self.shape))
         until = np.where(self.family, exact_from(self.level), self.rule.enough)
         steady = steadied(self.latest, pools=self.pools, until=until)
-        self.waits = dependent(self.latest, pools=self.pools, cells=self.cells) & (self.latest.n < self.rule.last)
+        apart = np.zeros_like(self.cells) if self.in_step else self.cells
+        self.waits = dependent(self.latest, pools=self.pools, cells=apart) & (self.latest.n < self.rule.last)
         counts = np.isin(self.latest.n, self.rule.looks) & ~self.waits
         differs = p_difference(steady, self.rule, level=self.level)
         same = np.where(self.latest.n < self.rule.enough, 1.0, p_equivalence(self.latest, self.rule, level=self.level))

@@ -56,6 +56,47 @@ def test_blocks_that_are_alike_are_found_the_more_there_are() -> None:
     assert more > 0.8
 
 
+def test_cells_that_share_their_boots_say_the_same_once() -> None:
+    once, often = 0, 0
+    for seed in range(20):
+        values = correlated(np.random.default_rng(seed), 12, 0.7)
+        alone = [*order_doubts.dependent_blocks("tpm", [cell(values)])]
+        assert [*order_doubts.dependent_blocks("tpm", [cell(values)] * 4, in_step=True)] == alone
+        once += len(alone)
+        often += len([*order_doubts.dependent_blocks("tpm", [cell(values)] * 4)])
+    assert 0 < once < often, "cells of their own would say more"
+
+
+def test_boots_that_differ_at_random_are_seldom_said_to_be_alike_whatever_cells_share_them() -> None:
+    random, said = np.random.default_rng(5), 0
+    for _ in range(200):
+        boots = random.normal(0, 0.03, 10)
+        drawn = [cell(boots + random.normal(0, 0.01, 10)) for _ in range(6)]
+        said += any(order_doubts.dependent_blocks("tpm", drawn, in_step=True))
+    assert said <= 20, "of 200, 10 expected; as cells of their own 50"
+
+
+def test_boots_that_are_alike_are_found_though_a_cell_stopped_early() -> None:
+    random = np.random.default_rng(6)
+    boots = correlated(random, 20, 0.8)
+    cells = [cell(boots[:n] + random.normal(0, 0.002, n)) for n in (20, 3, 20, 6)]
+    (doubt,) = order_doubts.dependent_blocks("tpm", cells, in_step=True)
+    assert [doubt] == [*order_doubts.dependent_blocks("tpm", cells[::2], in_step=True)]
+    assert not [*order_doubts.dependent_blocks("tpm", [cell(boots[:4])] * 2, in_step=True)]
+
+
+def test_an_analysis_of_boots_counts_cells_that_share_them_once() -> None:
+    case = Case({"kernel": ["base", "patched"], "load": ["few", "some", "many"]}, blocks=8)
+    rising = np.array([0.0, 2, 1, 3, 4, 5, 7, 6]) / 1000
+    trials = case.trials(
+        tpm=lambda levels, block: float(100 * np.exp(rising[block - 1] * (levels["kernel"] == "patched")))
+    )
+    design = case.plan().design.model_copy(update={"reboot": "between_blocks"})
+    found = analyse(case.plan().model_copy(update={"design": design}), trials).doubts
+    (alone,) = order_doubts.dependent_blocks("tpm", [cell(rising)])
+    assert [doubt for doubt in found if doubt.code == "dependent_blocks"] == [alone]
+
+
 def test_what_cannot_be_judged_is_not_doubted() -> None:
     assert not [*order_doubts.dependent_blocks("tpm", [cell(np.array([0.01, 0.02, 0.03, 0.04]))])]
     assert not [*order_doubts.dependent_blocks("tpm", [cell(np.full(10, 0.01))])]

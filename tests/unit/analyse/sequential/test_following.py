@@ -82,6 +82,19 @@ def test_what_a_look_said_does_not_depend_on_later_rounds() -> None:
         assert until.looks[-1] == whole.looks[round_ - 1]
 
 
+@pytest.mark.parametrize(
+    ("reboot", "contrast", "in_step"),
+    [("every_trial", "kernel", False), ("between_blocks", "kernel", True), ("every_trial", "load", True)],
+)
+def test_a_run_is_followed_as_one_whose_cells_share_boots_or_trials(
+    *, reboot: str, contrast: str, in_step: bool
+) -> None:
+    case = Case(CELLS, blocks=6)
+    run = follow(plan_of(case, reboot=reboot), case.trials(tpm=noisy({"low": 0.0, "high": 0.0})), contrast=contrast)
+    assert run is not None
+    assert run.standing.in_step is in_step
+
+
 @pytest.mark.parametrize("nothing", ["a", "b"])
 def test_a_value_without_logarithm_changes_no_earlier_look(nothing: str) -> None:
     """Counts that are 0 in one trial late in a run: until then looks were of ratios, from then on of differences."""

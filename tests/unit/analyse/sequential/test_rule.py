@@ -34,6 +34,7 @@ from fairtrial.analyse.sequential.rule import (
     reaches,
 )
 from fairtrial.analyse.sequential.spending import FUNCTIONS, Spending
+from fairtrial.analyse.sequential.standing import Standing
 from fairtrial.record.models import Plan
 
 BOUND = math.log1p(0.02)
@@ -165,6 +166,31 @@ def test_comparisons_that_share_a_baseline_count_as_one_and_pools_by_themselves(
     apart = dependent(of_blocks(rising), pools=np.arange(2), cells=np.zeros(2, dtype=int))
     assert apart[:, 0].mean() > 0.9
     assert apart[:, 1].mean() < 0.2
+
+
+def test_cells_that_share_their_boots_wait_as_one_of_them_would() -> None:
+    random = np.random.default_rng(8)
+    alone = random.normal(0, 1, (2000, 1, 10))
+
+    def waits(blocks: Values, *, in_step: bool) -> Values:
+        """Of a run's look at all cells of one metric, one replicate after the other."""
+        cells = blocks.shape[1]
+        standing = Standing(
+            rule=RULE,
+            shape=blocks.shape[:2],
+            cells=np.arange(cells),
+            pools=np.zeros(cells, dtype=np.int64),
+            family=np.ones(cells, dtype=bool),
+            in_step=in_step,
+        )
+        standing.look(of_blocks(blocks))
+        return standing.waits[:, 0]
+
+    one, four = waits(alone, in_step=False), waits(np.repeat(alone, 4, axis=1), in_step=True)
+    assert (one == four).all()
+    boots = alone + random.normal(0, 0.3, (2000, 6, 10))
+    assert waits(boots, in_step=True).mean() < 0.07
+    assert waits(boots, in_step=False).mean() > 0.15, "as cells of their own"
 
 
 def of_blocks(blocks: Values) -> Estimates:

@@ -35,6 +35,7 @@ FACT_LABELS: Final = {
     "boot.by": "booted by",
     "boot.kernel_source": "kernel's source",
     "boot.kernel_sha256": "kernel image's SHA-256",
+    "boot.content_sha256": "SHA-256 of the kernel's image and modules",
     "boot.build_id": "kernel's build id",
     "boot.microcode": "microcode",
     "boot.watchdog": "hardware watchdog",

@@ -49,6 +49,7 @@ class BootFacts(BaseModel):
     Attributes:
         by: the way.
         kernel_source, kernel_sha256: where its kernel came from, and the image's hash.
+        content_sha256: of that kernel's image and all its modules; empty for the host's own.
         boot_id, build_id: the kernel's own, of this boot and of its build.
         microcode: its revision as the kernel found it after the boot.
         watchdog: what the hardware's calls itself; empty: none is fed.
@@ -62,6 +63,7 @@ class BootFacts(BaseModel):
     boot_id: str
     build_id: str
     microcode: str
+    content_sha256: str = ""
     watchdog: str = ""
 
 

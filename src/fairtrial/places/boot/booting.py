@@ -137,6 +137,7 @@ class BootingHost:
                 by=self.boot.by,
                 kernel_source=armed.kernel.source,
                 kernel_sha256=armed.kernel.sha256,
+                content_sha256=armed.kernel.content_sha256,
                 boot_id=seen["boot_id"],
                 build_id=seen.build_id,
                 microcode=seen["microcode"],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from fairtrial import disks
 from fairtrial.errors import PlaceError
 from fairtrial.places.boot.looking import PATH
 from fairtrial.places.boot.way import in_sh
@@ -19,14 +22,17 @@ INSTALL_S: Final = 1800.0  # hundreds of megabytes of modules, over a slow line 
 HASH_DIGITS: Final = 16
 LISTS: Final = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
 COMPRESSED: Final = ("", ".xz", ".zst", ".gz")
-# `$1` is the release, `$2` the image's hash, `$3` our directory of this kernel. Modules of another build of the same
-# release that a package put there are not ours to replace.
+MOST_HASHED: Final = 1 << 16  # files whose hash is kept: two builds with every driver have 15,000
+# `$1` is the release, `$2` the hash of image and modules, `$3` our directory of this kernel, `$4` the image's hash.
+# Modules of another build of the same release that a package put there are not ours to replace.
 WHOLE: Final = """
 if [ -e "$3/initrd" ] && [ "$(cat "/lib/modules/$1/.fairtrial" 2>/dev/null)" = "$2" ]; then echo whole
 elif [ -d "/lib/modules/$1" ] && ! [ -e "/lib/modules/$1/.fairtrial" ]; then
-    if [ "$(sha256sum <"/boot/vmlinuz-$1" | cut -d' ' -f1)" = "$2" ]; then echo installed; else echo another; fi
+    if [ "$(sha256sum <"/boot/vmlinuz-$1" | cut -d' ' -f1)" = "$4" ]; then echo installed; else echo another; fi
 fi
 """
+SAME: Final = 'cd "/lib/modules/$1" && sha256sum -c --quiet "$2"'
+# `$4` are the modules.
 MODULES: Final = """
 new="/lib/modules/.fairtrial-$1"; rm -rf "$new"; mkdir -p "$new"
 tar -xf "$4" -C "$new"; rm -f "$4"
@@ -53,6 +59,7 @@ class StagedKernel:
         release: as `uname -r` will say it.
         source: where it came from.
         sha256: of the image; empty for the host's own.
+        content_sha256: of the image and every module; empty for the host's own.
     """
 
     image: str
@@ -60,6 +67,7 @@ class StagedKernel:
     release: str
     source: str
     sha256: str = ""
+    content_sha256: str = ""
 
 
 def stage(place: OpenPlace, kernel: Kernel, *, directory: str) -> StagedKernel:
@@ -71,20 +79,25 @@ def stage(place: OpenPlace, kernel: Kernel, *, directory: str) -> StagedKernel:
         directory: where the way to boot it looks for kernels.
 
     Raises:
-        PlaceError: there is no room, or the host's own programs refuse, in their words.
+        PlaceError: there is no room, the host has modules of another build of the same release that are not ours, or
+            its own programs refuse, in their words.
     """
-    own = f"{directory}/{kernel.sha256[:HASH_DIGITS]}"
-    staged = StagedKernel(f"{own}/vmlinuz", f"{own}/initrd", kernel.release, kernel.source, kernel.sha256)
-    words = (kernel.release, kernel.sha256, own)
-    state = in_sh(place, WHOLE, *words).strip()
-    if state == "whole" or (state == "installed" and _is_there(place, staged.initial)):
+    sums = _sums(kernel)
+    content = hashlib.sha256(f"{kernel.sha256}\n{sums}".encode()).hexdigest()
+    own = f"{directory}/{content[:HASH_DIGITS]}"
+    staged = StagedKernel(f"{own}/vmlinuz", f"{own}/initrd", kernel.release, kernel.source, kernel.sha256, content)
+    words = (kernel.release, content, own)
+    state = in_sh(place, WHOLE, *words, kernel.sha256).strip()
+    if state == "whole":
         return staged
-    if state == "another":
+    if state == "another" or (state == "installed" and not _has_modules(place, kernel.release, sums)):
         raise PlaceError(
             f"this host has modules of another build that calls itself {kernel.release}",
             hint="build the kernel with a CONFIG_LOCALVERSION of its own, or remove the other's package there",
             field="place.ssh.boot.kernel",
         )
+    if state == "installed" and _is_there(place, staged.initial):
+        return staged
     place.agent.put(staged.image, kernel.image)
     if (config := _config(kernel)) is not None and not _is_there(place, f"/boot/config-{kernel.release}"):
         place.agent.put(f"/boot/config-{kernel.release}", config)  # mkinitramfs asks it what the kernel can unpack
@@ -104,9 +117,10 @@ def _config(kernel: Kernel) -> Path | None:
 
 def _bring_modules(place: OpenPlace, kernel: Kernel, words: tuple[str, ...]) -> None:
     packed = f"{place.state_directory}/modules.tar"
-    with tempfile.NamedTemporaryFile(suffix=".tar") as local:
+    explained = disks.explained(Path(tempfile.gettempdir()), written="a kernel's modules")
+    with explained, tempfile.NamedTemporaryFile(suffix=".tar") as local:
         with tarfile.open(fileobj=local, mode="w") as archive:
-            for path, name in _modules(kernel.modules):
+            for path, name in _modules(kernel):
                 archive.add(path, name, recursive=False, filter=_of_root)
         local.flush()
         place.agent.put(packed, Path(local.name))
@@ -114,15 +128,38 @@ def _bring_modules(place: OpenPlace, kernel: Kernel, words: tuple[str, ...]) -> 
     place.require(["sh", "-euc", MODULES, "sh", *words, packed], hint=hint, timeout_s=INSTALL_S)
 
 
-def _modules(directory: Path) -> Iterator[tuple[Path, str]]:
+def _sums(kernel: Kernel) -> str:
+    """Hashes of all its modules, as sha256sum(1) checks them below a release's directory."""
+    lines = []
+    for path, name in _modules(kernel):
+        status = path.stat()
+        lines.append(f"{_sha256(path, status.st_mtime_ns, status.st_size)}  {name}\n")
+    return "".join(lines)
+
+
+@lru_cache(maxsize=MOST_HASHED)
+def _sha256(path: Path, _mtime_ns: int, _size: int) -> str:
+    """Kept as long as the file is as it was: a host boots before every trial."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _has_modules(place: OpenPlace, release: str, sums: str) -> bool:
+    """Whether a package has put the same modules there."""
+    there = f"{place.state_directory}/modules.sha256"
+    place.agent.put(there, sums.encode())
+    return place.execute(["sh", "-c", SAME, "sh", release, there], timeout_s=INSTALL_S).code == 0
+
+
+def _modules(kernel: Kernel) -> Iterator[tuple[Path, str]]:
     """Files of modules with their names below a release's directory, from a package or a build directory."""
+    directory = kernel.modules
+    below = "kernel/" if kernel.image.is_relative_to(directory) else ""  # of a build directory, as it installs them
     for name in LISTS:
         if (directory / name).is_file():
             yield directory / name, name
     for suffix in COMPRESSED:
         for path in sorted(directory.rglob(f"*.ko{suffix}")):
-            name = path.relative_to(directory).as_posix()
-            yield path, name if name.startswith("kernel/") else f"kernel/{name}"
+            yield path, below + path.relative_to(directory).as_posix()
 
 
 def _of_root(member: tarfile.TarInfo) -> tarfile.TarInfo:

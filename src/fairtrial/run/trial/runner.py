@@ -81,15 +81,15 @@ class TrialRunner:
     @property
     def subject(self) -> dict[str, str]:
         """What runs trials here, beyond the system itself; a run may not change it half-way."""
-        facts = self.place.facts
+        facts, agent = self.place.facts, self.place.agent.hello.agent_sha256
+        boot = {} if facts.boot is None else {"modules": facts.boot.content_sha256}
         guest = {} if facts.guest is None else {"accelerator": facts.guest.accelerator}
         image = {} if facts.container is None else {"image": facts.container.image_id}
         clients = {
             "client_kernel" if number == 1 else f"client_{number}_kernel": client.place.facts.kernel_version
             for number, client in enumerate(self.clients, start=1)
         }
-        agent = self.place.agent.hello.agent_sha256
-        return {"agent_sha256": agent, "kernel": facts.kernel_version, **guest, **image, **clients}
+        return {"agent_sha256": agent, "kernel": facts.kernel_version, **boot, **guest, **image, **clients}
 
     def prepare(self, planned: PlannedTrial) -> str | None:
         """Makes the data that a trial starts from, if need be: no trial shall follow a load. Returns their key."""

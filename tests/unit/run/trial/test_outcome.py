@@ -1,9 +1,15 @@
 """What a trial gathers, and which of several reasons it is called invalid for."""
 
+from typing import Any, cast
+
+from support.facts import facts_of
+from support.machines.places import place_in_memory
 from support.records import RESOLVED, planned, tiny_plan
 
 from fairtrial.record.models import Clock, ClockShift, Window
 from fairtrial.run.trial.outcome import TrialOutcome
+from fairtrial.run.trial.runner import TrialRunner
+from fairtrial.wire.facts import BootFacts
 
 CLOCK = Clock(monotonic_ns=1, realtime_ns=2)
 
@@ -21,6 +27,18 @@ def test_a_lost_place_goes_before_what_went_wrong_on_it_and_takes_the_window() -
     outcome.lose("the stream was lost")
     assert outcome.invalid_reason == "the stream was lost; before that: the load failed"
     assert outcome.window is None
+
+
+def test_a_kernel_of_which_only_modules_were_rebuilt_is_another_subject() -> None:
+    """Its image, its release and what it says of its build are the same."""
+    same = {"by": "kexec", "kernel_source": "/build", "kernel_sha256": "a" * 64, "boot_id": "1", "build_id": "b"}
+    subjects = []
+    for content in ("base", "patched"):
+        boot = BootFacts(**same, microcode="", content_sha256=content)
+        with place_in_memory(facts=facts_of(boot=boot)) as (place, _fake):
+            runner = TrialRunner(place, cast("Any", None), cast("Any", None), cast("Any", None))
+            subjects.append(runner.subject)
+    assert subjects[0] | {"modules": "patched"} == subjects[1] != subjects[0]
 
 
 def test_the_loads_end_is_told_by_the_servers_clock_wherever_the_load_ran() -> None:

@@ -22,6 +22,7 @@ from fairtrial.cli.running.one_line import OneLine
 from fairtrial.cli.running.resuming import directory_name
 from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import Console, print_whole
+from fairtrial.cli.writing import make_directory, write_text
 from fairtrial.compare import compiling, exporting, showing, trying
 from fairtrial.compare.checkouts import LABELS, Checkouts
 from fairtrial.compare.compiling import STUDY, CompareOptions
@@ -152,7 +153,7 @@ def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkou
         text = compiling.study_text(options, runs=calibration.runs)
         study, writer = _created(text, directory)
         if results.save is not None:
-            results.save.write_text(text, encoding="utf-8")
+            write_text(results.save, text)
         run = _run(writer, progress)
         analysis = analysed(run)
         if results.output is not None:
@@ -177,16 +178,22 @@ def _check(options: CompareOptions, results: CompareOutputs) -> None:
             suggestion=did_you_mean(wrong[0], known),
         )
         raise InputError([problem], hint="for example --fail-if slower")
-    for path in (results.save, *map(Path, results.export)):
+    for option, path in (("--save", results.save), *(("--export", Path(name)) for name in results.export)):
         if path is not None and not path.resolve().parent.is_dir():
             raise InputError([Problem(f"no directory {path.parent}", str(path))], hint="create the directory first")
+        if path is not None and (path.is_dir() or not os.access(path.resolve().parent, os.W_OK)):
+            problem = Problem(f"expected a file that can be written, found {path}", option)
+            raise InputError([problem], hint="name another file")
+    if results.output is not None and results.output.exists() and not results.output.is_dir():
+        problem = Problem(f"expected a directory, found the file {results.output}", "--output")
+        raise InputError([problem], hint="name a directory, which is made if there is none")
 
 
 @contextlib.contextmanager
 def _kept(output: Path | None) -> Iterator[Path]:
     """Where the record goes: a folder that stays, or one that is removed with everything in it."""
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
+        make_directory(output)
         yield output
         return
     with tempfile.TemporaryDirectory(prefix="fairtrial-compare-") as name:
@@ -226,7 +233,7 @@ def _show(analysis: Analysis, options: CompareOptions, *, calibration: Calibrati
     print_whole(Console(), showing.render(analysis, options, calibration))
     for name in results.export:
         content = exporting.render(name, analysis, options=options, calibration=calibration)
-        Path(name).write_text(content, encoding="utf-8")
+        write_text(Path(name), content)
 
 
 def _verdicts(analysis: Analysis, study: Study) -> set[str]:

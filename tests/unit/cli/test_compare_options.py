@@ -111,3 +111,23 @@ def test_what_a_study_may_not_say_is_refused_before_a_command_runs(tmp_path: Pat
         compare(options, outputs)
     assert not ran.exists()
     assert not record.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"export": ["adir.csv"]}, "--export: expected a file that can be written, found .*adir.csv"),
+        ({"save": "adir.csv"}, "--save: expected a file that can be written"),
+        ({"output": "file"}, "--output: expected a directory, found the file"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_a_command_runs(
+    tmp_path: Path, *, given: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "adir.csv").mkdir()
+    (tmp_path / "file").touch()
+    named = {key: [str(tmp_path / "adir.csv")] if key == "export" else tmp_path / name for key, name in given.items()}
+    outputs = CompareOutputs(**{"save": None, "export": [], "output": None, **named}, fail_if=[], runs=None)
+    with pytest.raises(InputError, match=message):
+        compare(CompareOptions((f"touch {tmp_path / 'ran'}",) * 2), outputs)
+    assert not (tmp_path / "ran").exists()

@@ -13,7 +13,8 @@ import typer
 
 from fairtrial.cli.reading.history import DetectionLevels, examined, options
 from fairtrial.cli.terminal import say
-from fairtrial.errors import InputError, PlaceError, Problem
+from fairtrial.cli.writing import write_text
+from fairtrial.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from fairtrial.history.gating import Gate
@@ -66,8 +67,10 @@ def gate(
         typer.echo(result.model_dump_json(indent=1))
     else:
         say("\n".join(report.text(result)))
-    _write(outputs.junit, report.junit(result))
-    _write(outputs.markdown, report.markdown(result))
+    if outputs.junit is not None:
+        write_text(outputs.junit, report.junit(result))
+    if outputs.markdown is not None:
+        write_text(outputs.markdown, report.markdown(result))
     if result.outcome == "failed":
         sys.exit(FINDING)
     if result.outcome == "undecided":
@@ -171,19 +174,3 @@ def _metrics(run: Record, names: Sequence[str], *, known: Mapping[str, object]) 
         problem = Problem(message=f"unknown metric `{unknown[0]}`; expected one of {listed(known)}", file="--metric")
         raise InputError([problem], hint="name a metric of the study's plan")
     return list(names) or [*run.plan.metrics.primary, *run.plan.metrics.guardrails]
-
-
-def _write(path: Path | None, text: str) -> None:
-    """Writes a file where one is asked for.
-
-    Raises:
-        PlaceError: it cannot be written.
-    """
-    if path is None:
-        return
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise PlaceError(
-            f"cannot write {path}: {error.strerror}", hint="name a file in a directory that exists"
-        ) from error

@@ -12,6 +12,7 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.running import run as running
 from fairtrial.cli.terminal import Console
+from fairtrial.cli.writing import write_text
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.record.files import MERGED
@@ -41,7 +42,7 @@ def screen(directory: Path, *, confirm: int, blocks: int, save: Path | None, out
         raise InputError(
             [Problem(f"{path} exists: expected a new file", file="--save")], hint="name another file with --save"
         )
-    path.write_text(language.dump(study), encoding="utf-8")
+    write_text(path, language.dump(study))
     Console().print(f"study: {path}, which compares {', '.join(options)}", markup=False, soft_wrap=True)
     running.run(path, size=None, overrides=(), output=output, resume=False, drawn=drawn)
 

@@ -14,8 +14,9 @@ LEVEL: Final = 0.01  # false alarms per covariate and comparison where the arm m
 def about(comparison: Comparison) -> Iterator[Doubt]:
     """What the covariates of a comparison give reason for."""
     adjustment = comparison.covariates
-    moved = [] if adjustment is None else [each for each in adjustment.covariates if (each.p_shift or 1.0) < LEVEL]
-    for each in moved:
+    for each in () if adjustment is None else adjustment.covariates:
+        if each.p_shift is None or each.p_shift >= LEVEL:
+            continue
         size = f"{each.shift:.4g} times the baseline's" if each.scale == "ratio" else f"{each.shift:+.4g} different"
         yield of(
             comparison,

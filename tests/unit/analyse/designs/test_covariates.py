@@ -11,6 +11,7 @@ import pytest
 from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
+from fairtrial.analyse.doubts import covariates as covariate_doubts
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.metrics.covariates import LABELS
 from fairtrial.protocol.generated import Covariates
@@ -139,3 +140,12 @@ def test_a_study_without_covariates_has_no_trace_of_them() -> None:
 
 def test_every_covariate_has_a_label() -> None:
     assert set(LABELS) == set(Covariates.model_fields) == set(get_args(Covariate))
+
+
+@pytest.mark.parametrize(("p", "said"), [(0.0, True), (0.0099, True), (0.01, False), (None, False)])
+def test_a_covariate_is_doubted_below_one_percent_and_down_to_a_p_of_nothing(*, p: float | None, said: bool) -> None:
+    found = compared(analyse(plan(LOOP), trials()))
+    assert found.covariates is not None
+    effects = tuple(each.model_copy(update={"p_shift": p}) for each in found.covariates.covariates)
+    moved = found.model_copy(update={"covariates": found.covariates.model_copy(update={"covariates": effects})})
+    assert [doubt.code for doubt in covariate_doubts.about(moved)] == ["covariate_moved"] * said

@@ -25,7 +25,12 @@ BASELINE_COLOUR: Final = "#7f8c99"  # the baseline is what is known: grey; colou
 POINTS_PER_FIGURE: Final = 6_000  # keeps a page of a dozen cells below 5 MiB
 FEWEST_POINTS: Final = 20  # ten stretches: fewer tell no course
 POINTS_PER_TRIAL: Final = 400  # more than a figure has pixels for
-ARM_COLOURS: Final = ("#d9622b", "#1a8f83", "#7a5fc0", "#c23b66", "#9c8420", "#2f78c4")
+# Of two arms alike in hue, one is much darker, so that those who see fewer hues tell them apart too; none is paler on
+# white than 3 : 1, or darker on the dark page than 2 : 1.
+ARM_COLOURS: Final = (
+    *("#d9622b", "#1a8f83", "#7a5fc0", "#c23b66", "#9c8420", "#2f78c4"),
+    *("#5aa02c", "#7b401b", "#2e9bcb", "#8e1d78", "#d272ab", "#1f44b8"),
+)
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,7 @@ class Scene:
 
     @property
     def colours(self) -> dict[str, str]:
-        """Colour by arm, baseline first."""
+        """Colour by arm, baseline first; more arms than colours go round, and figures tell them apart by marks too."""
         arms = self.analysis.levels[1:]
         return {self.analysis.levels[0]: BASELINE_COLOUR} | {
             arm: ARM_COLOURS[index % len(ARM_COLOURS)] for index, arm in enumerate(arms)

@@ -11,7 +11,7 @@ from fairtrial.analyse.designs.curve_models import Curves
 from fairtrial.report import numbers
 from fairtrial.report.designs.curves import scale, title
 from fairtrial.report.figures.thinning import Rows, rounded
-from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour
+from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour, arm_dash
 from fairtrial.report.scene import Scene
 
 HEIGHT: Final = 320
@@ -58,7 +58,7 @@ def _figure(scene: Scene, curve: Curves, *, name: str) -> Figure:
     marks = _marks(curve, of.divisor)
     chart = alt.layer(
         *([band.encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))] if banded else []),
-        base.mark_line(strokeWidth=2).encode(y=y),
+        base.mark_line(strokeWidth=2).encode(y=y, **arm_dash(scene.colours)),
         trials.encode(x=x, y=y, color=arm_colour(scene.colours), tooltip=tooltip),
         *_marked(drawing, marks, axes=(x, y), scene=scene),
     )

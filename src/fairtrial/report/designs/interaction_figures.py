@@ -10,7 +10,7 @@ import altair as alt
 from fairtrial.analyse.models import Comparison
 from fairtrial.report import numbers
 from fairtrial.report.figures.thinning import Rows, rounded
-from fairtrial.report.figures.verdicts import Drawing, Figure
+from fairtrial.report.figures.verdicts import RATIO_FORMAT, Drawing, Figure
 from fairtrial.report.scene import ARM_COLOURS, Scene
 from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, conditions
 
@@ -48,7 +48,7 @@ def _figure(scene: Scene, table: MetricTable, rows: Sequence[Row], *, arm: str) 
         base.mark_line(opacity=0.5).encode(y=y),
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
         base.mark_point(size=70, filled=True, opacity=1).encode(
-            y=y, tooltip=[alt.Tooltip("level:N"), alt.Tooltip("series:N"), alt.Tooltip("ratio:Q", format=".4f")]
+            y=y, tooltip=[alt.Tooltip("level:N"), alt.Tooltip("series:N"), alt.Tooltip("ratio:Q", format=RATIO_FORMAT)]
         ),
     )
     several = len(analysis.levels) > TWO_ARMS

@@ -15,7 +15,7 @@ from fairtrial.analyse.models import CellResult
 from fairtrial.report import numbers
 from fairtrial.report.figures.thinning import Row as Mark
 from fairtrial.report.figures.thinning import Rows, rounded
-from fairtrial.report.figures.verdicts import BAND_OPACITY, Drawing, Figure, arm_colour
+from fairtrial.report.figures.verdicts import BAND_OPACITY, RATIO_FORMAT, Drawing, Figure, arm_colour
 from fairtrial.report.hosts import shown
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import TWO_ARMS, MetricTable
@@ -48,7 +48,7 @@ def _figure(scene: Scene, table: MetricTable, rows: Rows, *, arm: str, noun: str
     tooltip = [
         alt.Tooltip("host:N"),
         alt.Tooltip("blocks:N"),
-        *(alt.Tooltip(f"{name}:Q", format=".4f") for name in ("ratio", "low", "high")),
+        *(alt.Tooltip(f"{name}:Q", format=RATIO_FORMAT) for name in ("ratio", "low", "high")),
     ]
     drawing = Drawing()
     base = alt.Chart(drawing.rows(rows)).encode(y=y, tooltip=tooltip)

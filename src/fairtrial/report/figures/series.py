@@ -13,7 +13,7 @@ from fairtrial.metrics import latency
 from fairtrial.metrics.latency import Distribution
 from fairtrial.report.figures.dips import dips, marked
 from fairtrial.report.figures.thinning import Rows, rounded
-from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour, percentiles
+from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour, arm_dash, percentiles
 from fairtrial.report.scene import Scene
 
 TICKS: Final[Mapping[float, str]] = {
@@ -52,7 +52,9 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
     chart = alt.layer(
         *marked(marks.shown, drawing, colour),
         alt.Chart(drawing.rows([{"s": 0}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("s:Q")),
-        base.mark_line(strokeWidth=1.1).encode(opacity=alt.condition(hovered, alt.value(1.0), alt.value(0.55))),
+        base.mark_line(strokeWidth=1.1).encode(
+            opacity=alt.condition(hovered, alt.value(1.0), alt.value(0.55)), **arm_dash(scene.colours)
+        ),
         base.mark_point(size=60, opacity=0)
         .encode(
             tooltip=[
@@ -93,7 +95,7 @@ def latencies(scene: Scene, cell: CellResult) -> Figure | None:
     )
     chart = alt.layer(
         base.transform_filter("datum.t !== ''").mark_line(strokeWidth=0.8, opacity=FAINT),
-        base.transform_filter("datum.t === ''").mark_line(strokeWidth=2.4),
+        base.transform_filter("datum.t === ''").mark_line(strokeWidth=2.4).encode(**arm_dash(scene.colours)),
         base.transform_filter("datum.t === ''")
         .mark_point(size=60, opacity=0)
         .encode(

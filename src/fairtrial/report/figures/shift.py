@@ -10,7 +10,7 @@ from fairtrial.analyse.inference.shift import SMALLEST_N
 from fairtrial.analyse.models import CellResult
 from fairtrial.report import numbers
 from fairtrial.report.figures.thinning import Rows, rounded
-from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour, percentiles
+from fairtrial.report.figures.verdicts import RATIO_FORMAT, Drawing, Figure, arm_colour, arm_dash, percentiles
 from fairtrial.report.scene import Scene
 
 TICKS: Final = {1.25: "20 %", 2: "50 %", 10: "90 %", 100: "99 %", 1000: "99.9 %", 10_000: "99.99 %"}
@@ -53,7 +53,7 @@ def shift(scene: Scene, cell: CellResult) -> Figure | None:
     chart = alt.layer(
         alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(y=alt.Y("one:Q")),
         *([area] if any(banded) else []),  # Vega complains of a scale over nothing
-        base.mark_line(strokeWidth=2).encode(y=y),
+        base.mark_line(strokeWidth=2).encode(y=y, **arm_dash(scene.colours)),
         base.mark_point(size=50, opacity=0).encode(y=y, tooltip=tooltip),
     )
     band = f"The band holds for the whole curve at once, with {numbers.percent(own[0].confidence)} confidence."
@@ -70,4 +70,4 @@ def shift(scene: Scene, cell: CellResult) -> Figure | None:
 
 
 def _figure(name: str) -> alt.Tooltip:
-    return alt.Tooltip(f"{name}:Q", format=".4f")
+    return alt.Tooltip(f"{name}:Q", format=RATIO_FORMAT)

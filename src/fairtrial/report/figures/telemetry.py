@@ -18,7 +18,7 @@ from fairtrial.metrics.telemetry.measures import MEASURES, Measure, columns_of, 
 from fairtrial.metrics.telemetry.window import TIME
 from fairtrial.report.figures.dips import dips, marked
 from fairtrial.report.figures.thinning import Rows, rows
-from fairtrial.report.figures.verdicts import Drawing, Figure, Spec, arm_colour
+from fairtrial.report.figures.verdicts import Drawing, Figure, Spec, arm_colour, arm_dash
 from fairtrial.report.scene import ContrastTrial, Scene
 
 HEIGHT: Final = 120
@@ -112,7 +112,7 @@ def _spec(colours: tuple[tuple[str, str], ...], *, zero: bool, banded: bool) -> 
     chart = alt.layer(
         *marked([{}] if banded else [], drawing, colour),
         base.mark_area(opacity=0.16).encode(y=alt.Y("low:Q", title=None), y2=alt.Y2("high:Q")),
-        base.mark_line(strokeWidth=1.6).encode(y=y),
+        base.mark_line(strokeWidth=1.6).encode(y=y, **arm_dash(dict(colours), legend=False)),
         base.mark_point(size=40, opacity=0).encode(y=y, tooltip=tooltip),
     )
     return drawing.finished(chart, height=HEIGHT)

@@ -22,6 +22,11 @@ from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, cell_label, deci
 HEIGHT: Final = 240
 FOREST_ROW_HEIGHT: Final = 34
 BAND_OPACITY: Final = 0.13
+LEGEND_WIDTH: Final = 640  # of a figure in a file, in pixels; on a page it has as much but on a phone
+LABEL_LIMIT, CHARACTER, SYMBOL = 160, 7, 28  # Vega cuts a longer label; beside it stand its symbol and a gap
+DASHES: Final = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])  # of arms that share a colour
+SHAPES: Final = ("circle", "square", "triangle-up", "triangle-down")  # crosses and diamonds say something else
+RATIO_FORMAT: Final = ".5g"  # the digits that rows have: decimals would show nothing of a small ratio
 
 Spec = dict[str, Any]  # Vega-Lite, as JSON
 
@@ -81,13 +86,48 @@ def arm_colour(colours: Mapping[str, str], *, legend: bool = True) -> alt.Color:
     return alt.Color(
         "arm:N",
         scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-        legend=alt.Legend(
-            orient="top", title=None, symbolType="circle", symbolOpacity=1, symbolStrokeWidth=3, symbolSize=50
-        )
-        if legend
-        else None,
+        legend=_arm_legend(colours) if legend else None,
         sort=list(colours),
     )
+
+
+def _arm_legend(colours: Mapping[str, str]) -> alt.Legend:
+    """Circles, or what tells apart arms of one colour; in columns where one line would be cut off."""
+    shared = bool(_rounds(colours))
+    widths = [min(LABEL_LIMIT, CHARACTER * len(arm)) + SYMBOL for arm in colours]
+    return alt.Legend(
+        orient="top",
+        title=None,
+        columns=max(1, LEGEND_WIDTH // max(widths)) if sum(widths) > LEGEND_WIDTH else alt.Undefined,
+        symbolType=alt.Undefined if shared else "circle",
+        symbolOpacity=1,
+        symbolStrokeWidth=3,
+        symbolSize=150 if shared else 50,  # long enough for a dash
+    )
+
+
+def arm_dash(colours: Mapping[str, str], *, legend: bool = True) -> dict[str, alt.StrokeDash]:
+    """Lines of arms that share a colour, as an encoding; nothing where every arm has a colour of its own."""
+    if not (rounds := _rounds(colours)):
+        return {}
+    scale = alt.Scale(domain=list(colours), range=[DASHES[each % len(DASHES)] for each in rounds])
+    shown = _arm_legend(colours) if legend else None
+    return {"strokeDash": alt.StrokeDash("arm:N", scale=scale, legend=shown, sort=list(colours))}
+
+
+def arm_shape(colours: Mapping[str, str]) -> dict[str, alt.Shape]:
+    """The same of points."""
+    if not (rounds := _rounds(colours)):
+        return {}
+    scale = alt.Scale(domain=list(colours), range=[SHAPES[each % len(SHAPES)] for each in rounds])
+    return {"shape": alt.Shape("arm:N", scale=scale, legend=_arm_legend(colours), sort=list(colours))}
+
+
+def _rounds(colours: Mapping[str, str]) -> list[int]:
+    """How many arms before it have an arm's colour; nothing where none has."""
+    all_of_them = list(colours.values())
+    rounds = [all_of_them[:index].count(colour) for index, colour in enumerate(all_of_them)]
+    return rounds if any(rounds) else []
 
 
 def percentiles(ticks: Mapping[float, str]) -> alt.X:
@@ -113,9 +153,9 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     )
     tooltip = [
         alt.Tooltip("label:N", title="cell"),
-        alt.Tooltip("ratio:Q", format=".4f"),
-        alt.Tooltip("low:Q", format=".4f"),
-        alt.Tooltip("high:Q", format=".4f"),
+        alt.Tooltip("ratio:Q", format=RATIO_FORMAT),
+        alt.Tooltip("low:Q", format=RATIO_FORMAT),
+        alt.Tooltip("high:Q", format=RATIO_FORMAT),
         alt.Tooltip("confidence:N", title="interval"),
         alt.Tooltip("p:N"),
         alt.Tooltip("p_adjusted:N", title="adjusted p"),
@@ -213,8 +253,8 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
         lost = alt.Chart(drawing.rows(crosses)).mark_point(size=70, shape="cross", strokeWidth=1.5)
         layers.append(lost.encode(x=x, y=y, color=colour, tooltip=tooltip))
     if circles := [dot for dot in dots if dot["used"]]:
-        counted = alt.Chart(drawing.rows(circles)).mark_circle(size=70, opacity=0.9)
-        layers.append(counted.encode(x=x, y=y, color=colour, tooltip=tooltip))
+        counted = alt.Chart(drawing.rows(circles)).mark_point(filled=True, shape="circle", size=70, opacity=0.9)
+        layers.append(counted.encode(x=x, y=y, color=colour, tooltip=tooltip, **arm_shape(scene.colours)))
     summed = drawing.rows([_mean(arm, table.scale, order=order) for order, arm in arms])
     summaries = alt.Chart(summed).encode(
         x=x, tooltip=[alt.Tooltip(field) for field in ("arm:N", "mean:N", "interval:N", "n:Q")]

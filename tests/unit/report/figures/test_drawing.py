@@ -21,7 +21,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.record import Record
 from fairtrial.report import page, replaced
 from fairtrial.report.figures import svg
-from fairtrial.report.figures.verdicts import CellFigures, Drawing, Figure, arm_colour, forest
+from fairtrial.report.figures.verdicts import CellFigures, Drawing, Figure, arm_colour, arm_dash, arm_shape, forest
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import metric_tables
 
@@ -142,12 +142,37 @@ def test_equivalence_is_drawn_with_the_interval_of_its_own_tests(scene: Scene) -
     assert forest(scene, metric_tables(scene.analysis)[0]).note.startswith("Point and 95 % interval; ")
 
 
-def test_more_arms_than_colours_go_round_and_never_take_the_baselines(scene: Scene) -> None:
-    many = scene.analysis.model_copy(update={"levels": ("base", *(f"arm{index}" for index in range(9)))})
-    colours = Scene(record=scene.record, analysis=many).colours
-    assert len(colours) == 10
+def colours_of(scene: Scene, arms: int) -> dict[str, str]:
+    """With so many arms besides the baseline."""
+    many = scene.analysis.model_copy(update={"levels": ("base", *(f"arm{index}" for index in range(arms)))})
+    return Scene(record=scene.record, analysis=many).colours
+
+
+def test_twelve_arms_have_colours_of_their_own(scene: Scene) -> None:
+    colours = colours_of(scene, 12)
+    assert len(set(colours.values())) == 13
+    assert arm_dash(colours) == arm_shape(colours) == {}
+    assert arm_colour(colours).to_dict()["legend"]["symbolType"] == "circle"
+
+
+def test_more_arms_than_colours_go_round_with_other_marks_and_never_take_the_baselines(scene: Scene) -> None:
+    colours = colours_of(scene, 14)
     assert list(colours.values()).count(colours["base"]) == 1
-    assert colours["arm0"] == colours["arm6"] != colours["arm1"]
+    assert colours["arm0"] == colours["arm12"] != colours["arm1"]
+    for channel, encoding in (("strokeDash", arm_dash(colours)), ("shape", arm_shape(colours))):
+        scale = encoding[channel].to_dict()["scale"]
+        marks = dict(zip(scale["domain"], scale["range"], strict=True))
+        assert list(marks) == list(colours)
+        assert marks["base"] == marks["arm0"] == marks["arm1"] != marks["arm12"]
+        assert encoding[channel].to_dict()["legend"] == arm_colour(colours).to_dict()["legend"]
+
+
+def test_a_legend_that_one_line_would_cut_off_has_columns() -> None:
+    short, long = (
+        {f"{arm}{index}": f"#{index:06x}" for index in range(6)} for arm in ("arm", "a-long-name-of-an-arm-")
+    )
+    assert "columns" not in arm_colour(short).to_dict()["legend"]
+    assert arm_colour(long).to_dict()["legend"]["columns"] == 3
 
 
 def test_rows_of_a_drawing_have_names_of_their_own() -> None:

@@ -62,10 +62,12 @@ def effects(plan: Plan, trials: Mapping[Trial, ResolvedTrial]) -> list[PlaceActs
     for named, trial in trials.items():
         own = at(trial.place, "")
         own.note(places.place_of(trial.place).acts(), named)
+        own.note(iter([_settling(trial.place)]), named)
         own.note(_of_system(trial), named)
         own.note(changes.acts(trial), named)
         own.note(telemetry.acts(plan, arm=named[1]), named)
         load = parts_of(trial).workload
+        own.note(load.loading(), named)
         for client in trial.clients:
             there = at(client, "the load's place ")
             there.note(places.place_of(client).acts(), named)
@@ -73,6 +75,17 @@ def effects(plan: Plan, trials: Mapping[Trial, ResolvedTrial]) -> list[PlaceActs
         if not trial.clients:
             own.note(load.acts(), named)
     return list(found.values())
+
+
+def _settling(place: Section) -> Act:
+    """Of the kernel that obeys: a container's is this machine's."""
+    return Act(
+        "changes",
+        "page cache of the whole machine: written out and, where the agent is root, dropped",
+        "before every trial",
+        here=places.is_fresh(place) and not places.is_booted(place),
+        undo="nothing: programs there read their files from disk again",
+    )
 
 
 def _of_system(trial: ResolvedTrial) -> Iterator[Act]:

@@ -11,6 +11,7 @@ from typing import Final
 from fairtrial.places import bringing
 from fairtrial.places.boot.parameters import BootParameters
 from fairtrial.places.boot.way import DIRECTORY
+from fairtrial.places.boot.ways import WAYS
 from fairtrial.places.vm import kernels
 from fairtrial.programs import Act
 
@@ -35,15 +36,36 @@ def acts(host: str, *, user: str | None, config: str | None, state: str | None) 
 
 def booting(boot: BootParameters) -> Iterator[Act]:
     """Of one that boots before every trial."""
+    way = WAYS[boot.by]
+    notes = f"{DIRECTORY}: what the default kernel is, and whose boots are not ended"
+    yield Act("writes", notes, "before every boot", user="root")
     if boot.kernel is not None:
         yield from kernels.acts(boot.kernel, boot.sha256)
-    yield Act("writes", f"{DIRECTORY} and /lib/modules: the kernel and its modules", "once", user="root")
+        yield from _bringing(way.kernels)
+    elif way.kernels != DIRECTORY:
+        yield Act("writes", f"{way.kernels}: a copy of the default kernel", "before every boot", user="root")
+    yield from way.acts()
     words = " ".join(boot.parameters)
     undo = "its default kernel is booted when the run ends"
     what = f"the kernel of the host: {boot.kernel or 'its own default'} by {boot.by}, parameters `{words}`"
     yield Act("changes", what, "before every trial, by a restart of the host", user="root", undo=undo)
+    watchdog = "the hardware watchdog, /dev/watchdog0, if nobody uses it and it can be stopped: armed, and fed"
+    undo = "stopped with its trial; where the host hangs, it restarts it"
+    yield Act("changes", watchdog, "after every boot", user="root", undo=undo)
     if boot.power is not None:
         yield Act("runs", boot.power, "when the host does not come back", here=True)
+
+
+def _bringing(directory: str) -> Iterator[Act]:
+    """Of a kernel beside the host's own, which stays there."""
+    when = "once for each kernel, and again where two share a release"
+    for what in (
+        f"{directory}: the kernel and its initial file system",
+        "/lib/modules/{release}: its modules, unless a package put the same there",
+        "/boot/config-{release}: its configuration, if there is one and no such file",
+    ):
+        yield Act("writes", what, when, user="root")
+    yield Act("runs", "depmod, and mkinitramfs or dracut", when, user="root")
 
 
 def _lines(config: str | None) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Annotated, Self, TypeVar
@@ -11,6 +11,7 @@ from typing import Annotated, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.errors import PlaceError
+from fairtrial.programs import Act
 from fairtrial.protocol.endpoints import Endpoint, FilesEndpoint
 from fairtrial.protocol.generated import FileCounters, FileCountersOf, FileLoad, Loaded
 from fairtrial.protocol.subcommands import FILE_COUNTERS, FILE_LOAD
@@ -104,6 +105,10 @@ class FileWorkload(Workload[Parameters]):
     def disk_bytes(self) -> int:
         """Of all files."""
         return self.parameters.jobs * self.parameters.size
+
+    def loading(self) -> Iterator[Act]:
+        """Our own loader of files."""
+        yield Act("runs", f"fairtrial-agent {FILE_LOAD.name}", "to make data")
 
     def data(self) -> Mapping[str, object]:
         """Number, length, seed and version of the loader; what accesses them does not matter."""

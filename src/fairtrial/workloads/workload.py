@@ -137,6 +137,10 @@ class Workload(ABC, Generic[P]):
         """What a trial does for it, from its parameters alone."""
         yield untold("workload", self.name)
 
+    def loading(self) -> Iterator[Act]:
+        """What makes its data, where its system is, beyond `acts`."""
+        yield from ()
+
     def require(self, place: OpenPlace) -> None:
         """Looks for what it runs, as a drive does, and changes nothing.
 

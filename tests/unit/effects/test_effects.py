@@ -15,6 +15,7 @@ from support.records import tiny_plan
 from fairtrial.cli.running.effects import show
 from fairtrial.errors import InputError
 from fairtrial.places import Place
+from fairtrial.places.boot.ways import WAYS
 from fairtrial.systems import System
 from fairtrial.workloads import Workload
 
@@ -65,6 +66,47 @@ def test_data_of_a_guest_are_told_to_be_made_on_this_machine(capsys: pytest.Capt
     assert "as servers' user · on this machine" in lines[made + 1]
     assert any("mkswap, on disks" in line for line in lines)
     assert not any("mkswap" in line for line in listed(STUDIES / "tpcc-pmem.yaml", capsys).splitlines())
+
+
+PAGE_CACHE = "page cache of the whole machine: written out and, where the agent is root, dropped"
+
+
+def test_the_page_cache_is_dropped_where_the_kernel_obeys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(FIO.replace("{nosuch: 1}", "{}"))
+    for place, whose in (("local", ""), ("container: {image: x}", "on this machine"), ("vm: {kernel: x}", "")):
+        lines = listed(study, capsys, f"place={{{place}{'' if ':' in place else ': {}'}}}").splitlines()
+        (cache,) = (number for number, line in enumerate(lines) if line.strip() == PAGE_CACHE)
+        assert ("on this machine" in lines[cache + 1]) == bool(whose), place
+        assert "before every trial" in lines[cache + 1]
+
+
+BOOTING: dict[str, tuple[str, ...]] = {
+    "kexec": ("    /boot/fairtrial: the kernel and its initial file system", "the kernel that kexec has loaded"),
+    "grub": ("    /boot/fairtrial: the kernel and its initial", "custom.cfg with the entry fairtrial-once", "grubenv"),
+    "systemd-boot": (
+        "{partition of systemd-boot}/fairtrial: the kernel",
+        "loader/entries/fairtrial-once.conf",
+        "LoaderEntryOneShot",
+    ),
+    "efi": ("{EFI system partition}/fairtrial: the kernel", "a boot option `fairtrial`", "BootNext"),
+}
+
+
+@pytest.mark.parametrize("by", WAYS)
+def test_what_a_host_that_boots_keeps_of_it_is_told(
+    by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(FIO.replace("{nosuch: 1}", "{}"))
+    boot = f"place={{ssh: {{host: bench, boot: {{by: {by}, kernel: debian-6.12}}}}}}"
+    printed = listed(study, capsys, boot)
+    every = ("/lib/modules/{release}", "/boot/config-{release}", "depmod, and mkinitramfs or dracut", "/dev/watchdog0")
+    assert [told for told in (*BOOTING[by], *every) if told not in printed] == []
+    assert ("by two restarts" in printed) == (by != "kexec")
+    own = listed(study, capsys, boot.replace(", kernel: debian-6.12", ""))
+    assert "depmod" not in own
+    assert ("a copy of the default kernel" in own) == (by in ("efi", "systemd-boot"))
 
 
 HOSTILE = r"""
@@ -187,7 +229,9 @@ metrics: {primary: throughput_iops}
 def test_not_even_fio_is_asked_what_it_thinks_of_the_study(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = tmp_path / "study.yaml"
     study.write_text(FIO)
-    assert "fio option nosuch=1" in listed(study, capsys)
+    printed = listed(study, capsys)
+    assert "fio option nosuch=1" in printed
+    assert "fairtrial-agent file-load\n        to make data" in printed
 
 
 @pytest.mark.parametrize("base", [Place, System, Workload], ids=lambda base: base.__name__)

@@ -25,6 +25,8 @@ class Efi(Way):
     """The firmware boots a kernel once."""
 
     name = "efi"
+    kernels = "{EFI system partition}/fairtrial"
+    once = "variables of the firmware: a boot option `fairtrial`, in no boot order, and BootNext"
 
     def lack(self, seen: BootObservation) -> WayLack | None:
         """UEFI firmware, efibootmgr, and an EFI system partition that can be written."""

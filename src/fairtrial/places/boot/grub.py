@@ -33,6 +33,7 @@ class Grub(Way):
     """GRUB boots an entry once."""
 
     name = "grub"
+    once = f"custom.cfg with the entry {NAME}, and next_entry in grubenv, in /boot/grub or /boot/grub2"
 
     def lack(self, seen: BootObservation) -> WayLack | None:
         """GRUB's programs, a configuration that boots once, and a /boot that GRUB can write to."""

@@ -20,6 +20,7 @@ class Kexec(Way):
         "sync; echo s >/proc/sysrq-trigger; echo u >/proc/sysrq-trigger; sleep 1; kexec --exec",
     )
     rehearsed = False
+    once = "the kernel that kexec has loaded"
 
     def lack(self, seen: BootObservation) -> WayLack | None:
         """The program, and a kernel that lets it."""

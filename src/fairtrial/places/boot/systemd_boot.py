@@ -23,6 +23,8 @@ class SystemdBoot(Way):
     """systemd-boot boots an entry once."""
 
     name = "systemd-boot"
+    kernels = "{partition of systemd-boot}/fairtrial"
+    once = f"{{partition of systemd-boot}}/loader/entries/{FILE}, and the firmware's variable LoaderEntryOneShot"
 
     def lack(self, seen: BootObservation) -> WayLack | None:
         """systemd-boot itself, its program, and a default that does not depend on which entries there are."""

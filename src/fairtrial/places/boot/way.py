@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from fairtrial.places.boot.looking import BootObservation
+from fairtrial.programs import Act
 from fairtrial.wire.open_place import OpenPlace
 
 DIRECTORY: Final = "/boot/fairtrial"
@@ -42,11 +44,23 @@ class Way(ABC):
         name: as the study says it.
         restart: the command that leads to the next boot, under systemd and elsewhere.
         rehearsed: whether it is shown with the default kernel first that the entry is booted only once.
+        kernels: where those lie that it boots, in words.
+        once: what makes its entry, in words.
     """
 
     name: ClassVar[str]
     restart: ClassVar[tuple[str, str]] = ("systemctl --no-block reboot", "reboot")
     rehearsed: ClassVar[bool] = True
+    kernels: ClassVar[str] = DIRECTORY
+    once: ClassVar[str]
+
+    def acts(self) -> Iterator[Act]:
+        """What it changes on a host whose every trial boots, for who reads a study first."""
+        if self.rehearsed:
+            what = f"what boots: the default kernel by an entry of {self.name} and then by itself, by two restarts"
+            yield Act("changes", what, "once, as a rehearsal", user="root", undo="the default kernel runs again")
+        undo = "removed when the run ends, or by the next one there"
+        yield Act("changes", self.once, "before every boot", user="root", undo=undo)
 
     @abstractmethod
     def lack(self, seen: BootObservation) -> WayLack | None:

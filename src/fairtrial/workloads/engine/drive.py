@@ -165,6 +165,11 @@ def engine_act(subcommand: str) -> Act:
     return Act("runs", f"fairtrial-agent {subcommand}")
 
 
+def loader_act(subcommand: str) -> Act:
+    """A loader of ours, which starts no other program either."""
+    return Act("runs", f"fairtrial-agent {subcommand}", "to make data")
+
+
 class NativeWorkload(Workload[Parameters]):
     """What the workloads of the native load generator on databases have in common.
 
@@ -184,6 +189,11 @@ class NativeWorkload(Workload[Parameters]):
     def acts(self) -> Iterator[Act]:
         """The load generator alone."""
         yield engine_act(f"{self.name}-drive")
+
+    def loading(self) -> Iterator[Act]:
+        """Our own loader, unless no data are needed."""
+        if self.data() is not None:
+            yield loader_act(f"{self.name}-load")
 
     def undividable(self, clients: int) -> str:
         """Clients share one window, which only a time ends, and each has users of its own."""

@@ -65,6 +65,11 @@ class Sysbench(Workload[SysbenchParameters]):
         words = [f"--{name}={value}" for name, value in {**parameters.data, **parameters.options}.items()]
         yield Act("runs", shlex.join(["sysbench", parameters.script or parameters.files[0].name, *words]))
 
+    def loading(self) -> Iterator[Act]:
+        """Our own loader, for tables that it knows; else sysbench is told."""
+        if self.parameters.is_native:
+            yield from self._tables.loading()
+
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """Throughput, errors and latency."""
         return sysbench_scalars.definitions()

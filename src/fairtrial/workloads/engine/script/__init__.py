@@ -99,11 +99,15 @@ class Script(native.NativeWorkload[ScriptParameters]):
         """The load generator, and every statement that it sends."""
         yield from super().acts()
         script = self.parameters.script
-        setup = script.setup or Setup()
-        yield from (Act("runs", f"SQL: {each}", "once, to make data") for each in (*setup.create, *setup.finish))
         for transaction in script.transactions.values():
             yield from (Act("runs", f"SQL: {each.sql}") for each in transaction.statements)
         yield from (Act("runs", f"SQL: {each}", "after every trial") for each in script.checks.values())
+
+    def loading(self) -> Iterator[Act]:
+        """Our own loader, and the script's statements around it."""
+        yield from super().loading()
+        setup = self.parameters.script.setup or Setup()
+        yield from (Act("runs", f"SQL: {each}", "once, to make data") for each in (*setup.create, *setup.finish))
 
     @classmethod
     def check(cls, parameters: ScriptParameters, branch: Branch, problems: Problems) -> None:

@@ -90,7 +90,7 @@ def test_another_process_reads_nothing_again(runs: Path, write: Write, reads: li
     assert second.summaries() == other.summaries() == first.summaries()
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"format": 0, "runs": []}', '{"format": 1, "runs": [[[1], ["r"]]]}'])
+@pytest.mark.parametrize("text", ["", "{", '{"format": 0, "runs": []}', '{"format": 2, "runs": [[[1], ["r"]]]}'])
 def test_a_stored_index_that_cannot_be_used_is_made_anew(text: str, write: Write, cache: Path) -> None:
     runs = write("r").parent
     Index(runs).refresh()

@@ -64,5 +64,5 @@ def shown(scene: Scene) -> dict[str, Any]:
         for row in frame.iter_rows(named=True)
     ]
     header = ["trial", *record.plan.factors, *where, "fate", "block", "position"]
-    header += [f"{table.definition.label} ({table.scale.unit})" for table in tables]
+    header += [f"{table.definition.label} ({table.scale.unit})".removesuffix(" ()") for table in tables]
     return {"header": header, "left": 2 + len(factors) + len(where), "rows": rows}

@@ -89,7 +89,7 @@ def _cell(
     table = _table([t for slot, t in own if slot.fate == "valid"], looks, metric=metric, arms=arms, scale=scale)
     return CellView(
         label=label,
-        metric=f"{definition.label}, {scale.unit}",
+        metric=f"{definition.label}, {scale.unit}".removesuffix(", "),
         arm=f"{arms[1]} / {arms[0]}",
         better=definition.better,
         blocks=str(last.blocks if last else 0),

@@ -202,7 +202,7 @@ def _rows(analysis: Analysis, of: Screening) -> Section:
         analysis.metrics[first].unit if first else "", [value for values in measured.values() for value in values]
     )
     printed = {row: ", ".join(scale.value(value) for value in values) for row, values in measured.items()}
-    label = f"{analysis.metrics[first].label}, {scale.unit}" if first else ""
+    label = f"{analysis.metrics[first].label}, {scale.unit}".removesuffix(", ") if first else ""
     return Section(
         title="Rows",
         sentences=("Levels are in the order of the columns above: − is low, + high, 0 the middle of three.",),

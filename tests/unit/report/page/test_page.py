@@ -54,6 +54,14 @@ def _rendered(record: Record, analysis: Analysis) -> str:
     return page.render(scene, ratios=page.ratio_figures(scene), cells=list(page.cell_figures(scene)))
 
 
+def test_a_metric_without_a_unit_has_no_empty_part(record: Record, analysis: Analysis) -> None:
+    bare = {name: each.model_copy(update={"unit": ""}) for name, each in analysis.metrics.items()}
+    scene = Scene(record=record, analysis=analysis.model_copy(update={"metrics": bare}))
+    shown = page.render(scene, ratios=[], cells=[])
+    assert "<strong>throughput</strong>, higher is better" in shown
+    assert ">throughput</th>" in shown
+
+
 def _specs(html: str) -> list[dict[str, object]]:
     found = re.search(r'<script type="application/json" id="figures">(.*?)</script>', html, re.DOTALL)
     assert found

@@ -40,15 +40,17 @@ async fn deliver<C: Connection>(
     };
     let o = Value::Integer(row.integer(0)?);
     touch(connection, Statement::DeleteNewOrder, &[w, d, o]).await?;
-    let customer = one(connection, Statement::OrderCustomer.id(), &[w, d, o])
-        .await?
-        .integer(0)?;
+    // Before it is read: MariaDB and MySQL read as of the first read of this transaction, but what it has changed itself;
+    // the order may have come since.
     touch(
         connection,
         Statement::CarryOrder,
         &[Value::Integer(carrier), w, d, o],
     )
     .await?;
+    let customer = one(connection, Statement::OrderCustomer.id(), &[w, d, o])
+        .await?
+        .integer(0)?;
     connection
         .execute(Statement::DeliverLines.id(), &[Value::Text(now), w, d, o])
         .await?;

@@ -245,7 +245,7 @@ pub struct TerminalConstants {
     pub warehouses: i64,
     /// `NURand` constants.
     pub constants: Constants,
-    /// Whether the home warehouse is drawn anew for each transaction.
+    /// Whether the home warehouse, and the district of Stock-Level, is drawn anew for each transaction.
     pub all_warehouses: bool,
 }
 
@@ -258,6 +258,8 @@ pub struct Terminal {
     deck: Vec<Kind>,
     inputs: Random,
     waits: Random,
+    /// Districts of Stock-Level, in a stream of their own: they came later, and equal seeds still draw equal orders.
+    districts: Random,
 }
 
 impl Terminal {
@@ -272,6 +274,7 @@ impl Terminal {
             deck: Vec::with_capacity(100),
             inputs: Random::derive(seed, "inputs", &[user.into()]),
             waits: Random::derive(seed, "waits", &[user.into()]),
+            districts: Random::derive(seed, "districts", &[user.into()]),
         }
     }
 
@@ -309,9 +312,14 @@ impl Terminal {
             },
             Kind::StockLevel => {
                 let threshold = self.inputs.uniform(10, 20);
+                let district = if self.site.all_warehouses {
+                    self.districts.uniform(1, DISTRICTS)
+                } else {
+                    self.district
+                };
                 Inputs::StockLevel {
                     warehouse,
-                    district: self.district,
+                    district,
                     threshold,
                 }
             }

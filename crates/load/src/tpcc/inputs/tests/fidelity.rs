@@ -329,6 +329,29 @@ fn the_home_warehouse_is_fixed_or_drawn_anew_as_asked() {
 }
 
 #[test]
+fn the_district_of_stock_levels_is_drawn_anew_where_the_home_warehouse_is() {
+    let districts = |drawn: &[Inputs]| -> Vec<i64> {
+        let district = |inputs: &Inputs| match inputs {
+            Inputs::StockLevel { district, .. } => Some(*district),
+            _ => None,
+        };
+        drawn.iter().filter_map(district).collect()
+    };
+    let fixed = inputs(30, 3, false);
+    assert_eq!(districts(&fixed), [1; 12], "user 2 of 5 warehouses");
+    let mut drawn = inputs(30, 5 * DECKS, true);
+    let all = districts(&drawn);
+    assert_uniform("districts", &tally("districts", (1, DISTRICTS), all));
+    // Nothing else is drawn differently for it.
+    drawn.retain(|inputs| inputs.kind() != Kind::StockLevel);
+    let mut digest = 0_i64;
+    for inputs in &drawn[..300] {
+        digest = (digest * 31 + warehouse(inputs)) % 1_000_003;
+    }
+    assert_eq!(digest, 62_405, "as before");
+}
+
+#[test]
 fn ten_users_per_warehouse_sit_at_ten_districts_each() {
     let terminals: Vec<(i64, i64)> = (0..50)
         .map(|user| Terminal::new(site(WAREHOUSES), 1, user))

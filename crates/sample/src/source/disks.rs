@@ -8,7 +8,8 @@ use crate::parse::Cursor;
 use crate::proc_file::ProcFile;
 
 /// Fields after the device's name (Documentation/admin-guide/iostats.rst); discards came with Linux 4.18, flushes with
-/// 5.5. A sector is 512 bytes whatever the device says.
+/// 5.5. A sector is 512 bytes whatever the device says. The kernel prints milliseconds in 32 bits, which begin again at 0
+/// after 50 days, of requests that wait together after hours.
 const FIELDS: [&str; 17] = [
     "reads_completed",
     "reads_merged",
@@ -29,12 +30,13 @@ const FIELDS: [&str; 17] = [
     "flushing_ms",
 ];
 
-/// `/proc/diskstats`.
+/// `/proc/diskstats`, its milliseconds carried on in 64 bits.
 pub struct Disks {
     file: ProcFile,
     devices: Vec<String>,
     fields: usize,
     columns: Vec<String>,
+    carried: Vec<Carried>,
 }
 
 impl Disks {
@@ -59,7 +61,7 @@ impl Disks {
                 .map(move |field| format!("{device}.{field}"))
                 .collect()
         };
-        let columns = devices
+        let columns: Vec<String> = devices
             .iter()
             .flat_map(|device| -> Vec<String> { named(device) })
             .collect();
@@ -67,6 +69,7 @@ impl Disks {
             file,
             devices,
             fields,
+            carried: vec![Carried::default(); columns.len()],
             columns,
         })
     }
@@ -90,14 +93,47 @@ impl Counters for Disks {
                 self.devices.iter().position(is_it)
             };
             if let Some(device) = position {
-                for value in &mut row[device * self.fields..(device + 1) * self.fields] {
+                let own = device * self.fields..(device + 1) * self.fields;
+                let carried = &mut self.carried[own.clone()];
+                for ((value, carried), field) in row[own].iter_mut().zip(carried).zip(FIELDS) {
                     *value = cursor.number();
+                    if field.ends_with("_ms") {
+                        *value = value.map(|printed| carried.on(printed));
+                    }
                 }
                 expected = device + 1;
             }
             cursor.next_line();
         }
         Ok(())
+    }
+}
+
+/// A counter whose low 32 bits the kernel prints.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carried {
+    /// What it was last, all bits of it.
+    last: Option<u64>,
+    /// Whether it was printed with more than 32 bits, as a kernel to come may.
+    is_wide: bool,
+}
+
+impl Carried {
+    /// What these 32 bits mean: it went on, or back where that is the shorter way, as the counters of a device go that is
+    /// plugged in anew.
+    fn on(&mut self, printed: u64) -> u64 {
+        let low = u32::try_from(printed);
+        self.is_wide |= low.is_err();
+        let now = match (self.last, low) {
+            (Some(last), Ok(low)) if !self.is_wide => {
+                #[allow(clippy::cast_possible_truncation)] // the low half is meant
+                let step = low.wrapping_sub(last as u32).cast_signed();
+                last.checked_add_signed(step.into()).unwrap_or(printed)
+            }
+            _ => printed,
+        };
+        self.last = Some(now);
+        now
     }
 }
 

@@ -161,6 +161,44 @@ fn columns_stay_those_of_the_first_read() {
 }
 
 #[test]
+fn milliseconds_of_disks_go_on_where_the_kernels_32_bits_begin_again() {
+    let proc = fake_proc();
+    let mut sampler = proc.open(&[Source::Disks], &[]);
+    for [reads, reading, weighted] in [
+        [4_294_967_290_u64, 4_294_967_290, 4_294_967_000],
+        [4_294_967_299, 3, 1_000],
+        [4_294_967_300, 4, 4_294_967_295],
+        [7, 2, 0],
+    ] {
+        let line =
+            format!("254 0 vda {reads} 2 3 {reading} 5 6 7 8 9 10 {weighted} 12 13 14 15 16 17\n");
+        proc.write("diskstats", line);
+        sampler.tick().expect("sampled");
+    }
+    sampler.finish().expect("finished");
+    let disks = columns(&proc.file("disks"));
+    let values = |field: &str| -> Vec<u64> {
+        let column = &disks[&format!("vda.{field}")];
+        column.iter().flatten().copied().collect()
+    };
+    let wrap = 1 << 32;
+    assert_eq!(
+        values("reading_ms"),
+        [wrap - 6, wrap + 3, wrap + 4, wrap + 2]
+    );
+    // From its half on a difference is a step back: a device was plugged in anew.
+    assert_eq!(
+        values("weighted_busy_ms"),
+        [wrap - 296, wrap + 1_000, wrap - 1, wrap]
+    );
+    assert_eq!(
+        values("reads_completed"),
+        [wrap - 6, wrap + 3, wrap + 4, 7],
+        "64 bits wide"
+    );
+}
+
+#[test]
 fn missing_sources_are_warnings_and_the_others_go_on() {
     let proc = fake_proc();
     fs::remove_dir_all(proc.root.path().join("pressure")).expect("removed");

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub use counted::CountingConnection;
 
 use crate::driver::dialect::Dialect;
-use crate::driver::{Connection, DriverError};
+use crate::driver::{Connection, DriverError, ErrorKind};
 use crate::error::LoadError;
 
 /// How a transaction that came to its end ended.
@@ -32,6 +32,17 @@ pub enum Unfit {
     Tables(LoadError),
     /// The database could not be asked.
     Refused(DriverError),
+}
+
+impl Unfit {
+    /// What a statement that failed says: something about the tables, unless the connection was lost.
+    pub fn of(doing: impl Into<String>, source: DriverError) -> Self {
+        if source.kind == ErrorKind::Connection {
+            return Self::Refused(source);
+        }
+        let doing = doing.into();
+        Self::Tables(LoadError::Statement { doing, source })
+    }
 }
 
 impl From<DriverError> for Unfit {

@@ -10,9 +10,9 @@ use super::population::validate;
 use super::schema;
 use super::statements::{TableStatement, groups, in_transaction};
 use super::user::OltpUser;
+use crate::driver::Connection;
 use crate::driver::dialect::Dialect;
 use crate::driver::pipeline;
-use crate::driver::{Connection, ErrorKind};
 use crate::error::LoadError;
 use crate::workload::{Counts, Unfit, Workload};
 
@@ -62,6 +62,11 @@ impl Oltp {
             plan: Arc::new(plan),
             types: [profile.name()],
         })
+    }
+
+    fn looking_at(&self, table: &str) -> String {
+        let tables = self.plan.tables;
+        format!("looking at {table}, one of the {tables} tables asked for,")
     }
 }
 
@@ -188,7 +193,7 @@ impl Workload for Oltp {
             let last_key = connection
                 .number(&format!("SELECT MAX(id) FROM {name}"))
                 .await
-                .map_err(|source| missing(source, &name, self.plan.tables))?
+                .map_err(|source| Unfit::of(self.looking_at(&name), source))?
                 .unwrap_or_default();
             if !self.plan.fits(last_key) {
                 return Err(Unfit::Tables(LoadError::Scale {
@@ -212,12 +217,4 @@ impl Workload for Oltp {
     fn constants(&self) -> Counts {
         Counts::new()
     }
-}
-
-fn missing(source: crate::driver::DriverError, name: &str, tables: u32) -> Unfit {
-    if source.kind == ErrorKind::Connection {
-        return Unfit::Refused(source);
-    }
-    let doing = format!("looking at {name}, one of the {tables} tables asked for,");
-    Unfit::Tables(LoadError::Statement { doing, source })
 }

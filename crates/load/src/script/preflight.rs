@@ -8,7 +8,6 @@ use super::plan::{StatementPlan, TransactionPlan, planned};
 use crate::driver::endpoint::{self, Job};
 use crate::driver::{Connection, Driver, DriverError, ErrorKind, StatementShape};
 use crate::error::LoadError;
-use crate::workload::Unfit;
 
 /// Prepares all statements of a script.
 pub fn preflight(parameters: &ScriptPreflight) -> Result<Preflighted, LoadError> {
@@ -93,13 +92,4 @@ pub async fn look<C: Connection>(
     }
     step.gives_rows = columns > 0;
     Ok(())
-}
-
-/// What the drive says of a refused statement.
-pub fn unfit(what: &str, source: DriverError) -> Unfit {
-    if source.kind == ErrorKind::Connection {
-        return Unfit::Refused(source);
-    }
-    let doing = format!("preparing {what}");
-    Unfit::Tables(LoadError::Statement { doing, source })
 }

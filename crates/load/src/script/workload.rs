@@ -60,10 +60,8 @@ impl Workload for Script {
             for (number, step) in (1..).zip(&mut transaction.steps) {
                 let looked = preflight::look(connection, &transaction.sources, step).await;
                 looked.map_err(|source| {
-                    preflight::unfit(
-                        &format!("statement {number} of {}", transaction.name),
-                        source,
-                    )
+                    let doing = format!("preparing statement {number} of {}", transaction.name);
+                    Unfit::of(doing, source)
                 })?;
             }
         }

@@ -18,6 +18,8 @@ pub struct Tpcc {
     seed: u64,
     think_time_scale: f64,
     procedures: bool,
+    /// Whether other clients drive the same database.
+    one_of_several: bool,
 }
 
 impl Tpcc {
@@ -54,6 +56,7 @@ impl Tpcc {
             seed: parameters.drive.seed,
             think_time_scale: scale,
             procedures: parameters.procedures,
+            one_of_several: parameters.drive.fleet.is_some(),
         })
     }
 
@@ -85,13 +88,13 @@ impl Workload for Tpcc {
         connection: &mut C,
         dialect: Dialect,
     ) -> Result<(), Unfit> {
-        let count = connection.number("SELECT COUNT(*) FROM warehouse").await?;
-        let count = count.unwrap_or_default();
+        let counted = connection.number("SELECT COUNT(*) FROM warehouse").await;
+        let counted = counted.map_err(|source| Unfit::of("counting the warehouses", source))?;
+        let count = counted.unwrap_or_default();
         if count == self.site.warehouses {
-            for statement in procedures::create(dialect).into_iter().flatten() {
-                if self.procedures {
-                    connection.text(statement).await?;
-                }
+            if self.procedures {
+                let installed = procedures::install(connection, dialect, self.one_of_several).await;
+                installed.map_err(|source| Unfit::of("creating the procedures", source))?;
             }
             return Ok(());
         }

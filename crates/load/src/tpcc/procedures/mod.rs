@@ -1,6 +1,10 @@
 //! The five transactions as stored procedures: one call each, the same work and the same inputs as statement by
 //! statement.
 
+mod install;
+
+pub use self::install::install;
+
 use super::inputs::{CustomerKey, Inputs, OrderLine};
 use super::transactions::steps::{TpccEnd, one};
 use crate::driver::dialect::Dialect;
@@ -28,14 +32,18 @@ impl Call {
     }
 }
 
+/// The file of the procedures; `None` where there are none.
+fn text(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Mysql => Some(include_str!("mysql.sql")),
+        Dialect::Postgres => Some(include_str!("postgres.sql")),
+        Dialect::Sqlite => None,
+    }
+}
+
 /// The statements that create the procedures; `None` where there are none.
 pub fn create(dialect: Dialect) -> Option<impl Iterator<Item = &'static str>> {
-    let file = match dialect {
-        Dialect::Mysql => include_str!("mysql.sql"),
-        Dialect::Postgres => include_str!("postgres.sql"),
-        Dialect::Sqlite => return None,
-    };
-    Some(file.split(MARK).skip(1).map(str::trim))
+    Some(text(dialect)?.split(MARK).skip(1).map(str::trim))
 }
 
 /// The calls to prepare. They take the same values and answer with the same first columns everywhere.

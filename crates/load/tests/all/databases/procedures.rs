@@ -1,12 +1,25 @@
 //! TPC-C in stored procedures does what it does statement by statement, alike on each server; skipped, and said so, where
 //! none is installed.
 
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use fairtrial_load::LoadError;
+use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::load::{Endpoint, FleetShare, TpccDrive};
+
 use crate::on_both_systems;
 use crate::support::system::System;
-use crate::support::{contents, parameters, sqlite};
-use fairtrial_load::LoadError;
+use crate::support::{contents, parameters, sql, sqlite, wait_until};
+
+const CLIENTS: u32 = 4;
+const USERS: u32 = 8;
 
 on_both_systems!(
+    clients_of_one_drive_create_the_procedures_once,
+    procedures_that_cannot_be_created_are_no_lost_connection,
     one_user_leaves_the_same_database_either_way,
     #[ignore = "long; its siblings are the test above, and the same of statements in servers.rs"]
     one_user_and_eight_leave_a_consistent_database,
@@ -25,6 +38,133 @@ fn one_user_leaves_the_same_database_either_way<S: System>(server: &S) {
 
 fn one_user_and_eight_leave_a_consistent_database<S: System>(server: &S) {
     contents::assert_procedures_leave_it_consistent(&server.with_warehouses("eight"));
+}
+
+/// A database in which all that a drive looks at before its load are the warehouses.
+fn with_warehouses_only<S: System>(server: &S, database: &str) -> Endpoint {
+    let create = format!("CREATE DATABASE {database}");
+    sql(&server.at(S::MAINTENANCE), &[&create]);
+    let endpoint = server.at(database);
+    let table = "CREATE TABLE warehouse (w_id INT)";
+    sql(&endpoint, &[table, "INSERT INTO warehouse VALUES (1), (2)"]);
+    endpoint
+}
+
+fn client_of(endpoint: &Endpoint, directory: &Path, client: u32) -> TpccDrive {
+    let mut request = parameters(endpoint.clone(), directory);
+    let drive = &mut request.drive;
+    (drive.transactions, drive.duration_s) = (None, Some(0.1));
+    drive.virtual_users = USERS;
+    drive.fleet = Some(FleetShare {
+        client,
+        clients: CLIENTS,
+        users: USERS * CLIENTS,
+        user_numbers: (USERS * client..USERS * (client + 1)).collect(),
+        start_path: directory.join("start").to_string_lossy().into(),
+    });
+    request.procedures = true;
+    request
+}
+
+/// Counts what clients say before they begin: that they are ready.
+struct Said<'a>(&'a AtomicUsize);
+
+impl Write for Said<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Drives with several clients, which are told when to begin once all are ready.
+fn drive_together(endpoint: &Endpoint) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let requests: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let out = directory.path().join(client.to_string());
+            std::fs::create_dir(&out).expect("a directory");
+            client_of(endpoint, &out, client)
+        })
+        .collect();
+    let ready = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let clients: Vec<_> = requests
+            .iter()
+            .map(|request| scope.spawn(|| fairtrial_load::drive(request, &mut Said(&ready))))
+            .collect();
+        wait_until("all are ready, or one has failed", || {
+            ready.load(Ordering::Relaxed) >= requests.len()
+                || clients.iter().any(thread::ScopedJoinHandle::is_finished)
+        });
+        let start_ns = monotonic_ns() + 200_000_000;
+        for request in &requests {
+            let share = request.drive.fleet.as_ref().expect("one of several");
+            let unfinished = format!("{}.new", share.start_path);
+            std::fs::write(&unfinished, format!("{start_ns}\n")).expect("written");
+            std::fs::rename(&unfinished, &share.start_path).expect("told");
+        }
+        for client in clients {
+            client.join().expect("it ends").expect("it drives");
+        }
+    });
+}
+
+fn clients_of_one_drive_create_the_procedures_once<S: System>(server: &S) {
+    let endpoint = with_warehouses_only(server, "fleet");
+    drive_together(&endpoint);
+    // Created anew, it would lose this again.
+    let (alter, kept) = match endpoint {
+        Endpoint::Postgres { .. } => (
+            "ALTER FUNCTION tpcc_stock_level SECURITY DEFINER",
+            "DEFINER",
+        ),
+        _ => (
+            "ALTER PROCEDURE tpcc_stock_level SQL SECURITY INVOKER",
+            "INVOKER",
+        ),
+    };
+    sql(&endpoint, &[alter]);
+    drive_together(&endpoint);
+    let query = "SELECT security_type FROM information_schema.routines WHERE routine_name = 'tpcc_stock_level' \
+                 AND 'fleet' IN (routine_schema, routine_catalog)";
+    assert_eq!(sql(&endpoint, &[query])[0].rows, [[Some(kept.to_owned())]]);
+    server.forget("fleet");
+}
+
+fn procedures_that_cannot_be_created_are_no_lost_connection<S: System>(server: &S) {
+    let endpoint = with_warehouses_only(server, "refusing");
+    sql(
+        &endpoint,
+        &[
+            "CREATE USER only_reading",
+            "GRANT SELECT ON warehouse TO only_reading",
+        ],
+    );
+    let mut as_reader = endpoint.clone();
+    let (Endpoint::Mysql { user, .. } | Endpoint::Postgres { user, .. }) = &mut as_reader else {
+        panic!("{as_reader:?}");
+    };
+    *user = "only_reading".into();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut request = parameters(as_reader, directory.path());
+    request.procedures = true;
+    let refused = |expected: &str| {
+        let error = fairtrial_load::drive(&request, &mut Vec::new()).expect_err("refused");
+        let LoadError::Statement { doing, .. } = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(doing, expected);
+    };
+    refused("creating the procedures");
+    sql(&endpoint, &["DROP TABLE warehouse"]);
+    refused("counting the warehouses");
+    server.forget("refusing");
+    let user = ["DROP USER only_reading"];
+    sql(&server.at(S::MAINTENANCE), &user);
 }
 
 #[test]

@@ -13,24 +13,27 @@ from fairtrial.plan import costs, layouts, ordering, screening, unpinned
 from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
 from fairtrial.plan.screening import ONLY_CELL
-from fairtrial.record.models import Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
+from fairtrial.record.models import COMPONENT_BYTES, Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
 from fairtrial.record.screening import ROW
 from fairtrial.study import Study
 from fairtrial.study.catalogue import Catalogue
 from fairtrial.study.file_model import Metrics
+from fairtrial.study.tree.problems import Problems
 
 _MILLISECONDS = 1000
+NUMBERS_BYTES = 16  # of a trial's name, for the numbers of its block and repeat
 
 
 def make(study: Study, *, catalogue: Catalogue) -> Plan:
     """Plans a study. The same study gives the same plan on every machine.
 
     Raises:
-        InputError: a combination of levels does not resolve; cannot happen to a study that `study.load` returned.
+        InputError: levels whose names are too long together, or that do not resolve, which `study.load` has refused.
     """
     matrix = screening.screening(study) if study.trials.design else None
     cells = [Cell(name=ONLY_CELL, levels={})] if matrix else _cells(study)
     arm, arms = (ROW, tuple(matrix.rows)) if matrix else (study.arm.name, study.arm.level_names)
+    _require_names(study, [f"{cell.name}.{each}" for cell in cells for each in arms])
     resolved = {
         cell.name: {each: study.resolve(matrix.levels(each) if matrix else {**cell.levels, arm: each}) for each in arms}
         for cell in cells
@@ -79,6 +82,17 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
             *unpinned.warnings(resolved),
         ],
     )
+
+
+def _require_names(study: Study, names: Sequence[str]) -> None:
+    """That a trial's directory can be called by its levels."""
+    longest = max(names, key=lambda name: len(name.encode()))
+    if len(longest.encode()) <= COMPONENT_BYTES - NUMBERS_BYTES:
+        return
+    problems = Problems()
+    message = f"the names of a trial's levels are {len(longest.encode())} bytes together, more than a file's name holds"
+    problems.add(message, study.written.where("factors"), field=("factors",), suggestion="shorten the names of levels")
+    problems.raise_if_any()
 
 
 def replacement(plan: Plan, *, cell: str, block: int, round_: int, position: int) -> list[PlannedTrial]:

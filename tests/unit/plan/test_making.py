@@ -11,6 +11,7 @@ from rich.console import Console
 
 from fairtrial import plan as planning
 from fairtrial.cli.running import plan as command
+from fairtrial.errors import InputError
 from fairtrial.plan.costs import RECORD_BYTES_PER_TRIAL, TRIAL_OVERHEAD_S
 from fairtrial.plan.differences import differences
 from fairtrial.record.models import Difference, Plan
@@ -53,6 +54,13 @@ def test_without_conditions_the_one_cell_is_all(make: Make, small: ModuleType) -
     plan = make(small.MGLRU, overrides=["factors.memory=", "factors.users=", "also_compare=", "expect="])
     assert [(cell.name, cell.levels) for cell in plan.cells] == [("all", {})]
     assert plan.trials[0].id.startswith("all.b01.")
+
+
+def test_levels_whose_names_no_file_name_holds_together_are_refused(make: Make) -> None:
+    long = [f"factors.c{number}.{'a' * 78}={{}}" for number in range(4)]
+    with pytest.raises(InputError, match=r"factors: the names of a trial's levels are 34[0-9] bytes together"):
+        make(overrides=long)
+    assert "a" * 78 in make(overrides=long[:1]).trials[0].cell
 
 
 def test_trials_are_numbered_in_order_and_named_once(make: Make) -> None:

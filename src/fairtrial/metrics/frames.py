@@ -43,6 +43,7 @@ LEVELS: Final = {
         r"threads_.*|autovacuum_workers|history_list_length|checkpoint_age_.*|buffer_pool_pages_(dirty|data|free|total)"
         r"|row_lock_current_waits|waiting_.*|answer_ns"
     ),
+    "governor": re.compile(r"threads|batch_size|history_list_length|checkpoint_age_.*|answer_ns"),
     **dict.fromkeys(("lock_waits", "prometheus", "command"), re.compile(r".*")),  # rows, not columns, say what counts
     "process": re.compile(r"threads|processes|resident_bytes|swapped_bytes"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -74,6 +75,17 @@ def test_a_server_s_levels_are_those_that_the_sampler_s_list_calls_so() -> None:
     for each in listed:
         assert frames.counts("server", each["column"]) is (each["kind"] == "counter"), each["column"]
     assert not frames.counts("lock_waits", "waited_ms")
+
+
+def test_every_column_of_a_governor_is_a_counter_or_a_level() -> None:
+    listed = (ROOT / "crates/govern/src/log.rs").read_text().partition("const COLUMNS")[2].partition("];")[0]
+    columns = {*re.findall(r'"(\w+)"', listed), "at_4_ns"}
+    levels = {column for column in columns if not frames.counts("governor", column)}
+    assert columns - levels == {
+        *("looks", "missed_looks", "decisions", "sets", "refused", "cpu_ns", "held_ns", "at_4_ns"),
+    }
+    server = json.loads((ROOT / "crates/sample/src/server/counters.json").read_text())
+    assert levels <= {"answer_ns", "threads", "batch_size", *(each["column"] for each in server)}
 
 
 def test_what_steps_back_in_a_real_file_is_a_level(real_run: Path) -> None:

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import frames, telemetry
-from fairtrial.metrics.telemetry import series
+from fairtrial.metrics.telemetry import governor, series
 from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, whole_devices
 from fairtrial.metrics.telemetry.window import CounterSums, WindowSamples
 from fairtrial.record.models import TrialRecord, Window
@@ -54,7 +54,8 @@ class Counters:
 def read(directory: Path, trial: TrialRecord) -> Counters | None:
     """A trial's figures, as they were summed up when it was committed; None for a trial without a measured window.
 
-    Records of older versions have no sums: then from the telemetry files, which takes a hundred times as long.
+    Records of older versions have no sums, or call a governor's levels growth: then from the telemetry files, which
+    takes a hundred times as long.
 
     Raises:
         RecordError: a file is damaged.
@@ -62,10 +63,11 @@ def read(directory: Path, trial: TrialRecord) -> Counters | None:
     if trial.window is None:
         return None
     path = directory / FILE
-    if path.exists():
-        sums = CounterSums(**_stored(path))
-    else:
+    stored = _stored(path) if path.exists() else None
+    if stored is None or _levels_as_growth(stored):
         sums = _summed(directory, window=trial.window, sources=trial.telemetry)
+    else:
+        sums = CounterSums(**stored)
     length_s = (trial.window.end_ns - trial.window.start_ns) / 1e9
     work, unit = _work(trial)
     return Counters(grown=sums.grown, levels=sums.levels, length_s=length_s, work=work, unit=unit, errors=sums.errors)
@@ -85,6 +87,8 @@ def write(directory: Path, *, window: Window, sources: Iterable[str]) -> None:
 def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -> list[str]:
     """Where the stored sums are not those of the telemetry files, a sentence each; empty if nowhere, or without them.
 
+    What an older version called growth although it is a level, nobody reads, and it is not compared.
+
     Raises:
         RecordError: a file is damaged.
     """
@@ -92,11 +96,13 @@ def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -
     if not path.exists():
         return []
     stored, fresh = _stored(path), asdict(_summed(directory, window=window, sources=sources))
+    unread = _levels_as_growth(stored)
     return [
         f"{FILE}: {name} is {old.get(name)}, the samples give {new.get(name)}"
         for old, new in ((old, fresh[part]) for part, old in stored.items())
         for name in dict.fromkeys([*old, *new])
-        if name not in old or name not in new or not math.isclose(old[name], new[name], rel_tol=RELATIVE_TOLERANCE)
+        if name not in unread
+        and (name not in old or name not in new or not math.isclose(old[name], new[name], rel_tol=RELATIVE_TOLERANCE))
     ]
 
 
@@ -108,6 +114,12 @@ def _stored(path: Path) -> dict[str, dict[str, float]]:
         return {part: {name: float(value) for name, value in document[part].items()} for part in parts}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise RecordError(f"{path} cannot be read: {error!r}", hint="restore the trial from a copy") from error
+
+
+def _levels_as_growth(stored: Mapping[str, Mapping[str, float]]) -> set[str]:
+    """Levels of a governor among what grew: older versions took them for counters."""
+    split = ((name, *name.partition(":")[::2]) for name in stored["grown"])
+    return {name for name, source, column in split if source == governor.SOURCE and not frames.counts(source, column)}
 
 
 def _summed(directory: Path, *, window: Window, sources: Iterable[str]) -> CounterSums:

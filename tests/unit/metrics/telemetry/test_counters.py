@@ -113,6 +113,32 @@ def test_sums_of_a_committed_trial_are_those_of_its_samples_and_stand_for_them(t
     assert running.startswith("telemetry-summary.json: cpu:running is None, the samples give ")
 
 
+def test_what_a_governor_read_is_a_level_and_older_sums_that_called_it_growth_stand_for_nothing(tmp_path: Path) -> None:
+    looks = pl.DataFrame(
+        {
+            "time_ns": [second * SECOND for second in range(9)],
+            "looks": pl.Series([20 * second for second in range(9)], dtype=pl.UInt64),
+            "threads": pl.Series([4] * 4 + [2] * 5, dtype=pl.UInt64),
+        }
+    )
+    looks.write_parquet(tmp_path / "telemetry-governor.parquet")
+    window, sources = Window(start_ns=5 * SECOND, end_ns=7 * SECOND), ["governor"]
+    trial = trial_record(planned(1, "a")).model_copy(update={"window": window, "telemetry": sources})
+    counters.write(tmp_path, window=window, sources=sources)
+    path = tmp_path / counters.FILE
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored["grown"] == {"governor:looks": pytest.approx(40)}
+    assert stored["levels"] == {"governor:threads": pytest.approx(2)}
+    found = counters.read(tmp_path, trial)
+    older = {"grown": {**stored["grown"], "governor:threads": 0.0}, "levels": {}, "errors": {"governor:threads": 1.0}}
+    path.write_text(json.dumps(older), encoding="utf-8")
+    assert counters.read(tmp_path, trial) == found
+    assert counters.contradictions(tmp_path, window=window, sources=sources) == []
+    older["grown"]["governor:looks"] += 1
+    path.write_text(json.dumps(older), encoding="utf-8")
+    assert len(counters.contradictions(tmp_path, window=window, sources=sources)) == 1
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"grown": {}}', '{"grown": {"a": "b"}, "levels": {}}'])
 def test_sums_that_are_damaged_are_a_damaged_record(tmp_path: Path, content: str) -> None:
     (tmp_path / counters.FILE).write_text(content, encoding="utf-8")

@@ -244,7 +244,7 @@ def compute(directory: Path, *, window: Window, metrics: PlannedMetrics) -> Coun
     lacking: list[str] = []
     for name, metric in metrics.own.items():
         try:
-            figure = _figure(metric.expression, read_of[metric.source], window)
+            figure = _finite(metric.expression, read_of[metric.source], window)
         except _UncountableError as reason:
             if name in metrics.definitions:
                 lacking.append(f"metric {name} cannot be computed: {reason}")
@@ -259,6 +259,14 @@ def compute(directory: Path, *, window: Window, metrics: PlannedMetrics) -> Coun
 class _Figure:
     value: float
     error: float | None
+
+
+def _finite(expression: CounterExpression, sources: list[Readings], window: Window) -> _Figure:
+    with np.errstate(invalid="ignore"):  # of infinite values, which are refused below
+        figure = _figure(expression, sources, window)
+    if not np.isfinite([figure.value, figure.error or 0.0]).all():
+        raise _UncountableError(f"a reading of {expression.metric} is NaN or infinite")
+    return figure
 
 
 def _figure(expression: CounterExpression, sources: list[Readings], window: Window) -> _Figure:

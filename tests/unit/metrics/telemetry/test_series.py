@@ -179,6 +179,24 @@ def test_a_metric_in_no_role_is_computed_and_does_not_matter(tmp_path: Path) -> 
     assert series.compute(tmp_path, window=WINDOW, metrics=metrics).scalars["wanted"] == pytest.approx(2)
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_a_reading_that_is_no_number_makes_its_metric_impossible_and_matters_in_a_role_only(
+    tmp_path: Path, odd: float
+) -> None:
+    """A summary's quantile is NaN while it has observed nothing."""
+    readings: list[Reading] = [{"g": 1.0, "h": 1.0} for _ in range(9)]
+    readings[4] = {"g": odd, "h": 1.0}
+    write(tmp_path, readings)
+    for expression in ("mean(g)", "max(g)"):
+        assert reason(tmp_path, expression) == "metric wanted cannot be computed: a reading of g is NaN or infinite"
+    assert value(tmp_path, "mean(h)") == 1.0
+    own = {"wanted": CounterMetric(prometheus="mean(g)", better="lower")}
+    metrics = PlannedMetrics(primary=[], own=own, definitions={})
+    found = series.compute(tmp_path, window=WINDOW, metrics=metrics)
+    assert "wanted" not in found.scalars
+    assert found.lacking == ""
+
+
 def test_every_series_is_a_candidate_reason_and_those_of_the_sampler_are_not(tmp_path: Path) -> None:
     readings = [{"a_total": 2.0 * second, 'g{x="1"}': float(second), "odd": float("nan")} for second in range(9)]
     write(tmp_path, readings)

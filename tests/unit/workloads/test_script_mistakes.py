@@ -116,6 +116,11 @@ def test_mistakes_of_every_kind_are_reported_together_with_those_of_the_study(mi
         ),
         ("look:", "Look it up:", "4:3: transactions.Look it up: expected text that matches"),
         (
+            "look:",
+            "all:",
+            "4:3: transactions.all: a transaction cannot be named `all`, which stands for all of them",
+        ),
+        (
             "transactions:",
             "setup: {create: [CREATE TABLE t (a TEXT DEFAULT 'x]}\ntransactions:",
             "3:49: setup.create.0",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, model_validator
 
 from fairtrial.study.tree.quantities import Share
 from fairtrial.workloads.engine.distributions import Distribution
@@ -18,6 +18,15 @@ MOST_ROWS = 10**11  # more are a mistake, not a benchmark
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Parameter = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+def _told_apart(name: str) -> str:
+    if name == "all":
+        raise ValueError("a transaction cannot be named `all`, which stands for all of them together: rename it")
+    return name
+
+
+TransactionName = Annotated[Name, AfterValidator(_told_apart)]
 
 
 class _Part(BaseModel):
@@ -225,7 +234,9 @@ class ScriptFile(_Part):
         default_factory=dict,
         description="Parameters of all transactions, by name; a transaction's own take precedence.",
     )
-    transactions: dict[Name, Transaction] = Field(min_length=1, description="Types of transactions, by name.")
+    transactions: dict[TransactionName, Transaction] = Field(
+        min_length=1, description="Types of transactions, by name."
+    )
     checks: dict[Name, str] = Field(
         default_factory=dict,
         description="Invariants by name: queries that return a row for each violation, run after every trial.",

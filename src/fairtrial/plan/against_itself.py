@@ -14,6 +14,10 @@ from fairtrial.record.models import Plan
 from fairtrial.study.catalogue import Catalogue
 
 AGAIN: Final = "-again"  # what the second label is called beyond the first
+EVERY_BLOCK: Final = {
+    "stop": "fixed",
+    **dict.fromkeys(("min_blocks", "spending", "futility", "equivalence", "precision", "time_budget_s")),
+}  # of a design: what only an early stop needs is not set
 WARNING: Final = "A/A: both arms are the baseline, so every difference is noise and every claim would be false"
 
 
@@ -30,7 +34,7 @@ def against_itself(plan: Plan, *, catalogue: Catalogue) -> Plan:
     arms = [baseline, baseline + AGAIN]
     resolved = {cell: dict.fromkeys(arms, trials[baseline]) for cell, trials in plan.resolved.items()}
     # An early stop would leave the noise of the cells that stopped less well known than was asked for.
-    design = plan.design.model_copy(update={"stop": "fixed"})
+    design = plan.design.model_copy(update=EVERY_BLOCK)
     slots = ordering.slots(design, cells=[cell.name for cell in plan.cells], arms=arms)
     trials = [ordering.planned(slot, seed=design.seed, position=position) for position, slot in enumerate(slots)]
     return plan.model_copy(

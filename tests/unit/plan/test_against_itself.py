@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
+from rich.console import Console
 
 from fairtrial import plan as planning
 from fairtrial import study
 from fairtrial.catalogue import catalogue
+from fairtrial.cli.running import plan as plan_command
 from fairtrial.record.models import Plan
 
 STUDY = Path(__file__).parents[3] / "studies" / "sqlite-wal.yaml"
 
 
-def plans() -> tuple[Plan, Plan]:
+def plans(*overrides: str) -> tuple[Plan, Plan]:
     known = catalogue()
-    plan = planning.make(study.load(STUDY, catalogue=known), catalogue=known)
+    plan = planning.make(study.load(STUDY, catalogue=known, overrides=overrides), catalogue=known)
     return plan, planning.against_itself(plan, catalogue=known)
 
 
@@ -53,3 +59,24 @@ def test_the_plan_says_that_it_is_one_and_keeps_its_own_file_form() -> None:
     _, aa = plans()
     assert any(re.match("A/A", warning) for warning in aa.warnings)
     assert Plan.model_validate_json(aa.model_dump_json()) == aa
+
+
+EARLY_STOPS = (
+    ("trials.stop=sequential", "trials.spending=obrien_fleming", "trials.time_budget=10min"),
+    ("trials.stop=anytime", "trials.equivalence=false", "trials.futility=true"),
+    ("trials.stop=precision", "trials.precision=1%", "trials.min_blocks=5"),
+)
+
+
+@pytest.mark.parametrize("overrides", EARLY_STOPS, ids=lambda each: each[0])
+def test_a_study_that_may_stop_early_runs_every_block_against_itself_and_is_shown_so(overrides: Sequence[str]) -> None:
+    _, fixed = plans()
+    plan, aa = plans(*overrides)
+    assert plan.design.min_blocks is not None
+    assert aa.design == fixed.design
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(plan_command.render(aa))
+    text = console.export_text()
+    assert "7 blocks per cell" in text
+    assert "stops  " not in text
+    assert "at most 28" not in text

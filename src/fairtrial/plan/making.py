@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
 
-from fairtrial.plan import costs, layouts, ordering, screening, unpinned
+from fairtrial.plan import costs, layouts, ordering, repeated, screening, unpinned
 from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
 from fairtrial.plan.screening import ONLY_CELL
@@ -79,6 +79,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         disk_bytes=costs.disk_bytes(resolved, design, catalogue) + costs.diagnostic_bytes(probing),
         warnings=[
             *([*_warnings(design), *layouts.warnings(file.builds, blocks=design.blocks)] if matrix is None else []),
+            *repeated.warnings(resolved),
             *unpinned.warnings(resolved),
         ],
     )

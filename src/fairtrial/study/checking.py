@@ -81,8 +81,15 @@ def check(
     check_duet(tree, factors, arm=arm, trials=trials, problems=problems)
     whole = {levels: each.trial for levels, each in resolutions.items() if each.trial is not None}
     check_reboot(tree, factors, arm=arm, trials=whole, problems=problems)
-    for each in factors if design else [arm]:
-        _check_arms_differ(tree, factors, arm=each, resolutions=resolutions, problems=problems)
+    also = [item.text for item in _items(tree.entries.get("also_compare")) if isinstance(item, Scalar)]
+    for each in factors if design else dict.fromkeys([arm, *also]):
+        for first, second, equal in _equal_levels(factors, of=each, resolutions=resolutions):
+            problems.add(
+                f"{'arms' if each == arm else 'levels'} `{first}` and `{second}` resolve to equal trials in cell "
+                f"{equal}, so nothing would be compared",
+                tree.tree("factors").tree(each).where(second),
+                field=("factors", each, second),
+            )
     uses: list[_MetricUse] = [*_named_metrics(tree)]
     names = list(factors)
     for expectation, at in expectations:
@@ -178,13 +185,14 @@ def _condition(factors: Factors, where: list[Levels], *, beside: Levels = ()) ->
     return f", with {', '.join(parts)}" if parts else ""
 
 
-def _check_arms_differ(
-    tree: Tree, factors: Factors, *, arm: str, resolutions: Mapping[Levels, Resolution], problems: Problems
-) -> None:
-    if arm not in factors:
+def _equal_levels(
+    factors: Factors, *, of: str, resolutions: Mapping[Levels, Resolution]
+) -> Iterable[tuple[str, str, str]]:
+    """Every two levels of a factor that are the same trial somewhere, and in which cells."""
+    if of not in factors:
         return
-    index = list(factors).index(arm)
-    for first, second in combinations(factors[arm], 2):
+    index = list(factors).index(of)
+    for first, second in combinations(factors[of], 2):
         equal = [
             "+".join(level for position, level in enumerate(levels) if position != index) or "all"
             for levels, resolution in resolutions.items()
@@ -194,12 +202,7 @@ def _check_arms_differ(
             and resolution.trial == other.trial
         ]
         if equal:
-            cells = ", ".join(equal[:_CELLS_SHOWN]) + (" and others" if len(equal) > _CELLS_SHOWN else "")
-            problems.add(
-                f"arms `{first}` and `{second}` resolve to equal trials in cell {cells}, so nothing would be compared",
-                tree.tree("factors").tree(arm).where(second),
-                field=("factors", arm, second),
-            )
+            yield first, second, ", ".join(equal[:_CELLS_SHOWN]) + (" and others" if len(equal) > _CELLS_SHOWN else "")
 
 
 def _check_placeholders(

@@ -37,7 +37,8 @@ factor can be the one under test (`arm`). `fairtrial plan STUDY` shows what a st
 - Order: included files, the study, `--size NAME`, `--set PATH=VALUE`, levels. A path's parts are joined by dots; a part
   with a dot in it stands in double quotes: `--set 'settings.sysctl."vm.swappiness"=10'`. The value is YAML.
 - Two factors that set one path to different values are an error: their effects could not be told apart.
-- Two arms that resolve to equal trials in any cell are an error: nothing would be compared.
+- Two arms that resolve to equal trials in any cell are an error: nothing would be compared. The same applies to levels
+  of a factor in `also_compare`. Other conditions whose trials are equal for every arm are a warning of the plan.
 
 ## Values
 

@@ -56,6 +56,16 @@ def test_without_conditions_the_one_cell_is_all(make: Make, small: ModuleType) -
     assert plan.trials[0].id.startswith("all.b01.")
 
 
+def test_cells_that_differ_in_nothing_but_their_names_are_warned_of(make: Make) -> None:
+    overrides = ["also_compare=", "factors.memory=", "expect="]
+    assert not [warning for warning in make(overrides=overrides).warnings if "equal trials" in warning]
+    found = make(overrides=[*overrides, "factors.when={first: {}, last: {settings: {}}}"]).warnings
+    assert [warning.partition(" resolve to equal trials")[0] for warning in found if "equal trials" in warning] == [
+        "cells low+first, low+last",
+        "cells high+first, high+last",
+    ]
+
+
 def test_levels_whose_names_no_file_name_holds_together_are_refused(make: Make) -> None:
     long = [f"factors.c{number}.{'a' * 78}={{}}" for number in range(4)]
     with pytest.raises(InputError, match=r"factors: the names of a trial's levels are 34[0-9] bytes together"):

@@ -159,6 +159,16 @@ def test_equal_arms_are_refused_even_where_their_texts_differ(mistakes: Mistakes
     ]
 
 
+def test_equal_levels_of_a_factor_that_is_compared_as_well_are_refused(mistakes: Mistakes) -> None:
+    text = MINIMAL.replace("{lru: {", "{time: {long: {}, longer: {workload: {tpcc: {duration: 1min}}}}, lru: {")
+    assert mistakes(text + "also_compare: time\n") == [
+        (
+            "study.yaml:4:28: factors.time.longer: levels `long` and `longer` resolve to equal trials in cell off, on, "
+            "so nothing would be compared"
+        )
+    ]
+
+
 def test_two_factors_that_set_one_path_differently_are_named_both(mistakes: Mistakes, small: ModuleType) -> None:
     equal, confounded = mistakes(
         small.MGLRU.replace("{workload: {tpcc: {virtual_users: 38}}}", "{settings: {lru_gen: on}}")

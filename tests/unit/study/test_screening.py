@@ -52,7 +52,7 @@ def test_written_out_it_is_the_same(load: Load) -> None:
         ("plackett_burman}", "fractional, fold: true}", "trials.fold: has no effect without `design: plackett_burman`"),
         ("plackett_burman}", "definitive}", ":5:3: factors.users: `design: definitive` needs three levels (low, "),
         ("off}}, on", "off}}, half: {}, on", ":7:3: factors.lru: `design: plackett_burman` needs two levels"),
-        ("large: {workload: {tpcc: {warehouses: 2}}}", "large: {}", "factors.scale.large: arms `small` and `large` re"),
+        ("large: {workload: {tpcc: {warehouses: 2}}}", "large: {}", "factors.scale.large: levels `small` and `large`"),
         ("virtual_users: 8", "virtual_users: 0", ":5:60: workload.tpcc.virtual_users: expected a value greater than "),
         ("virtual_users: 8", "virtual_users: 0", ", with users=many"),
         ("users: 8", "users: 8, warehouses: 3", "factors `users` and `scale` both set it: 3 in users.many"),

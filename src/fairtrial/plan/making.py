@@ -10,9 +10,11 @@ from importlib.metadata import version
 from itertools import product
 
 from fairtrial.plan import costs, layouts, ordering, repeated, screening, unpinned
+from fairtrial.plan.against_itself import AGAIN
 from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
 from fairtrial.plan.screening import ONLY_CELL
+from fairtrial.record.files import PARTIAL_PREFIX
 from fairtrial.record.models import COMPONENT_BYTES, Cell, Design, Plan, PlannedMetrics, PlannedTrial, RangeExpectation
 from fairtrial.record.screening import ROW
 from fairtrial.study import Study
@@ -21,7 +23,8 @@ from fairtrial.study.file_model import Metrics
 from fairtrial.study.tree.problems import Problems
 
 _MILLISECONDS = 1000
-NUMBERS_BYTES = 16  # of a trial's name, for the numbers of its block and repeat
+NUMBERS_BYTES = 16  # of a trial's name, `.b` and the numbers of its block and repeat: as long as `.b1234567890+123`
+LEVELS_BYTES = COMPONENT_BYTES - len(PARTIAL_PREFIX) - len(AGAIN) - NUMBERS_BYTES  # an A/A run has the same levels
 
 
 def make(study: Study, *, catalogue: Catalogue) -> Plan:
@@ -88,7 +91,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
 def _require_names(study: Study, names: Sequence[str]) -> None:
     """That a trial's directory can be called by its levels."""
     longest = max(names, key=lambda name: len(name.encode()))
-    if len(longest.encode()) <= COMPONENT_BYTES - NUMBERS_BYTES:
+    if len(longest.encode()) <= LEVELS_BYTES:
         return
     problems = Problems()
     message = f"the names of a trial's levels are {len(longest.encode())} bytes together, more than a file's name holds"

@@ -13,6 +13,7 @@ from fairtrial import disks
 
 GIVEN: Final = "study.yaml"  # of a record: the study as given
 MERGED: Final = "study.merged.yaml"  # the study as it ran
+PARTIAL_PREFIX: Final = ".partial-"  # of a trial's directory until it is whole; dot: no reader takes it for a trial
 HASH_CHUNK_BYTES = 1 << 20  # large enough that the hash, not the read call, is the cost
 
 

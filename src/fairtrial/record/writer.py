@@ -14,6 +14,7 @@ from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record.events import Event, RunResumed, RunStarted
 from fairtrial.record.files import (
     GIVEN,
+    PARTIAL_PREFIX,
     disk_explained,
     hashes,
     make_directory,
@@ -37,7 +38,6 @@ from fairtrial.record.reader import (
 )
 from fairtrial.study.resolved import Section
 
-PARTIAL_PREFIX = ".partial-"  # dot: no reader takes an unfinished trial for a trial
 MOST_OF_A_NAME = 99  # runs that begin in one second; two digits, so that names sort by time
 
 

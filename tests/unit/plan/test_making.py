@@ -12,9 +12,11 @@ from rich.console import Console
 from fairtrial import plan as planning
 from fairtrial.cli.running import plan as command
 from fairtrial.errors import InputError
+from fairtrial.plan import ordering
 from fairtrial.plan.costs import RECORD_BYTES_PER_TRIAL, TRIAL_OVERHEAD_S
 from fairtrial.plan.differences import differences
-from fairtrial.record.models import Difference, Plan
+from fairtrial.record.files import PARTIAL_PREFIX
+from fairtrial.record.models import COMPONENT_BYTES, Difference, Plan
 from fairtrial.study import ResolvedTrial
 
 Make = Callable[..., Plan]
@@ -71,6 +73,23 @@ def test_levels_whose_names_no_file_name_holds_together_are_refused(make: Make) 
     with pytest.raises(InputError, match=r"factors: the names of a trial's levels are 34[0-9] bytes together"):
         make(overrides=long)
     assert "a" * 78 in make(overrides=long[:1]).trials[0].cell
+
+
+def test_the_longest_names_that_are_allowed_fit_the_directory_of_an_unfinished_trial_of_an_aa_run(
+    make: Make, small: ModuleType
+) -> None:
+    def planned(length: int) -> Plan:
+        names = [f"factors.c{number}.{'a' * 70}={{}}" for number in range(2)]
+        plain = ["factors.memory=", "factors.users=", "also_compare=", "expect="]
+        return make(overrides=[*plain, *names, f"factors.c2.{'a' * length}={{}}"])
+
+    longest = 224 - len("+".join(["a" * 70] * 2) + "+" + ".baseline")
+    aa = planning.against_itself(planned(longest), catalogue=small.SMALL)
+    (trial, *_) = (each for each in aa.trials if each.arm == "baseline-again")
+    final = ordering.Slot(trial.cell, trial.arm, block=20_000, round=1, repeat=100)
+    assert len(PARTIAL_PREFIX + ordering.planned(final, seed=1, position=1).id) <= COMPONENT_BYTES
+    with pytest.raises(InputError, match="225 bytes together"):
+        planned(longest + 1)
 
 
 def test_trials_are_numbered_in_order_and_named_once(make: Make) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from pydantic import JsonValue
 from rich.console import Console
 
 from fairtrial import plan as planning
@@ -132,6 +133,17 @@ def test_a_path_with_a_dot_in_a_name_is_quoted_as_set_takes_it(make: Make) -> No
     assert 'settings.sysctl."vm.swappiness"' in [
         difference.path for difference in make(overrides=[override]).differences
     ]
+
+
+def test_an_empty_mapping_is_no_difference_beside_what_another_arm_has_below_it() -> None:
+    def trial(settings: dict[str, JsonValue]) -> ResolvedTrial:
+        return ResolvedTrial(place={"local": {}}, system={"sqlite": {}}, workload={"tpcc": {}}, settings=settings)
+
+    def found(*settings: dict[str, JsonValue]) -> list[Difference]:
+        return differences({"all": {str(number): trial(each) for number, each in enumerate(settings)}})
+
+    assert found({}, {"swappiness": 1}) == [Difference(path="settings.swappiness", values={"1": 1})]
+    assert found({}, {"locks": {}}) == [Difference(path="settings.locks", values={"1": {}})]
 
 
 def test_a_difference_that_depends_on_the_cell_names_the_cell() -> None:

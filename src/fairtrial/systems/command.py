@@ -82,8 +82,8 @@ class CommandSystem(System[CommandSystemParameters]):
         launch = replace(launch, ready_s=self.parameters.ready_timeout)
         with asked_for("system.command.run"):
             process = server.spawned(place, shlex.split(self.parameters.run), launch, user=None)
-        looks = shlex.split(self.parameters.ready or "true")
-        with server.coming_up(place, launch, kind=self.name, stop=lambda: program.stop(process, place.limits.stop_s)):
+        looks, limit_s = shlex.split(self.parameters.ready or "true"), place.limits.stop_s
+        with server.coming_up(place, launch, kind=self.name, stop=lambda: process.stop(limit_s, group=True)):
             server.wait_until_ready(place, process, launch, looks=looks, kind=self.name)
         return Instance(endpoint=None, process=process)
 
@@ -91,4 +91,4 @@ class CommandSystem(System[CommandSystemParameters]):
         """SIGTERM to the whole process group, then SIGKILL."""
         del settled
         if instance.process is not None:
-            program.stop(instance.process, place.limits.stop_s)
+            instance.process.stop(place.limits.stop_s, group=True)

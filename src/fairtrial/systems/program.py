@@ -1,13 +1,11 @@
-"""What `command` and `service` have in common: a program of anybody's, identified, started and stopped by a study."""
+"""What `command` and `service` have in common: a program of anybody's, identified by what a study says of it."""
 
 from __future__ import annotations
 
 import shlex
-import signal
 
 from fairtrial.errors import PlaceError
 from fairtrial.systems.instance import Identity
-from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
 
@@ -37,10 +35,3 @@ def identity(place: OpenPlace, *, run: str, version: str | None, field: str, use
     hint = f"fix {field}.version"
     said = "" if version is None else place.require(shlex.split(version), hint=hint, user=user).strip()
     return Identity(version=said, sha256=digest, facts=facts)
-
-
-def stop(process: Process, limit_s: float) -> None:
-    """SIGTERM to the whole process group, then SIGKILL."""
-    if process.exited is None:
-        process.signal(signal.SIGTERM, group=True)
-    process.stop(limit_s)

@@ -102,14 +102,16 @@ class Process:
         """Sends a signal to it, or to its process group; one that has ended gets none."""
         self._send_signal(self.number, number, group=group)
 
-    def stop(self, limit_s: float) -> wire.Exited:
-        """Asks it to end by SIGTERM; after `limit_s` its whole process group is killed.
+    def stop(self, limit_s: float, *, group: bool = False) -> wire.Exited:
+        """Asks it, or its process group, to end by one SIGTERM; after `limit_s` the whole group is killed.
+
+        A second SIGTERM means "now" to some programs, which then do not write what they should.
 
         Raises:
             StuckError: it does not even end when killed.
         """
         if self._exited is None:
-            self.signal(signals.SIGTERM)
+            self.signal(signals.SIGTERM, group=group)
             try:
                 return self.wait(limit_s)
             except TimeoutError:

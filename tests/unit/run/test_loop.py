@@ -157,7 +157,7 @@ def test_arms_that_start_from_other_data_end_the_run(writer: Writer, monkeypatch
 def test_a_load_that_not_even_a_kill_ends_interrupts_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would run beside the next trial, too."""
 
-    def stop(process: Process, _limit_s: float) -> None:
+    def stop(process: Process, _limit_s: float, **_group: bool) -> None:
         raise StuckError(f"{process.name} has not ended", hint="look at the disks")
 
     monkeypatch.setattr(Process, "stop", stop)

@@ -108,6 +108,19 @@ def test_waiting_for_a_process_has_a_limit_and_stopping_it_does_not_hang() -> No
         assert process.stop(WAIT_S).signal == signal.SIGTERM, "it is stopped already"
 
 
+@pytest.mark.parametrize("group", [False, True])
+def test_a_process_or_its_group_is_asked_to_end_once_and_killed_when_it_does_not(*, group: bool) -> None:
+    """Some take a second SIGTERM for "now", and lose what they would have written."""
+    sent: list[tuple[int, bool]] = []
+
+    def send(_process: int, number: int, /, *, group: bool = False) -> None:
+        sent.append((number, group))
+
+    with pytest.raises(StuckError):
+        Process("store", None, send_signal=send, kill_s=0.01).stop(0.01, group=group)
+    assert sent == [(signal.SIGTERM, group), (signal.SIGKILL, True)]
+
+
 def test_a_process_that_not_even_a_kill_ends_is_the_places_trouble_and_no_bug_of_ours() -> None:
     sent: list[int] = []
     process = Process("fio", None, send_signal=lambda _process, number, **_group: sent.append(number), kill_s=0.01)

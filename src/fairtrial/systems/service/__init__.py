@@ -234,7 +234,7 @@ class Service(System[ServiceParameters]):
             with contextlib.suppress(PlaceError, TimeoutError):  # what hangs is stopped as if there were no command
                 if place.execute(rendering.argv(self.parameters.stop, handed_in), timeout_s=limit_s).code == 0:
                     process.wait(limit_s)
-        program.stop(process, limit_s)
+        process.stop(limit_s, group=True)
 
     def _directories(self, launch: Launch) -> dict[str, str]:
         return {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -154,8 +153,7 @@ def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, o
     try:
         exited = process.wait(parameters.timeout)
     except TimeoutError:
-        process.signal(signal.SIGTERM, group=True)  # what it started must not load the next trial
-        exited = process.stop(STOP_S)
+        exited = process.stop(STOP_S, group=True)  # what it started must not load the next trial
         failure = f"`{parameters.run}` ran longer than {parameters.timeout:g} s and was stopped"
     if not failure and exited.code not in parameters.exit_codes:
         failure = f"`{parameters.run}` ended with {how(exited)}{_last_words(place, drive.directory / ERRORS)}"

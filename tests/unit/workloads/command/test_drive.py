@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from signal import SIGKILL, SIGTERM
 from typing import Any
 
 import pytest
@@ -12,6 +13,9 @@ from support.command_line import eventually
 from support.machines.places import place_here
 
 from fairtrial.errors import AgentError, PlaceError
+from fairtrial.protocol.generated import Signal
+from fairtrial.wire.agent import Agent
+from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, DriveOutcome
 from fairtrial.workloads.command import Command
@@ -72,6 +76,25 @@ def test_one_that_takes_too_long_is_stopped_with_its_children_and_its_trial_is_i
     assert "ran longer than 8 s and was stopped" in driven.invalid_reason
     child = int((tmp_path / "work" / "child").read_text())
     eventually(lambda: not Path(f"/proc/{child}").exists(), "a child of the stopped program still runs")
+
+
+class Slow(FakeTransport):
+    """A place where SIGTERM alone ends nothing in time."""
+
+    def end(self, process: int, *, code: int | None = None, signal: int | None = None) -> None:
+        if signal != SIGTERM:
+            super().end(process, code=code, signal=signal)
+
+
+def test_one_that_takes_too_long_is_asked_to_end_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some take a second SIGTERM for "now", and lose what they would have written."""
+    monkeypatch.setattr("fairtrial.workloads.command.runs.STOP_S", 0.01)
+    fake = Slow(run=lambda spawn: FakeProgram(code=None if spawn.name == "load" else 0))
+    with Agent(fake, holder="a test", lock=True) as agent:
+        driven = drive(OpenPlace(agent), tmp_path, run="sleep 1000", timeout=0.01)
+    assert "ran longer than 0.01 s and was stopped" in driven.invalid_reason
+    sent = [(request.signal, request.group) for request in fake.requests if isinstance(request, Signal)]
+    assert sent == [(SIGTERM, True), (SIGKILL, True)]
 
 
 @pytest.mark.parametrize(

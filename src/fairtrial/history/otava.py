@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Final
 from fairtrial import foreign
 from fairtrial.errors import InputError, Problem
 from fairtrial.history.series import Series, SeriesPoint
+from fairtrial.imports.asking import ABSENT
+from fairtrial.imports.numerals import PLAIN
 from fairtrial.study.tree.problems import listed
 
 TIME: Final = "time"
@@ -25,12 +28,17 @@ BRANCH: Final = "branch"
 _TIMES: Final = ("%Y.%m.%d %H:%M:%S %z", "%Y.%m.%d %H:%M %z", "%Y-%m-%d %H:%M:%S %z", "%Y.%m.%d", "%Y/%m/%d")
 _DELIMITERS: Final = ",;\t|"
 _SNIFFED: Final = 4096  # characters: a head and some rows
+_UNREAD: Final = re.compile(  # numbers with a comma, thousands or a unit: `1000,25`, `6,000.25`, `1000 tps`
+    r"[+-]?(\d{1,3}([ \u00a0\u202f,.'’_]\d{3})+([.,]\d*)?|\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?"
+    r"(?P<unit>\s*([^\W\d_]|[%‰°$€£])[^\d,;:]{0,20})?",
+    re.IGNORECASE,
+)
 
 
 def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
     """Reads a file: a series for each column of numbers, and for each branch where there is a column `branch`.
 
-    A branch without any number in a column is no series.
+    A branch without any number in a column is no series. An empty cell or `NA` is a missing value.
 
     Raises:
         InputError: there is no such file, no column `time`, no numbers, or a time or number that cannot be read.
@@ -56,7 +64,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
             metric=metric,
             unit="",
             better=None,
-            points=tuple(_point(path, row, metric=metric, line=line) for line, row in own if row[metric]),
+            points=tuple(_point(path, row, metric=metric, line=line) for line, row in own if _has(row, metric)),
             newest=_name(own[-1][1]),
         )
         for metric in names
@@ -87,8 +95,21 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _is_numeric(rows: Sequence[dict[str, str]], name: str) -> bool:
-    """By its first value: a later one that is no number is a mistake, not an attribute."""
-    return math.isfinite(_number(next((row[name] for row in rows if row[name]), "")))
+    """By most of its values, or half with the first: the others are mistakes. A few commits look like numbers, too.
+
+    Spellings that are not read count, or a metric would be left out without a word; not where all values are one text,
+    which says what ran, such as `16 GB`.
+    """
+    values = [row[name] for row in rows if _has(row, name)]
+    plain = [math.isfinite(_number(value)) for value in values]
+    if not any(plain) and len(values) > 1 and len(set(values)) == 1:
+        return False
+    like = [known or _UNREAD.fullmatch(value) is not None for known, value in zip(plain, values, strict=True)]
+    return 2 * sum(like) + any(like[:1]) > len(like)
+
+
+def _has(row: dict[str, str], name: str) -> bool:
+    return row[name] not in ABSENT
 
 
 def _number(text: str) -> float:
@@ -101,7 +122,11 @@ def _number(text: str) -> float:
 def _point(path: Path, row: dict[str, str], *, metric: str, line: int) -> SeriesPoint:
     value = _number(row[metric])
     if not math.isfinite(value):
-        raise _refusal(path, f"{metric}: expected a number, found `{row[metric]}`", line=line)
+        text = row[metric]
+        like = _UNREAD.fullmatch(text)
+        suggestion = "write it without the unit" if like and like["unit"] else PLAIN.suggestion(text)
+        advice = f" ({suggestion})" if suggestion else ""
+        raise _refusal(path, f"{metric}: expected a number, found `{text}`{advice}", line=line)
     return SeriesPoint(run=_name(row), time=row[TIME], estimate=value)
 
 
@@ -131,5 +156,7 @@ def _time(path: Path, text: str, *, line: int) -> float:
 def _refusal(path: Path, message: str, *, line: int) -> InputError:
     problem = Problem(message=message, file=str(path), line=line, column=1 if line else 0)
     return InputError(
-        [problem], hint="give a column `time`, columns that name the run, such as `commit`, and columns of numbers"
+        [problem],
+        hint="give a column `time`, columns that name the run, such as `commit`, and columns of numbers such as "
+        "1000.25; --metric names the columns to read",
     )

@@ -78,6 +78,54 @@ def test_other_delimiters_empty_cells_and_a_byte_order_mark_are_read(tmp_path: P
     assert [point.estimate for point in found.points] == [1, 3]
 
 
+def of_column(tmp_path: Path, *values: str, metrics: tuple[str, ...] = ()) -> list[list[float]]:
+    """Reads a column `m` beside a column of numbers, and says what they hold."""
+    rows = "".join(f'{row},a{row},"{value}",{row}\n' for row, value in enumerate(values))
+    found = otava.read(written(tmp_path, f"time,commit,m,known\n{rows}"), metrics=metrics)
+    return [[point.estimate for point in each.points] for each in found if each.metric == "m"]
+
+
+@pytest.mark.parametrize("missing", ["", "NA", "NaN", "null"])
+def test_a_missing_value_is_no_point_and_makes_no_attribute_of_a_metric(missing: str, tmp_path: Path) -> None:
+    assert of_column(tmp_path, missing, "5", "6") == of_column(tmp_path, "5", missing, "6") == [[5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (("1000,25", "1001,5", "990,25"), ":2:1: m: expected a number, found `1000,25` (did you mean 1000.25?)"),
+        (("998.25", "6,000.25", "6,100.5"), ":3:1: m: expected a number, found `6,000.25` (write 6000.25)"),
+        (("1.000,25", "1.001,5"), ":2:1: m: expected a number, found `1.000,25`"),
+        (("1000 tps", "1001 tps"), ":2:1: m: expected a number, found `1000 tps` (write it without the unit)"),
+        (("NA", "3.5 MB/s", "4 MB/s"), ":3:1: m: expected a number, found `3.5 MB/s`"),
+        (("fast", "1", "2"), ":2:1: m: expected a number, found `fast`"),
+        (("inf", "1", "2"), ":2:1: m: expected a number, found `inf`"),
+    ],
+)
+def test_a_metric_that_cannot_be_read_is_refused_not_left_out(
+    values: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError) as refused:
+        of_column(tmp_path, *values)
+    assert expected in str(refused.value)
+    assert of_column(tmp_path, *values, metrics=("known",)) == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("9fceb02", "1234567", "deadbee"),
+        ("9fceb02", "1234567"),
+        ("16 GB", "16 GB"),
+        ("8.0.36", "8.0.37"),
+        ("2024-01-02", "2024-01-03"),
+        ("NA", ""),
+    ],
+)
+def test_what_names_a_run_is_no_metric(values: tuple[str, ...], tmp_path: Path) -> None:
+    assert of_column(tmp_path, *values) == []
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

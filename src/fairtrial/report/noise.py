@@ -73,7 +73,7 @@ def floors(analysis: Analysis, metric: str) -> list[str]:
     spoken: dict[str, list[NoiseFloor]] = {}
     for each in analysis.floors:
         if each.metric == metric:
-            spoken.setdefault(_source(each), []).append(each)
+            spoken.setdefault(_source(each, study=analysis.study), []).append(each)
     return [f"noise floor of this place: {_shares(group)} ({source})" for source, group in spoken.items()]
 
 
@@ -83,8 +83,10 @@ def floor_of(analysis: Analysis, *, cell: str, metric: str) -> str:
     return "" if floor is None else f"± {_percent(floor.share)}"
 
 
-def _source(floor: NoiseFloor) -> str:
-    whose = floor.study if floor.same_study else f"from a different study, {floor.study}: only a rough guide"
+def _source(floor: NoiseFloor, *, study: str) -> str:
+    size = f" in size {floor.size}" if floor.size else ""
+    other = f"different study, {floor.study}" if floor.study != study else f"different size of the study, {floor.study}"
+    whose = f"{floor.study}{size}" if floor.same_study else f"from a {other}{size}: only a rough guide"
     return f"A/A, {counted(floor.aa_blocks, 'block')}, {floor.date[:10]}, {whose}"
 
 

@@ -1,7 +1,7 @@
 """The noise of a place: profiles of A/A runs, kept there, and read when a run opens it.
 
-A profile is a statement about a machine, so it stays at the machine, one per study, the newest in place of older ones.
-It must not know what a profile says.
+A profile is a statement about a machine, so it stays at the machine, one per study and size of it, the newest in place
+of older ones. It must not know what a profile says.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FACT: Final = "noise"
 KEPT_AT_MOST: Final = 20  # profiles of a place that a record holds: each is some kilobytes for every cell
 
 
-def keep(place: OpenPlace, profile: Mapping[str, JsonValue], *, study: str) -> None:
-    """Keeps a profile at its place, in place of an older one of the same study.
+def keep(place: OpenPlace, profile: Mapping[str, JsonValue], *, study: str, size: str | None) -> None:
+    """Keeps a profile at its place, in place of an older one of the same study in the same size.
 
     Raises:
         PlaceError: it cannot be written.
     """
     directory = _directory(place)
     workspace.make(place, directory)
-    place.agent.put(str(directory / f"{study}.json"), json.dumps(profile).encode(), mode=0o644)
+    place.agent.put(str(directory / _name(study, size)), json.dumps(profile).encode(), mode=0o644)
 
 
 def facts(place: OpenPlace) -> dict[str, JsonValue]:
@@ -45,10 +45,10 @@ def facts(place: OpenPlace) -> dict[str, JsonValue]:
     return {FACT: profiles} if profiles else {}
 
 
-def kept(place: Section, *, study: str) -> dict[str, JsonValue] | None:
-    """A study's own profile at a place that no run holds open; None if there is none, or the place would have to boot.
+def kept(place: Section, *, study: str, size: str | None) -> dict[str, JsonValue] | None:
+    """The profile of a study in one size, at a place that no run holds open. Changes nothing there.
 
-    Changes nothing there.
+    None if there is none, or the place would have to boot.
 
     Raises:
         PlaceError: the place cannot be reached.
@@ -57,7 +57,7 @@ def kept(place: Section, *, study: str) -> dict[str, JsonValue] | None:
         return None
     with open_place(place.kind, place.parameters, holder="planning", lock=False) as agent:
         opened_place = OpenPlace(agent=agent)
-        return _read(opened_place, _directory(opened_place) / f"{study}.json")
+        return _read(opened_place, _directory(opened_place) / _name(study, size))
 
 
 def _read(place: OpenPlace, path: PurePosixPath) -> dict[str, JsonValue] | None:
@@ -67,6 +67,11 @@ def _read(place: OpenPlace, path: PurePosixPath) -> dict[str, JsonValue] | None:
     except (AgentError, ValueError):
         return None
     return profile if isinstance(profile, dict) else None
+
+
+def _name(study: str, size: str | None) -> str:
+    """Of a profile's file; neither a study's name nor a size's has a plus in it."""
+    return f"{study}+{size}.json" if size else f"{study}.json"
 
 
 def _directory(place: OpenPlace) -> PurePosixPath:

@@ -17,7 +17,7 @@ from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.noise import profile as noise
 from fairtrial.analyse.noise.floors import FACT
-from fairtrial.analyse.noise.models import NoiseProfile
+from fairtrial.analyse.noise.models import WHOLE, NoiseProfile
 from fairtrial.record.models import Clock, PlaceOpened, Plan, TrialRecord
 
 AA = Case({"kernel": ["base", "base-again"], "memory": ["under", "over"]}, blocks=8)
@@ -184,6 +184,16 @@ def test_a_profile_of_the_study_itself_goes_before_a_newer_one_of_another_study(
     assert {floor.study for floor in later(opened(other, own)).floors} == {"case"}
     (hint, _) = later(opened(other)).floors
     assert (hint.study, hint.same_study) == ("other", False)
+
+
+def test_another_size_of_the_study_is_a_hint_and_a_profile_that_says_none_is_of_the_study_as_before() -> None:
+    whole, small = (profile().model_copy(update={"size": size}) for size in (WHOLE, "ci"))
+    assert {floor.same_study for floor in later(opened(small)).floors} == {False}
+    assert {floor.size for floor in later(opened(small)).floors} == {"ci"}
+    newer = small.model_copy(update={"date": "2030-01-01T00:00:00.000Z"})
+    for known in (whole, profile()):
+        assert {(floor.same_study, floor.size) for floor in later(opened(newer, known)).floors} == {(True, known.size)}
+    assert "size" not in profile().model_dump(mode="json")
 
 
 def test_a_profile_that_cannot_be_read_is_no_profile() -> None:

@@ -122,6 +122,20 @@ def test_another_studys_noise_says_whose_it_is_and_that_it_is_a_hint(analysis: A
     assert "from a different study, other: only a rough guide" in said
 
 
+def test_the_noise_of_another_size_says_which_it_is_and_that_it_is_a_hint(analysis: Analysis) -> None:
+    own = floor("low", 0.007).model_copy(update={"study": analysis.study})
+    cases = [
+        (own.model_copy(update={"size": "ci"}), f"{analysis.study} in size ci)"),
+        (
+            own.model_copy(update={"size": "ci", "same_study": False}),
+            f"from a different size of the study, {analysis.study} in size ci: only a rough guide)",
+        ),
+    ]
+    for each, expected in cases:
+        (said,) = noise.floors(analysis.model_copy(update={"floors": (each,)}), "throughput_tpm")
+        assert said.endswith(f", {expected}")
+
+
 @pytest.mark.parametrize("floors", [(), (floor("low", 0.007), floor("high", 0.007))])
 def test_the_text_shows_the_floor_below_its_metric_only_if_one_is_known(
     record: Record, analysis: Analysis, floors: tuple[NoiseFloor, ...]

@@ -26,7 +26,7 @@ def kept(*studies: str) -> dict[str, object]:
     with open_place("local", {}, holder="a test") as agent:
         place = OpenPlace(agent=agent)
         for study in studies:
-            noise.keep(place, {"study": study}, study=study)
+            noise.keep(place, {"study": study}, study=study, size=None)
         return noise.facts(place)
 
 
@@ -52,13 +52,26 @@ def test_profiles_are_facts_newest_first_and_what_is_no_profile_is_left_out(stat
 def test_a_studys_own_profile_is_read_without_the_places_lock() -> None:
     kept("a")
     with open_place("local", {}, holder="a run"):
-        assert noise.kept(LOCAL, study="a") == {"study": "a"}
-        assert noise.kept(LOCAL, study="b") is None
+        assert noise.kept(LOCAL, study="a", size=None) == {"study": "a"}
+        assert noise.kept(LOCAL, study="b", size=None) is None
+
+
+@pytest.mark.usefixtures("state")
+def test_each_size_of_a_study_has_a_profile_of_its_own() -> None:
+    with open_place("local", {}, holder="a test") as agent:
+        for size in (None, "ci", "b"):
+            noise.keep(OpenPlace(agent=agent), {"size": size}, study="a", size=size)
+    assert [noise.kept(LOCAL, study="a", size=size) for size in (None, "ci", "b", "c")] == [
+        {"size": None},
+        {"size": "ci"},
+        {"size": "b"},
+        None,
+    ]
 
 
 def test_planning_boots_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest would take this machine's disk and its processors, perhaps beside a run that measures."""
     asked: list[str] = []
     monkeypatch.setattr(noise, "open_place", lambda kind, *_given, **_named: asked.append(kind))
-    assert noise.kept(Section({"vm": {"kernel": "debian-6.1"}}), study="a") is None
+    assert noise.kept(Section({"vm": {"kernel": "debian-6.1"}}), study="a", size=None) is None
     assert asked == []

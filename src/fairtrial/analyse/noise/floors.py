@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fairtrial.analyse.models import Comparison
 from fairtrial.analyse.noise import profile as noise
-from fairtrial.analyse.noise.models import MetricNoise, NoiseFloor, NoiseProfile
+from fairtrial.analyse.noise.models import WHOLE, MetricNoise, NoiseFloor, NoiseProfile
 from fairtrial.analyse.selection import Selection
 from fairtrial.record.models import PlaceOpened, Plan
 from fairtrial.study.resolved import Section
@@ -23,8 +23,8 @@ def floors(
 ) -> tuple[NoiseFloor, ...]:
     """One floor per cell, metric and number of blocks, where its place has an A/A of that metric.
 
-    A profile of the same study goes before one of the same workload and system, that before any other, and the newer
-    before the older. In the same cell's absence the noisiest cell of the profile speaks.
+    A profile of the same study in the same size goes before one of the same workload and system, that before any other,
+    and the newer before the older. In the same cell's absence the noisiest cell of the profile speaks.
     """
     known = {opened.place: profiles(opened) for opened in places}
     places_of = {cell.name: _place(plan, cell.planned_cells) for cell in selection.cells}
@@ -58,7 +58,8 @@ def _floor(
         aa_cell=like.cell,
         date=profile.date,
         study=profile.study,
-        same_study=profile.study == plan.study,
+        size=profile.size,
+        same_study=_is_of(plan, profile),
     )
 
 
@@ -67,8 +68,13 @@ def _preferred(profiles: Iterable[NoiseProfile], plan: Plan, planned_cell: str) 
     kinds = trial.workload.kind, trial.system.kind
     newest_first = sorted(profiles, key=lambda profile: profile.date, reverse=True)
     return sorted(
-        newest_first, key=lambda profile: (profile.study != plan.study, (profile.workload, profile.system) != kinds)
+        newest_first, key=lambda profile: (not _is_of(plan, profile), (profile.workload, profile.system) != kinds)
     )
+
+
+def _is_of(plan: Plan, profile: NoiseProfile) -> bool:
+    """Whether a profile is of the plan's study and size; one that says no size may be of any, as it always was."""
+    return profile.study == plan.study and profile.size in (None, plan.size or WHOLE)
 
 
 def profiles(opened: PlaceOpened) -> tuple[NoiseProfile, ...]:

@@ -6,7 +6,14 @@ of a metric's values, so that 0.01 is very nearly 1 %.
 
 from __future__ import annotations
 
+from typing import Annotated, Final
+
+from pydantic import Field
+
 from fairtrial.analyse.result import Result
+
+WHOLE: Final = ""  # as a size: the study as it is, in none of its sizes
+SizeIfKnown = Annotated[str | None, Field(exclude_if=lambda size: size is None)]
 
 
 class Rate(Result):
@@ -73,6 +80,8 @@ class NoiseProfile(Result):
 
     Attributes:
         study: whose baseline ran against itself.
+        size: which size of the study that was, or `WHOLE`, in a profile that is kept at a place; None and left out in a
+            report, whose record says it, and in what earlier versions kept.
         date: when its last trial ended, ISO 8601.
         blocks: per cell, planned.
         workload, system: kinds of the baseline, for choosing a profile that resembles a later study.
@@ -87,6 +96,7 @@ class NoiseProfile(Result):
     """
 
     study: str
+    size: SizeIfKnown = None
     date: str
     blocks: int
     workload: str
@@ -107,7 +117,8 @@ class NoiseFloor(Result):
         place: its name.
         share: half the width that the 95 % interval of an A/A ratio has with `at_blocks` blocks.
         aa_blocks, date, study, cell: of the A/A run that says so.
-        same_study: whether that was this study; another study's noise is a hint only.
+        size: as the profile says it.
+        same_study: whether that was this study in this size, as far as the profile says; others' noise is a hint only.
     """
 
     cell: str
@@ -119,4 +130,5 @@ class NoiseFloor(Result):
     aa_cell: str
     date: str
     study: str
+    size: SizeIfKnown = None
     same_study: bool

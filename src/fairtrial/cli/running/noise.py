@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairtrial.analyse.noise import profile as noise
+from fairtrial.analyse.noise.models import WHOLE
 from fairtrial.analyse.selection import select
 from fairtrial.places import KEPT
 from fairtrial.record import Record
@@ -22,7 +23,8 @@ def keep_noise(record: Record, *, progress: Progress) -> None:
         trials = noise.at_place(record.plan, record.trials, opening.place)
         selection = select(record.plan, trials, contrast=None)
         profile = noise.profile(record.plan, selection, kernel=str(opening.facts.get("kernel", "")))
+        sized = profile.model_copy(update={"size": record.plan.size or WHOLE})
         if profile.metrics:
             with opened(opening.place, directory=record.directory, progress=progress, disk=KEPT) as place:
-                keep(place, profile.model_dump(mode="json"), study=record.plan.study)
+                keep(place, sized.model_dump(mode="json"), study=record.plan.study, size=record.plan.size)
             progress.note(f"kept the noise floor of this place ({opening.place.kind}) for later reports")

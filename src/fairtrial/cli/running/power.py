@@ -58,10 +58,11 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
     known = at_place(plan) if before is None else of_run(before, plan)
     if known is None or not known.pilots:
         where = "the place of this study" if pilot is None else str(pilot)
+        in_size = f" --size {size}" if size else ""
         raise RecordError(
             f"{where} has no pilot run: expected at least {planned.FEWEST_BLOCKS} complete blocks with positive values "
             f"of {', '.join(plan.metrics.primary)}",
-            hint=f"run `fairtrial run {study} --aa`, or name a run of the study with --from",
+            hint=f"run `fairtrial run {study}{in_size} --aa`, or name a run of the study with --from",
         )
     Console(highlight=False).print(Group(render(plan, known, effect=factor), *designs.power(plan, before)))
 
@@ -95,10 +96,10 @@ def of_run(pilot_run: Record, plan: Plan) -> PilotSpreads:
 
 
 def at_place(plan: Plan) -> PilotSpreads | None:
-    """The A/A of this study that the first place keeps; None without one or if the place cannot be reached."""
+    """The A/A of this study and size that the first place keeps; None without one or if the place cannot be reached."""
     place = next(iter(plan.resolved.values()))[plan.factors[plan.arm][0]].place
     with contextlib.suppress(FairtrialError, ValidationError):
-        kept = noise.kept(place, study=plan.study)
+        kept = noise.kept(place, study=plan.study, size=plan.size)
         if kept is not None:
             profile = NoiseProfile.model_validate(kept)
             source = f"A/A run of this place, {profile.date[:10]}, {counted(profile.blocks, 'block')}"

@@ -29,7 +29,8 @@ NOTES = {
     "and reaches no host.",
     "power": "Needs a pilot of at least three whole blocks: the study's A/A run that its place keeps, or a run named "
     "by `--from`. Plans for power 0.8 with the upper bound of the pilot's deviation, at the level that the family "
-    "leaves.",
+    "leaves, and of that what `stop` leaves to the last look. Too few blocks to claim anything have no figure. With "
+    "`stop: precision` the power is that of a cell that runs all blocks; one that stops before has less.",
     "report": "Reads only the record, never the study file, and writes the record's `report/` again; with `--arm`, "
     "`report/by-ARM/` below it.",
     "serve": "Prints an address with a token, which lets a browser in. With `--control`, the page has buttons "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Final
@@ -319,6 +320,14 @@ def _enough(used: ArmPair, rank: RankOpinion, setting: ComparisonOptions) -> boo
     """Many trials of one arm do not make up for few of the other: of 2 against 20 ranks could claim."""
     few = not setting.paired and min(len(used.baseline), len(used.arm)) < FEWEST_UNPAIRED
     return not few and ranks.could_claim(rank.smallest_p, alpha=setting.alpha)
+
+
+def fewest_blocks(*, paired: bool, alpha: float) -> int:
+    """From how many blocks on, or trials per arm without blocks, a fixed number may claim anything."""
+    if paired:
+        return next(n for n in itertools.count(1) if ranks.could_claim(ranks.smallest_signed_rank_p(n), alpha=alpha))
+    trials = itertools.count(FEWEST_UNPAIRED)
+    return next(n for n in trials if ranks.could_claim(ranks.smallest_rank_sum_p(n, n), alpha=alpha))
 
 
 def _mean_shift(used: ArmPair) -> float:

@@ -7,7 +7,7 @@ deviation is itself uncertain, so its upper bound is planned with (Browne 1995).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,9 +20,10 @@ from fairtrial.analyse.noise.models import NoiseProfile
 from fairtrial.analyse.selection import ContrastCell, select
 from fairtrial.record.models import Plan, TrialRecord
 
-FEWEST_BLOCKS: Final = 3  # with two the t distribution's tails make every plan absurd
+FEWEST_BLOCKS: Final = 3  # of a pilot and of a plan; with two the t distribution's tails make every plan absurd
 MOST_BLOCKS: Final = 10_000  # what a study file may ask for
 TABLE: Final = (3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40)
+SMALLEST_LEVEL: Final = 1e-12  # of smaller ones 1 - level has no digits left; no number of blocks is planned for them
 
 
 @dataclass(frozen=True)
@@ -86,29 +87,43 @@ def family(plan: Plan) -> int:
 
 def detectable(sd: float, *, blocks: int, alpha: float) -> float | None:
     """The smallest change of a ratio, upwards, found with power 0.8; None beyond any number. `sd` is of log ratios."""
+    if alpha < SMALLEST_LEVEL:
+        return None
     return sensitivity.share(sensitivity.shift(blocks - 1, alpha=alpha) * sd / math.sqrt(blocks))
 
 
 def power(sd: float, *, effect: float, blocks: int, alpha: float) -> float:
     """Probability that a change of `effect` (0.03 is 3 %) is found; `sd`, `alpha` as in `detectable`."""
+    if alpha < SMALLEST_LEVEL:
+        return 0.0
     df = blocks - 1
     shift = abs(math.log1p(effect)) / sd * math.sqrt(blocks)
     return sensitivity.power(df, critical=t_tests.quantile(1 - alpha / 2, df), noncentrality=shift)
 
 
-def blocks_needed(sd: float, *, effect: float, alpha: float) -> int | None:
-    """The fewest blocks that find a change of `effect` with power 0.8; None if `MOST_BLOCKS` do not."""
-    few, many = FEWEST_BLOCKS, FEWEST_BLOCKS
-    while power(sd, effect=effect, blocks=many, alpha=alpha) < sensitivity.POWER:
+def blocks_needed(
+    sd: float, *, effect: float, alpha: float | Callable[[int], float], fewest: int = FEWEST_BLOCKS
+) -> int | None:
+    """The fewest blocks, `fewest` or more, that find a change of `effect` with power 0.8; None if `MOST_BLOCKS` do not.
+
+    `alpha` may depend on how many blocks are planned.
+    """
+
+    def found(blocks: int) -> bool:
+        level = alpha(blocks) if callable(alpha) else alpha
+        return power(sd, effect=effect, blocks=blocks, alpha=level) >= sensitivity.POWER
+
+    few, many = fewest, fewest
+    while not found(many):
         if many >= MOST_BLOCKS:
             return None
         few, many = many + 1, min(2 * many, MOST_BLOCKS)
     while few < many:  # power rises with blocks
         middle = (few + many) // 2
-        if power(sd, effect=effect, blocks=middle, alpha=alpha) < sensitivity.POWER:
-            few = middle + 1
-        else:
+        if found(middle):
             many = middle
+        else:
+            few = middle + 1
     return few
 
 

@@ -193,7 +193,7 @@ class LookTest:
 
     def p(self, nominal: Values, witness: Values, *, n: int, look: int) -> Values:
         """Of the test's own p and that of ranks, after n blocks, valid for looking often."""
-        boundary = _nominal(look, level=self.level, rule=self.rule, sides=self.sides)
+        boundary = nominal_level(look, level=self.level, rule=self.rule, sides=self.sides)
         share = confirming.weight(self.units, level=2 * boundary / self.sides)
         p = confirming.towards(nominal, witness, share)
         if self.rule.kind != "anytime":
@@ -235,7 +235,7 @@ def one_sided_reach(n: int, *, level: float, rule: Rule) -> float:
     return math.inf if n < rule.first else _critical(n, level=level, rule=rule, sides=1)
 
 
-def _nominal(n: int, *, level: float, rule: Rule, sides: int) -> float:
+def nominal_level(n: int, *, level: float, rule: Rule, sides: int) -> float:
     """What one look must reach for a claim at `level`, as a p of Student's t."""
     if rule.kind == "anytime":
         return sides * float(special.stdtr(n - 1, -anytime.reach(n, level=level)))

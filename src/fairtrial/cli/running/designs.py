@@ -9,7 +9,6 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairtrial.analyse.inference import power as power_of
 from fairtrial.analyse.inference.sensitivity import POWER
 from fairtrial.report.designs.curves import number
 from fairtrial.report.numbers import ABSENT
@@ -36,25 +35,33 @@ def heading(plan: Plan) -> Iterator[str]:
 
 def power(plan: Plan, pilot: Record | None) -> Iterator[RenderableType]:
     """A table for each of a study's designs that the pilot run has as well, or what is missing for it."""
-    from fairtrial.analyse.designs import detecting
+    from fairtrial.analyse.designs import curves, detecting
+    from fairtrial.analyse.sequential import last_look
     from fairtrial.report.analysing import analysed
 
     analysis = None if pilot is None else analysed(pilot)
-    alpha, planned_ = power_of.level(plan), plan.design.blocks
+    planned_, fewest = plan.design.blocks, last_look.fewest_blocks(plan)
     blocks = sorted({*BLOCKS, planned_})
     if plan.metrics.covariates:
         found = [] if analysis is None else [*detecting.adjusted(analysis)]
-        effects = {n: [each.at(n, alpha=alpha) for each in found] for n in blocks}
+        effects = {
+            n: [None if n < fewest else each.at(n, alpha=last_look.level(plan, blocks=n)) for each in found]
+            for n in blocks
+        }
         yield from _table("estimates adjusted for covariates", "blocks", found, effects)
     if plan.builds is not None:
         found = [] if analysis is None else [*detecting.layouts(analysis)]
         counts = sorted({*LAYOUTS, plan.builds.link_orders})
-        effects = {n: [each.at(max(n, planned_), alpha=alpha, layouts=n) for each in found] for n in counts}
+        run = {n: max(n, planned_) for n in counts}
+        alphas = {n: last_look.level(plan, blocks=run[n]) for n in counts if run[n] >= fewest}
+        effects = {
+            n: [each.at(run[n], alpha=alphas[n], layouts=n) if n in alphas else None for each in found] for n in counts
+        }
         yield from _table(f"layouts like these, {counted(planned_, 'block')} or more", "layouts", found, effects)
     if plan.curve is not None and plan.curve.model != "loess":
         found = [] if analysis is None else [*detecting.curves(analysis)]
         alpha = (1 - plan.design.confidence) / max(len(found), 1)
-        effects = {n: [each.at(n, alpha=alpha) for each in found] for n in blocks}
+        effects = {n: [None if n < curves.FEWEST_BLOCKS else each.at(n, alpha=alpha) for each in found] for n in blocks}
         yield from _table("differences between curves, a family of their own", "blocks", found, effects)
 
 

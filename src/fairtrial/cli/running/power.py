@@ -21,6 +21,7 @@ from fairtrial.analyse.inference.power import Pilot
 from fairtrial.analyse.inference.sensitivity import POWER
 from fairtrial.analyse.noise.models import NoiseProfile
 from fairtrial.analyse.noise.profile import PILOT_CONFIDENCE
+from fairtrial.analyse.sequential import last_look
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.running import designs, screening
 from fairtrial.cli.terminal import Console
@@ -28,7 +29,8 @@ from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
 from fairtrial.run import noise
-from fairtrial.study.tree.quantities import parse_share
+from fairtrial.study.duets import DUET
+from fairtrial.study.tree.quantities import format_share, parse_share
 from fairtrial.words import counted, duration
 
 
@@ -115,37 +117,62 @@ def _block_s(pilot_run: Record, plan: Plan) -> float:
         for trial in pilot_run.trials
         if trial.valid
     ]
-    per_block = len(plan.trials) / plan.design.blocks
+    together = 2 if plan.design.order == DUET else 1  # trials at a time
+    per_block = len(plan.trials) / plan.design.blocks / together
     return sum(taken) / len(taken) * per_block if taken else plan.duration_s / plan.design.blocks
 
 
 def sentence(plan: Plan, known: PilotSpreads) -> str:
     """What the planned blocks can show, in a line of `fairtrial plan`."""
-    hardest = planned.hardest(known.pilots)
-    if plan.design.blocks < planned.FEWEST_BLOCKS:
-        return f"detectable   unknown: needs at least {planned.FEWEST_BLOCKS} blocks ({known.source})"
-    effect = planned.detectable(hardest.upper, blocks=plan.design.blocks, alpha=planned.level(plan))
+    hardest, fewest = planned.hardest(known.pilots), last_look.fewest_blocks(plan)
+    source = "; ".join([known.source, *_missing(plan, known)])
+    if plan.design.blocks < fewest:
+        return f"detectable   unknown: needs at least {fewest} blocks ({source})"
+    effect = last_look.detectable(plan, hardest.upper, blocks=plan.design.blocks)
     where = f"{hardest.metric}, cell {hardest.cell}"
-    return f"detectable   {_percent(effect)} in {where}, with power {POWER:g} ({known.source})"
+    runs_all = " if all blocks run" if plan.design.stop == "precision" else ""
+    return f"detectable   {_percent(effect)} in {where}, with power {POWER:g}{runs_all} ({source})"
+
+
+def _missing(plan: Plan, known: PilotSpreads) -> list[str]:
+    """What the pilot says nothing of, by metric."""
+    piloted = {(pilot.cell, pilot.metric) for pilot in known.pilots}
+    cells = {
+        metric: [cell.name for cell in plan.cells if (cell.name, metric) not in piloted]
+        for metric in plan.metrics.primary
+    }
+    return [f"no pilot of {metric} in {', '.join(names)}" for metric, names in cells.items() if names]
 
 
 def render(plan: Plan, known: PilotSpreads, *, effect: float | None) -> RenderableType:
     """The pilot, the table, and the answer for the effect that was asked for."""
     size = planned.family(plan)
-    alpha = planned.level(plan)
     parts: list[RenderableType] = [
         Text(
             f"{plan.study}: pilot is {known.source}; paired t on log ratios, power {POWER:g}, level "
-            f"{1 - plan.design.confidence:g} over a family of {size} ({alpha:.3g} each); planned with the upper "
-            f"{PILOT_CONFIDENCE * 100:.0f} % confidence bound of the pilot's standard deviation\n"
+            f"{1 - plan.design.confidence:g} over a family of {size} ({planned.level(plan):.3g} each){_looks(plan)}; "
+            f"planned with the upper {PILOT_CONFIDENCE * 100:.0f} % confidence bound of the pilot's standard deviation"
+            "\n"
         ),
         _pilots(known),
         Text(),
-        _blocks(plan, known, alpha=alpha),
+        _blocks(plan, known),
     ]
     if effect is not None:
-        parts += [Text(), *_answers(known, effect=effect, alpha=alpha)]
+        parts += [Text(), *_answers(plan, known, effect=effect)]
     return Group(*parts)
+
+
+def _looks(plan: Plan) -> str:
+    """What a rule that stops early leaves of the level."""
+    design = plan.design
+    if design.stop == "fixed":
+        return ""
+    left = last_look.level(plan, blocks=design.blocks)
+    said = f", of which `stop: {design.stop}` leaves {left:.3g} to a look after {counted(design.blocks, 'block')}"
+    if design.stop != "precision":
+        return said
+    return f"{said}; a cell that stops before, at ± {format_share(design.precision or 0)}, has less power"
 
 
 def _pilots(known: PilotSpreads) -> Table:
@@ -156,7 +183,7 @@ def _pilots(known: PilotSpreads) -> Table:
     return table
 
 
-def _blocks(plan: Plan, known: PilotSpreads, *, alpha: float) -> Table:
+def _blocks(plan: Plan, known: PilotSpreads) -> Table:
     """Detectable effects of each metric in its noisiest cell, by the number of blocks."""
     metrics = {
         metric: planned.hardest([pilot for pilot in known.pilots if pilot.metric == metric])
@@ -165,8 +192,8 @@ def _blocks(plan: Plan, known: PilotSpreads, *, alpha: float) -> Table:
     }
     table = _table("blocks", *(f"{metric} detects" for metric in metrics), "at the pilot's own sd", "duration", left=0)
     for blocks in sorted({*planned.TABLE, max(plan.design.blocks, planned.FEWEST_BLOCKS)}):
-        upper = [planned.detectable(pilot.upper, blocks=blocks, alpha=alpha) for pilot in metrics.values()]
-        own = [planned.detectable(pilot.sd, blocks=blocks, alpha=alpha) for pilot in metrics.values()]
+        upper = [last_look.detectable(plan, pilot.upper, blocks=blocks) for pilot in metrics.values()]
+        own = [last_look.detectable(plan, pilot.sd, blocks=blocks) for pilot in metrics.values()]
         here = " *" if blocks == plan.design.blocks else ""
         table.add_row(
             f"{blocks}{here}",
@@ -178,19 +205,22 @@ def _blocks(plan: Plan, known: PilotSpreads, *, alpha: float) -> Table:
     return table
 
 
-def _answers(known: PilotSpreads, *, effect: float, alpha: float) -> list[Text]:
+def _answers(plan: Plan, known: PilotSpreads, *, effect: float) -> list[Text]:
     """Blocks for one effect: of the noisiest cell, which decides, and of every cell by itself."""
     needed = {
-        f"{pilot.metric} in {pilot.cell}": planned.blocks_needed(pilot.upper, effect=effect, alpha=alpha)
+        f"{pilot.metric} in {pilot.cell}": last_look.blocks_needed(plan, pilot.upper, effect=effect)
         for pilot in known.pilots
     }
+    missing = _missing(plan, known)
+    everywhere = "every cell of the pilot" if missing else "every cell"
     lines = [f"{where}: {_needed(blocks)}" for where, blocks in needed.items()]
     every = [blocks for blocks in needed.values() if blocks is not None]
     if len(every) == len(needed):
         takes = duration(known.block_s * max(every))
-        whole = f"an effect of {effect * 100:g} % in every cell needs {_needed(max(every))}: {takes}"
+        whole = f"an effect of {effect * 100:g} % in {everywhere} needs {_needed(max(every))}: {takes}"
     else:
         whole = f"an effect of {effect * 100:g} % needs more than {planned.MOST_BLOCKS} blocks in some cell"
+    whole = "; ".join([whole, *missing])
     return [Text(whole, style="bold"), *(Text(f"  {line}") for line in lines if len(lines) > 1)]
 
 

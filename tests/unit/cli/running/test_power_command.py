@@ -10,10 +10,13 @@ from support.inference.analysis_cases import Case
 
 from fairtrial.analyse.inference import power as planned
 from fairtrial.analyse.inference.power import Pilot
+from fairtrial.analyse.sequential import last_look
 from fairtrial.cli import app
 from fairtrial.cli.running import designs, power
 from fairtrial.cli.running.power import PilotSpreads
 from fairtrial.errors import InputError
+from fairtrial.record import Record
+from fairtrial.record.models import Plan
 from fairtrial.study.builds import Builds
 from fairtrial.study.designs.numeric_factors import Curve
 
@@ -25,10 +28,14 @@ KNOWN = PilotSpreads(
 )
 
 
-def printed(*, effect: float | None = None, known: PilotSpreads = KNOWN) -> str:
-    console = Console(width=160, record=True, file=None, quiet=False, no_color=True)
+def designed(**design: object) -> Plan:
+    return PLAN.model_copy(update={"design": PLAN.design.model_copy(update=design)})
+
+
+def printed(*, effect: float | None = None, known: PilotSpreads = KNOWN, plan: Plan = PLAN) -> str:
+    console = Console(width=240, record=True, file=None, quiet=False, no_color=True)
     with console.capture() as captured:
-        console.print(power.render(PLAN, known, effect=effect))
+        console.print(power.render(plan, known, effect=effect))
     return captured.get()
 
 
@@ -57,7 +64,7 @@ def test_the_table_plans_with_the_noisiest_cell_at_the_level_of_its_family() -> 
 
 def test_the_answer_is_the_noisiest_cells_number_of_blocks_and_their_hours() -> None:
     said = printed(effect=0.03)
-    needed = [planned.blocks_needed(pilot.upper, effect=0.03, alpha=0.025) for pilot in KNOWN.pilots]
+    needed = [planned.blocks_needed(pilot.upper, effect=0.03, alpha=0.025, fewest=6) for pilot in KNOWN.pilots]
     assert f"an effect of 3 % in every cell needs {needed[1]} blocks" in said
     assert f"tpm in under: {needed[0]} blocks" in said
 
@@ -69,8 +76,59 @@ def test_an_effect_out_of_reach_says_so() -> None:
 
 def test_the_plans_line_promises_nothing_of_too_few_blocks() -> None:
     assert power.sentence(PLAN, KNOWN).startswith("detectable   ± ")
-    short = PLAN.model_copy(update={"design": PLAN.design.model_copy(update={"blocks": 2})})
-    assert "unknown: needs at least" in power.sentence(short, KNOWN)
+    assert power.sentence(designed(blocks=6), KNOWN).startswith("detectable   ± ")
+    said = power.sentence(designed(blocks=5), KNOWN)
+    assert said == "detectable   unknown: needs at least 6 blocks (run case-1)"
+    assert "needs at least 8 blocks" in power.sentence(designed(blocks=7, confidence=0.99), KNOWN)
+
+
+def test_too_few_blocks_to_claim_anything_have_a_row_without_effects() -> None:
+    said = printed(effect=0.5, plan=designed(blocks=4))
+    rows = {row[0]: row[1:] for row in map(str.split, said.splitlines()) if row and row[0].isdigit()}
+    assert all(rows[blocks][-4:-2] == ["–", "–"] for blocks in ("3", "5"))
+    assert rows["4"][:3] == ["*", "–", "–"]
+    assert "–" not in rows["6"]
+    assert "an effect of 50 % in every cell needs 6 blocks" in said
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [
+        ({"stop": "sequential", "spending": "pocock"}, "(0.025 each), of which `stop: sequential` leaves 0.00465 to"),
+        ({"stop": "anytime"}, "of which `stop: anytime` leaves 0.00163 to"),
+        ({"stop": "precision", "precision": 0.015}, "a cell that stops before, at ± 1.5%, has less power; planned"),
+    ],
+)
+def test_a_rule_that_looks_often_is_planned_by_what_it_leaves_to_the_last_look(
+    stop: dict[str, object], said: str
+) -> None:
+    plan = designed(min_blocks=3, **stop)
+    assert said in printed(plan=plan)
+    effect = last_look.detectable(plan, KNOWN.pilots[1].upper, blocks=10)
+    fixed = planned.detectable(KNOWN.pilots[1].upper, blocks=10, alpha=0.025)
+    assert effect is not None
+    assert fixed is not None
+    assert effect > fixed
+    sentence = power.sentence(plan, KNOWN)
+    assert f"± {effect * 100:.1f} % in tpm, cell over, with power 0.8" in sentence
+    assert ("if all blocks run" in sentence) == (plan.design.stop == "precision")
+    assert f"± {effect * 100:.1f} %" in next(line for line in printed(plan=plan).splitlines() if "10 *" in line)
+
+
+def test_cells_without_a_pilot_are_named_and_not_promised() -> None:
+    known = PilotSpreads(pilots=KNOWN.pilots[:1], source="run case-1", block_s=600.0)
+    said = printed(effect=0.03, known=known)
+    assert "an effect of 3 % in every cell of the pilot needs 6 blocks: 60 min; no pilot of tpm in over" in said
+    assert power.sentence(PLAN, known).endswith("(run case-1; no pilot of tpm in over)")
+    assert "no pilot" not in power.sentence(PLAN, KNOWN)
+
+
+@pytest.mark.parametrize(("order", "block_s"), [("randomised_blocks", 2.0), ("duet", 1.0)])
+def test_the_trials_of_a_duet_take_their_time_together(order: str, block_s: float) -> None:
+    case = Case({"kernel": ["base", "new"]}, blocks=6, order=order)
+    run = Record(directory=Path("case-1"), plan=case.plan(), journal=())
+    vars(run)["trials"] = tuple(case.trials(tpm=lambda _levels, block: 100.0 + block))  # a trial takes a second
+    assert power.of_run(run, case.plan()).block_s == pytest.approx(block_s)
 
 
 def test_new_designs_are_named_and_ask_for_a_pilot_of_their_own() -> None:

@@ -5,6 +5,8 @@ Owns the composition of a plan, of replacements for voided blocks and of further
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
@@ -23,6 +25,7 @@ from fairtrial.study.file_model import Metrics
 from fairtrial.study.tree.problems import Problems
 
 _MILLISECONDS = 1000
+GOOD_BLOCKS = 10  # what is advised: t has enough degrees of freedom, exact tests count
 NUMBERS_BYTES = 16  # of a trial's name, `.b` and the numbers of its block and repeat: as long as `.b1234567890+123`
 LEVELS_BYTES = COMPONENT_BYTES - len(PARTIAL_PREFIX) - len(AGAIN) - NUMBERS_BYTES  # an A/A run has the same levels
 
@@ -181,6 +184,18 @@ def _warnings(design: Design) -> list[str]:
             f"order `abba` with {design.blocks} blocks: an odd number leaves one direction in the majority, so "
             "a linear drift does not cancel; use an even number"
         )
+    fewest = _fewest_blocks(design)
+    advice = f"use at least {fewest}" + (f", better {GOOD_BLOCKS}" if fewest < GOOD_BLOCKS else "")
     if design.blocks == 1:
-        warnings.append("one block per cell gives no interval and no verdict; use at least 3, better 10")
+        warnings.append(f"one block per cell gives no interval and no verdict; {advice}")
+    elif design.stop == "fixed" and design.blocks < fewest:
+        warnings.append(f"{design.blocks} blocks per cell can claim nothing, whatever they show; {advice}")
     return warnings
+
+
+def _fewest_blocks(design: Design) -> int:
+    """From how many blocks on, or trials per arm without blocks, a fixed number may claim: as analysis judges it."""
+    if design.order == "sequential":
+        arms = (n for n in itertools.count(4) if 2 / math.comb(2 * n, n) < 1 - design.confidence)
+        return next(arms)
+    return next(n for n in itertools.count(1) if 2 / 2**n < 1 - design.confidence)

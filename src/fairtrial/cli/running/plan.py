@@ -265,9 +265,16 @@ def _durations(plan: Plan) -> str:
         return f"expected duration {duration(plan.duration_s)}, estimated before any measurement"
     each_s = plan.duration_s / plan.design.blocks
     largest_s = min(plan.duration_s, plan.design.time_budget_s or plan.duration_s)
+    if largest_s < each_s * first:
+        rounds = max(1, int(largest_s / each_s))  # the first round always runs
+        return (
+            f"expected duration {duration(each_s * rounds)}, {counted(rounds, 'block')} per cell: the time budget ends "
+            f"the run before its first decision, which takes {counted(first, 'block')}, so it can claim nothing"
+        )
+    expected = min(expected, largest_s / each_s)
     return (
         f"shortest duration {duration(each_s * first)}, {counted(first, 'block')} per cell; longest "
         f"{duration(largest_s)}\n"
-        f"expected duration {duration(min(largest_s, each_s * expected))}, {expected:.1f} blocks per cell "
+        f"expected duration {duration(each_s * expected)}, {expected:.1f} blocks per cell "
         f"{planning.ASSUMED}"
     )

@@ -124,6 +124,18 @@ def test_a_time_budget_bounds_the_longest_duration() -> None:
     assert f"longest {duration(plan.duration_s)}" in printed(sequential(time_budget_s=100 * plan.duration_s))
 
 
+def test_a_time_budget_below_the_first_decision_says_that_nothing_can_be_claimed() -> None:
+    plan = sequential(min_blocks=4).model_copy(update={"duration_s": 1000.0})
+    for budget_s, ran in ((1.0, "expected duration 100 s, 1 block"), (350.0, "expected duration 5 min, 3 blocks")):
+        said = printed(plan.model_copy(update={"design": plan.design.model_copy(update={"time_budget_s": budget_s})}))
+        assert f"{ran} per cell: the time budget ends the run before its first decision, which takes 4 blocks" in said
+        assert "shortest" not in said
+    enough = plan.design.model_copy(update={"time_budget_s": 400.0})
+    said = printed(plan.model_copy(update={"design": enough}))
+    assert f"shortest duration {duration(400)}, 4 blocks per cell; longest {duration(400)}" in said
+    assert f"expected duration {duration(400)}, 4.0 blocks per cell" in said
+
+
 def test_a_fixed_run_has_one_duration_and_calls_it_an_estimate() -> None:
     plan = tiny_plan()
     assert f"expected duration {duration(plan.duration_s)}, estimated before any measurement" in printed(plan)

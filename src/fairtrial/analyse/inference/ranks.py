@@ -157,7 +157,7 @@ def settled(values: Values, *, rounding: float) -> Values:
 
 def smallest_signed_rank_p(n: int) -> float:
     """All signs alike: one of 2ⁿ ways, on either side."""
-    return min(1.0, 2 / 2.0**n)
+    return min(1.0, 2.0 ** (1 - n))  # 2ⁿ itself is no number from 1,024 blocks on
 
 
 def smallest_rank_sum_p(n: int, m: int) -> float:

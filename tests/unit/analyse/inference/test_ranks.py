@@ -158,6 +158,11 @@ def test_no_signs_of_few_blocks_reach_five_percent(n: int, least: float) -> None
     assert (found.low is None) == (n < 6) == (not ranks.could_claim(least, alpha=0.05))
 
 
+def test_of_any_number_of_blocks_or_trials_the_smallest_p_is_a_number() -> None:
+    assert ranks.smallest_signed_rank_p(1024) == 2.0**-1023
+    assert ranks.smallest_signed_rank_p(5000) == ranks.smallest_rank_sum_p(5000, 5000) == 0.0
+
+
 def test_three_trials_against_three_never_reach_it_and_four_do() -> None:
     for n, least in ((3, 0.1), (4, 2 / 70)):
         found = ranks.rank_sum(np.arange(n) + 0.0, np.arange(n) + 100.0, confidence=0.95)

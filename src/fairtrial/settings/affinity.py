@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from fairtrial.errors import PlaceError
 from fairtrial.settings.setting import Setting
@@ -14,9 +14,16 @@ from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
 from fairtrial.wire.facts import Facts
 
+_LIST = r"^\d+(-\d+)?(,\d+(-\d+)?)*$"
 ProcessorList = Annotated[
     str,
-    Field(pattern=r"^\d+(-\d+)?(,\d+(-\d+)?)*$", description="Processors as the kernel writes them: `0-3,8`."),
+    Field(pattern=_LIST),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string", "pattern": _LIST}, {"type": "integer", "minimum": 0}],
+            "description": "Processors as the kernel writes them: `0-3,8`.",
+        }
+    ),
 ]
 
 

@@ -46,9 +46,7 @@ def _binding(value: object) -> object:
     return {"processors": value, "memory": value}
 
 
-BindingOf = Annotated[
-    Binding | None, BeforeValidator(_binding, json_schema_input_type=Binding | ProcessorList | int | None)
-]
+BindingOf = Annotated[Binding | None, BeforeValidator(_binding, json_schema_input_type=Binding | ProcessorList | None)]
 
 
 class Numa(BaseModel):

@@ -37,6 +37,7 @@ from fairtrial.study.tuning import Tuning
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
 NOT_IN_SIZES = ("study", "include", "sizes")
+TEXTS_AS_WRITTEN = ("study", "question", "arm")  # and `also_compare`: a factor `6.10` is not `6.1`
 MAXIMUM_SEED = 2**63 - 1  # what every tool that takes a seed accepts
 FEWEST_BLOCKS = 3  # two values hardly have a spread
 DEFAULT_MIN_BLOCKS = 3  # large effects show at once; how sure they are, the boundary sees to

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.designs.numeric_factors import OF, VALUES
-from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile
+from fairtrial.study.file_model import NOT_IN_SIZES, TEXTS_AS_WRITTEN, StudyFile
 from fairtrial.study.resolved import Network
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
@@ -58,14 +58,17 @@ def schema(catalogue: Catalogue) -> Schema:
         definitions["Overlay"]["properties"][section] = reference
         properties[section] = reference | {"description": properties[section]["description"]}
     properties["study"] = file["properties"]["study"]
+    properties |= {name: _as_written(properties[name]) for name in TEXTS_AS_WRITTEN}
     names = file["properties"]["study"]["pattern"]
     levels = _names_to({"$ref": "#/$defs/Overlay"}, names)
     factor = {"if": IS_NUMERIC, "then": NUMERIC_FACTOR, "else": levels}
     properties["factors"] = _names_to(factor, names, description=properties["factors"]["description"])
     for names_or_one in (*definitions["Metrics"]["properties"].values(), properties["also_compare"]):
         names_or_one["type"] = [*names_or_one["type"], "string"]
+    also = properties["also_compare"]
+    properties["also_compare"] = _as_written(also) | {"items": _as_written(also["items"])}
     definitions["Size"] = {
-        "type": "object",
+        "type": ["object", "null"],
         "description": "A partial study.",
         "properties": {name: field for name, field in properties.items() if name not in NOT_IN_SIZES},
         "additionalProperties": False,
@@ -126,6 +129,14 @@ def _part(schema: Schema) -> Schema:
     if "enum" in part:
         part["enum"] = [*part["enum"], None]
     return part
+
+
+def _as_written(schema: Schema) -> Schema:
+    """The schema of a text that may look like a number, which `load` takes as it is written."""
+    if "anyOf" in schema:
+        return schema | {"anyOf": [_as_written(branch) for branch in schema["anyOf"]]}
+    types = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    return schema | {"type": [*types, "number"] if "string" in types else types}
 
 
 def _names_to(value: Schema, pattern: str, *, description: str = "") -> Schema:

@@ -20,7 +20,7 @@ from fairtrial.study.catalogue import Catalogue, MetricDefinition
 from fairtrial.study.checking import check, factors_of
 from fairtrial.study.designs.numeric_factors import NumericFactor, check_curve, expanded
 from fairtrial.study.expectations import Expectation
-from fairtrial.study.file_model import NOT_IN_SIZES, StudyFile, Trials
+from fairtrial.study.file_model import NOT_IN_SIZES, TEXTS_AS_WRITTEN, StudyFile, Trials
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
 from fairtrial.study.tree.embedding import embed
@@ -211,9 +211,9 @@ def _completed(tree: Tree, catalogue: Catalogue) -> Tree:
 
 
 def _named(tree: Tree) -> dict[str, Any]:
-    """The study as Python values, with names as they were written: a factor `6.10` is not `6.1`."""
+    """The study as Python values, with names as they were written."""
     values: dict[str, Any] = plain(tree)
-    for key in ("study", "question", "arm"):
+    for key in TEXTS_AS_WRITTEN:
         node = tree.entries.get(key)
         if isinstance(node, Scalar) and node.value is not None:
             values[key] = node.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from fairtrial.programs import Act
 from fairtrial.protocol.generated import Sql, SqliteEndpoint
@@ -21,16 +21,21 @@ DATABASE = "database.sqlite3"
 INITIAL_PRAGMAS = ("auto_vacuum", "encoding", "page_size")
 
 
+PragmaValue = Annotated[
+    str,
+    Field(coerce_numbers_to_str=True),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
+]
+
+
 class SqliteParameters(BaseModel):
     """SQLite, in the version that is linked into the load engine."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    pragmas: dict[Annotated[str, Field(pattern=r"^[a-z_]+$")], Annotated[str, Field(coerce_numbers_to_str=True)]] = (
-        Field(
-            default_factory=dict,
-            description="Pragmas of every connection, read back after they are set: `journal_mode: WAL`, for example.",
-        )
+    pragmas: dict[Annotated[str, Field(pattern=r"^[a-z_]+$")], PragmaValue] = Field(
+        default_factory=dict,
+        description="Pragmas of every connection, read back after they are set: `journal_mode: WAL`, for example.",
     )
     busy_timeout: Seconds = Field(5.0, description="Time that a connection waits for a lock before it gives up.")
 

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from fairtrial import study
+from fairtrial.catalogue import catalogue
 from fairtrial.cli import schema as command
 from fairtrial.study.tree.nodes import plain
 from fairtrial.study.tree.problems import Problems
@@ -68,6 +69,44 @@ def test_a_study_that_includes_another_may_leave_out_anything_but_may_not_add(
 ) -> None:
     assert list(validator.iter_errors({"include": "whole.yaml", "trials": {"blocks": 2}, "settings": None})) == []
     assert list(validator.iter_errors({"include": "whole.yaml", "trails": {}})) != []
+
+
+WHOLE = """\
+study: plain
+question: which?
+system: {sqlite: {}}
+workload: {tpcc: {warehouses: 1, ramp_up: 1s, duration: 10s}}
+settings: {}
+factors: {users: {one: {}, two: {workload: {tpcc: {virtual_users: 2}}}}, 6.10: {a: {}, b: {settings: {swappiness: 1}}}}
+arm: users
+sizes: {}
+metrics: {primary: throughput_tpm}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("study: plain", "study: 2024"),
+        ("which?", "5"),
+        ("arm: users", "arm: 6.10"),
+        ("arm: users", "arm: users\nalso_compare: 6.10"),
+        ("arm: users", "arm: users\nalso_compare: [6.10]"),
+        ("sizes: {}", "sizes: {ci: null}"),
+        ("sizes: {}", "sizes: {ci: {arm: 6.10}}"),
+        ("ramp_up: 1s", "ramp_up: 500µs"),
+        ("{sqlite: {}}", "{sqlite: {pragmas: {cache_size: -2000}}}"),
+        ("settings: {}", "settings: {affinity: {server: 0, client: '1-2'}}"),
+        ("settings: {}", "settings: {numa: {server: 0, client: {processors: 1, memory: 0-1}}}"),
+    ],
+)
+def test_what_is_loaded_is_not_marked_as_wrong(tmp_path: Path, *, old: str, new: str) -> None:
+    assert old in WHOLE
+    path, known = tmp_path / "study.yaml", catalogue()
+    path.write_text(WHOLE.replace(old, new, 1), encoding="utf-8")
+    study.load(path, catalogue=known)
+    errors = jsonschema.Draft202012Validator(study.schema(known)).iter_errors(document(path.read_text("utf-8")))
+    assert [error.message for error in errors] == []
 
 
 def test_null_removes_in_levels(validator: jsonschema.Draft202012Validator, small: ModuleType) -> None:

@@ -145,7 +145,7 @@ def _serialiser(formatter: Callable[[Any], str]) -> PlainSerializer:
 
 
 def _schema(units: Mapping[str, Decimal], *, number: str, description: str, examples: list[str]) -> WithJsonSchema:
-    names = "|".join(units)
+    names = "|".join(name for unit in units for name in dict.fromkeys((unit, unit.replace("u", "µ"))))
     return WithJsonSchema(
         {
             "anyOf": [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,13 +12,14 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from fairtrial.errors import AgentError, InputError, PlaceError, StreamLostError, SystemStartError
-from fairtrial.protocol.generated import Restore, Restored
+from fairtrial.protocol.generated import Exited, Restore, Restored
 from fairtrial.protocol.subcommands import RESTORE
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.trial import workspace
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.wire.process import how
 from fairtrial.workloads import Loaded, OnProgress
 
 KEY_CHARACTERS = 16
@@ -25,6 +27,8 @@ RESTORE_S = 3600.0
 MOVE_S = 60.0
 CREATED = "created"  # beside the data of a load under way: the boot in which their system was created
 NOTHING = hashlib.sha256().hexdigest()  # the content of an empty system
+# Signals that a service's own way to stop may end it by; exit codes are everybody's own.
+ORDERLY = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -89,7 +93,11 @@ def _directory(place: OpenPlace, key: str) -> PurePosixPath:
 
 
 def ensure(place: OpenPlace, key: str, parts: Parts, *, on_progress: OnProgress) -> PreparedData:
-    """Finds the prepared data of a key at the place, or makes them."""
+    """Finds the prepared data of a key at the place, or makes them.
+
+    Raises:
+        SystemStartError: their server does not start, or it crashed or had to be killed while they were made.
+    """
     directory = _directory(place, key)
     manifest = directory / "manifest.json"
     try:
@@ -116,10 +124,12 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
     instance = resumed or _begun(place, launch, parts)
     try:
         loaded = _loaded(place, parts, instance, on_progress=on_progress)
+        _require_alive(place, launch, instance)
     except BaseException:
         parts.system.stop(place, instance, settled=False)
         raise
     parts.system.stop(place, instance, settled=True)
+    _require_shut_down(place, launch, instance)
     workspace.remove(place, building / "server")
     workspace.remove(place, building / CREATED)
     place.agent.put(str(building / "manifest.json"), loaded.model_dump_json().encode(), mode=0o644)
@@ -128,6 +138,25 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
     place.require(["mv", "-T", str(building), str(directory)], hint="check the place's disk", timeout_s=MOVE_S)
     place.require(["sync", "-f", str(directory)], hint="check the place's disk", timeout_s=RESTORE_S)
     return loaded
+
+
+def _require_alive(place: OpenPlace, launch: Launch, instance: Instance) -> None:
+    exited = None if instance.process is None else instance.process.exited
+    if exited is not None:
+        raise _lost(place, launch, exited, what="ended while its data were made")
+
+
+def _require_shut_down(place: OpenPlace, launch: Launch, instance: Instance) -> None:
+    exited = None if instance.process is None else instance.process.exited
+    if exited is not None and exited.signal is not None and exited.signal not in ORDERLY:
+        raise _lost(place, launch, exited, what="did not shut down properly once its data were made")
+
+
+def _lost(place: OpenPlace, launch: Launch, exited: Exited, *, what: str) -> SystemStartError:
+    """Why data are not kept: some may have been in the server's memory only."""
+    words = workspace.last_words(place, launch.log_path)
+    hint = "fix what its log or the kernel's log reports: the data are made again by the next run"
+    return SystemStartError(f"the server {what} ({how(exited)}), so they are not used{words}", hint=hint)
 
 
 def _loads(parts: Parts) -> bool:

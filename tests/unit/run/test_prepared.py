@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +15,13 @@ from support.machines.places import place_here
 from support.records import section
 
 from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.protocol import generated as wire
 from fairtrial.protocol.endpoints import Endpoint, FilesEndpoint
 from fairtrial.run import prepared
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS, Identity, Instance
+from fairtrial.wire.fake import USAGE
 from fairtrial.workloads import WORKLOADS, Loaded
 
 FILES = FilesEndpoint(directory="/nowhere")
@@ -81,6 +84,8 @@ class Making:
         self.data = {"rows": 1} if loads else None
         self.fails = fails
         self.starts_failing = 0
+        self.process: Any = None
+        self.ends: wire.Exited | None = None
         self.endpoint = endpoint
 
     @property
@@ -108,7 +113,7 @@ class Making:
         if self.starts_failing:
             self.starts_failing -= 1
             raise SystemStartError("it does not start on purpose", hint="none")
-        return Instance(endpoint=self.endpoint, process=None)
+        return Instance(endpoint=self.endpoint, process=self.process)
 
     def create_database(self, *_: Any) -> None:
         self.calls.append("create database")
@@ -123,6 +128,8 @@ class Making:
 
     def stop(self, *_: Any, settled: bool) -> None:
         self.calls.append(f"stop {'slowly' if settled else 'now'}")
+        if self.process is not None:
+            self.process.exited = self.process.exited or self.ends
 
 
 def ensure(place: Any, making: Making) -> prepared.PreparedData:
@@ -167,6 +174,35 @@ def test_data_that_broke_while_being_made_are_not_used(tmp_path: Path) -> None:
         whole = Making()
         ensure(place, whole)
         assert whole.calls == ["start", "load", "stop slowly"], "the loader knows what is in"
+
+
+def exited(*, code: int | None = None, by: int | None = None) -> wire.Exited:
+    return wire.Exited(process=1, code=code, signal=by, time_ns=1, usage=USAGE)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (exited(code=0), None, r"ended while its data were made \(exit code 0\)"),
+        (None, exited(by=signal.SIGKILL), r"did not shut down properly once its data were made \(signal SIGKILL\)"),
+        (None, exited(by=signal.SIGSEGV), "signal SIGSEGV"),
+        (None, exited(by=signal.SIGTERM), None),
+        (None, exited(code=143), None),
+    ],
+)
+def test_data_of_a_server_that_crashed_or_had_to_be_killed_are_not_kept(
+    tmp_path: Path, *, before: wire.Exited | None, after: wire.Exited | None, expected: str | None
+) -> None:
+    making = Making()
+    making.process, making.ends = SimpleNamespace(exited=before), after
+    with place_here(tmp_path) as place:
+        if expected is None:
+            ensure(place, making)
+        else:
+            with pytest.raises(SystemStartError, match=expected):
+                ensure(place, making)
+    assert (tmp_path / "state" / "prepared" / "key").exists() == (expected is None)
+    assert making.calls[-1].startswith("stop")
 
 
 def test_an_interrupted_load_goes_on_after_the_run_was_started_again(tmp_path: Path) -> None:

@@ -68,6 +68,22 @@ def factor_column(factor: str) -> str:
     return f"factor_{factor}" if factor in IDENTITY else factor
 
 
+def metric_columns(record: Record) -> dict[str, str]:
+    """Each metric's column: its name, or `metric_<name>` where that is a factor's or a column of every frame already.
+
+    Studies with such names are refused (`study.checking`); records of before are read all the same.
+    """
+    names = dict.fromkeys(name for trial in record.trials for name in trial.scalars)
+    taken = {*IDENTITY, *(factor_column(factor) for factor in record.plan.factors)}
+    columns = {name: name for name in names if name not in taken}
+    for name in names:
+        column = name
+        while name not in columns and (column in taken or column in columns.values()):
+            column = f"metric_{column}"
+        columns.setdefault(name, column)
+    return {name: columns[name] for name in names}
+
+
 def trials(record: Record) -> pl.DataFrame:
     """One row per committed trial, in the order they were run.
 
@@ -76,9 +92,9 @@ def trials(record: Record) -> pl.DataFrame:
         does not have it).
     """
     used = {trial.trial.id for trial in used_trials(record)}
-    names = dict.fromkeys(name for trial in record.trials for name in trial.scalars)
+    metrics = metric_columns(record)
     factors = {factor: factor_column(factor) for factor in record.plan.factors}
-    schema = IDENTITY | dict.fromkeys(factors.values(), pl.String) | dict.fromkeys(names, pl.Float64)
+    schema = IDENTITY | dict.fromkeys(factors.values(), pl.String) | dict.fromkeys(metrics.values(), pl.Float64)
     rows = [
         {
             **trial.trial.model_dump(),
@@ -89,7 +105,7 @@ def trials(record: Record) -> pl.DataFrame:
             "host": trial.host,
             "layout": trial.layout,
             **{factors[factor]: level for factor, level in trial.levels.items()},
-            **trial.scalars,
+            **{metrics[name]: value for name, value in trial.scalars.items()},
         }
         for trial in record.trials
     ]

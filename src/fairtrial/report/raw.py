@@ -24,7 +24,7 @@ def csv(record: Record) -> str:
     scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - set(factors))
     design = record.plan.design
     rule = pl.lit(f"{design.stop}, looks from {design.min_blocks} to {design.blocks} blocks").alias(STOPPED_BY)
-    stopped = [] if design.stop == "fixed" or STOPPED_BY in factors else [rule]
+    stopped = [] if design.stop == "fixed" or STOPPED_BY in frame.columns else [rule]
     table = frame.select(*factors, *LEADING, *where, *stopped, *scalars)
     text: str = table.select(_cells(table[name]).alias(csv_cell(name)) for name in table.columns).write_csv()
     return text
@@ -48,7 +48,8 @@ def shown(scene: Scene) -> dict[str, Any]:
     """The page's table: factors, place in the run and the analysed metrics, as printed; `left` columns are text."""
     record = scene.record
     frame, factors, where = _trials(record)
-    tables = [table for table in scene.tables if table.definition.name in frame.columns]
+    metrics = frames.metric_columns(record)
+    tables = [table for table in scene.tables if table.definition.name in metrics]
     rows = [
         {
             "used": row["used"],
@@ -58,7 +59,7 @@ def shown(scene: Scene) -> dict[str, Any]:
                 "used" if row["used"] else (row["invalid_reason"] or "its block was voided"),
                 str(row["block"]),
                 str(row["position"]),
-                *(table.scale.value(row[table.definition.name]) for table in tables),
+                *(table.scale.value(row[metrics[table.definition.name]]) for table in tables),
             ],
         }
         for row in frame.iter_rows(named=True)

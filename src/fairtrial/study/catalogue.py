@@ -19,6 +19,22 @@ Better = Literal["higher", "lower"]
 MetricKind = Literal["wall_clock", "count"]
 
 
+TRIAL_COLUMNS: Final = (  # of every table of trials, `metrics.frames` and raw_data.csv: no metric has such a name
+    "id",
+    "cell",
+    "arm",
+    "block",
+    "round",
+    "position",
+    "seed",
+    "valid",
+    "used",
+    "invalid_reason",
+    "started",
+    "host",
+    "layout",
+    "stopped_by",
+)
 _TOTALS: Final[Mapping[str, float]] = {
     "%": 100.0,
     "share": 1.0,

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fairtrial.errors import Problem
 from fairtrial.study.boots import check_reboot
-from fairtrial.study.catalogue import Catalogue, MetricDefinition
+from fairtrial.study.catalogue import TRIAL_COLUMNS, Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.designs.numeric_factors import NumericFactor
 from fairtrial.study.duets import check_duet
@@ -65,6 +65,7 @@ def check(
     if design:
         check_screening(tree, factors, design=design, problems=problems)
     arm = "" if design else _check_arm(tree, factors, problems)
+    _check_metric_names(tree, factors, problems)
     check_confounding(factors, problems)
     expectations = read_expectations(
         tree, {name: list(levels) for name, levels in factors.items()}, numeric=numeric, arm=arm, problems=problems
@@ -99,6 +100,27 @@ def check(
     own = _own_metrics(tree, resolutions, problems)
     definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems, own=own)
     return StudyDefinitions(tuple(expectation for expectation, _ in expectations), definitions)
+
+
+def _check_metric_names(tree: Tree, factors: Factors, problems: Problems) -> None:
+    """A table of trials has one column of each name: its own, those of factors, those of metrics."""
+    levels = [(("factors", name, level), node) for name, of in factors.items() for level, node in of.items()]
+    found: list[tuple[tuple[str, ...], Tree]] = [(("metrics",), tree.tree("metrics").without(*Metrics.model_fields))]
+    found += [
+        ((*path, "workload", kind, "metrics"), trial.tree("workload").tree(kind).tree("metrics"))
+        for path, trial in [((), tree), *levels]
+        for kind in trial.tree("workload").entries
+    ]
+    for path, metrics in found:
+        for name in metrics.entries:
+            if name in factors or name in TRIAL_COLUMNS:
+                of = "a factor is called" if name in factors else "a column of every table of trials is called"
+                problems.add(
+                    f"{of} `{name}` already",
+                    metrics.where(name),
+                    field=(*path, name),
+                    suggestion="give the metric another name",
+                )
 
 
 def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:

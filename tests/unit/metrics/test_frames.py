@@ -9,9 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from fairtrial.imports import STOPPED_BY
 from fairtrial.metrics import frames
 from fairtrial.record import read
 from fairtrial.record.models import Window
+from fairtrial.study.catalogue import TRIAL_COLUMNS
 
 ROOT = Path(__file__).parents[3]
 WINDOW = Window(start_ns=10_000_000_000, end_ns=12_000_000_000)
@@ -117,3 +119,7 @@ def test_a_counter_of_a_real_file_has_a_rate_and_a_level_has_none(real_run: Path
 def test_a_factor_called_like_a_column_keeps_both() -> None:
     assert frames.factor_column("users") == "users"
     assert frames.factor_column("block") == "factor_block"
+
+
+def test_no_study_calls_a_metric_like_a_column_of_every_trial() -> None:
+    assert {*frames.IDENTITY, STOPPED_BY} == set(TRIAL_COLUMNS)

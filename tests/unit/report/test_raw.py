@@ -11,6 +11,7 @@ from support.inference.tables import judged, only_comparison
 
 from fairtrial.errors import InputError
 from fairtrial.imports.asking import MARKS
+from fairtrial.metrics import frames
 from fairtrial.record import Record
 from fairtrial.report import raw
 
@@ -65,6 +66,21 @@ def test_names_of_columns_are_cells_too(record: Record) -> None:
     found = replace(record, plan=plan)
     found.__dict__["committed"] = trials
     assert raw.csv(found).startswith("'=1+1,")
+
+
+def test_a_metric_called_like_a_factor_or_a_column_keeps_both(record: Record) -> None:
+    """As in records of before studies were refused for it."""
+    own = {"used": 3.0, "journal": 4.0, "metric_journal": 5.0, "fine": 6.0, "stopped_by": 7.0}
+    found = _stopped(record)
+    found.__dict__["committed"] = tuple(each.model_copy(update={"scalars": own}) for each in record.trials)
+    frame = frames.trials(found)
+    assert frame["journal"].to_list() == [trial.levels["journal"] for trial in record.trials]
+    assert set(frame["used"]) == {True, False}
+    columns = frames.metric_columns(found)
+    assert list(columns.values()) == ["metric_used", "metric_metric_journal", "metric_journal", "fine", "stopped_by"]
+    assert frame.select(columns.values()).row(0) == tuple(own.values())
+    cells = next(csv.DictReader(io.StringIO(raw.csv(found))))
+    assert [cells[name] for name in ("journal", *columns.values())] == ["delete", "3.0", "4.0", "5.0", "6.0", "7.0"]
 
 
 def _stopped(record: Record) -> Record:

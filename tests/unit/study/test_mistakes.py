@@ -220,6 +220,21 @@ def test_a_metric_that_only_some_trials_give_says_which_do_not(mistakes: Mistake
     ]
 
 
+def test_a_metric_called_like_a_factor_or_a_column_of_every_trial_is_refused(mistakes: Mistakes) -> None:
+    run = "workload: {command: {run: x, metrics: {used: {regex: x}, lru: {regex: x}, fine: {regex: x}}}}"
+    level = "other: {workload: {command: {run: y, metrics: {lru: {regex: y}}}}}"
+    text = MINIMAL.replace("workload: {tpcc: {duration: 60s}}", run)
+    text = text.replace("{lru: {", f"{{load: {{own: {{}}, {level}}}, lru: {{")
+    text = text.replace("throughput_tpm", "fine, block: {prometheus: delta(a_total), better: lower}")
+    advice, a_factor = " already (give the metric another name)", "a factor is called `lru`"
+    assert [each.removesuffix(advice) for each in mistakes(text) if each.endswith(advice)] == [
+        "study.yaml:3:40: workload.command.metrics.used: a column of every table of trials is called `used`",
+        f"study.yaml:3:58: workload.command.metrics.lru: {a_factor}",
+        f"study.yaml:4:74: factors.load.other.workload.command.metrics.lru: {a_factor}",
+        "study.yaml:6:26: metrics.block: a column of every table of trials is called `block`",
+    ]
+
+
 def test_a_metric_that_means_two_things_is_refused(mistakes: Mistakes) -> None:
     levels = [
         f"{{workload: {{command: {{run: x, metrics: {{t: {{regex: x, unit: {unit}}}}}}}}}}}" for unit in ("s", "ms")

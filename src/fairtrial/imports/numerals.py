@@ -51,7 +51,8 @@ class Numerals:
         if self == PLAIN:
             return text.cast(pl.Float64, strict=False)
         between = _SPACES if self.thousands == " " else re.escape(self.thousands)
-        whole = rf"(?:[0-9]{{1,3}}(?:{between}[0-9]{{3}})+|[0-9]*)" if between else "[0-9]*"
+        # No group of thousands is 0: `0.853` with a point between thousands is another spelling, not 853.
+        whole = rf"(?:[1-9][0-9]{{0,2}}(?:{between}[0-9]{{3}})+|[0-9]*)" if between else "[0-9]*"
         fits = text.str.contains(rf"^[+-]?{whole}(?:{re.escape(self.decimal)}[0-9]*)?(?:[eE][+-]?[0-9]+)?$")
         plain = text.str.replace_all(between, "") if between else text
         plain = plain.str.replace_all(self.decimal, ".", literal=True)

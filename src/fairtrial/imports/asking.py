@@ -139,7 +139,7 @@ def _marked(rows: Rows, mark: str) -> pl.Series:
     """Where a run's own table says no: `valid` of a trial, `used` of its whole block; nowhere in other tables."""
     if not set(MARKS) <= set(rows.frame.columns):
         return pl.repeat(False, rows.frame.height, eager=True)  # noqa: FBT003 - a value
-    return rows.frame[mark].cast(pl.String).str.to_lowercase().eq_missing("false")
+    return rows.text(mark).str.to_lowercase().eq_missing("false")
 
 
 def _conditions(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> tuple[str, ...]:
@@ -181,8 +181,8 @@ def _dependent(table: Table, question: Question, *, values: Sequence[str]) -> It
 
 def _course(rows: Rows, counts: Counts, *, doubts: tuple[Doubt, ...]) -> Course:
     """Without verdicts where a rule stopped the trials, at what they showed: no p here allows for that."""
-    reasons = [] if STOPPED_BY not in rows.frame.columns else rows.frame[STOPPED_BY].cast(pl.String).unique().to_list()
-    rules = sorted(rule for rule in reasons if rule is not None and rule not in ABSENT)
+    reasons = [] if STOPPED_BY not in rows.frame.columns else rows.text(STOPPED_BY).unique().to_list()
+    rules = sorted(rule for rule in reasons if rule not in ABSENT)
     if not rules:
         return Course(counts=counts, doubts=doubts)
     stopped = Doubt(
@@ -268,7 +268,7 @@ def _definition(rows: Rows, column: pl.Series) -> MetricDefinition:
 def _frame(rows: Rows, question: Question, *, values: Sequence[str], arm: str) -> pl.DataFrame:
     """The columns asked for: names as text, values as numbers (NaN where there is none), in time order."""
     names = [arm, *question.by, *([question.block] if question.block else [])]
-    text = rows.frame.select(pl.col(name).cast(pl.String).fill_null("") for name in names)
+    text = pl.DataFrame([rows.text(name) for name in names])
     problems = [problem for name in names for problem in _empty(rows, text, name)]
     if question.cluster is not None:
         text = text.with_columns(_clusters(rows, question.cluster, problems))
@@ -299,7 +299,7 @@ def _empty(rows: Rows, text: pl.DataFrame, name: str) -> Iterator[Problem]:
 
 def _clusters(rows: Rows, name: str, problems: list[Problem]) -> pl.Series:
     """Clusters as text. Rows without one would become one trial together, so here NA is no name."""
-    labels = rows.frame[name].cast(pl.String).fill_null("")
+    labels = rows.text(name)
     for row in labels.is_in(ABSENT).arg_true().head(PROBLEMS_SHOWN):
         message = f"expected the name of a cluster, found {labels[int(row)]!r}"
         problems.append(rows.problem(int(row), name, message, suggestion="name the run that the row is a sample of"))
@@ -310,7 +310,7 @@ def _numbers(rows: Rows, name: str, problems: list[Problem], *, numerals: Numera
     column = rows.frame[name]
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         return _finite(rows, column.cast(pl.Float64).fill_null(float("nan")), problems)
-    text = column.cast(pl.String).fill_null("")
+    text = rows.text(name)
     missing = text.is_in(ABSENT)
     numbers = numerals.floats(text)
     for row in (numbers.is_null() & ~missing).arg_true().head(PROBLEMS_SHOWN):
@@ -339,7 +339,7 @@ def _time_order(rows: Rows, question: Question, problems: list[Problem]) -> pl.S
     name = question.time
     if name is None:
         return pl.int_range(rows.frame.height, eager=True)
-    column = rows.frame[name].cast(pl.String).fill_null("")
+    column = rows.text(name)
     missing = column.is_in(ABSENT)
     numbers = question.numerals.floats(column)
     texts = numbers.is_null() & ~missing

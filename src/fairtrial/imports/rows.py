@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from fairtrial.analyse.models import Doubt
-from fairtrial.errors import Problem
+from fairtrial.errors import InputError, Problem
 from fairtrial.study.catalogue import MetricDefinition
 
 LABEL, FILE, NUMBER = "label", "file", "number"  # columns that every output of a tool gets
@@ -83,6 +83,20 @@ class Rows:
         """The files in a few words."""
         first = self.parts[0].name
         return first if len(self.parts) == 1 else f"{first} and {len(self.parts) - 1} more"
+
+    def text(self, column: str) -> pl.Series:
+        """A column as text, empty where there is nothing.
+
+        Raises:
+            InputError: it holds what has no text, as a column of Parquet may: durations, lists, other bytes.
+        """
+        cells = self.frame[column]
+        try:
+            return cells.cast(pl.String).fill_null("")
+        except pl.exceptions.PolarsError as error:
+            problem = Problem(f"expected numbers or text, found {cells.dtype}", self.name, field=column)
+            hint = "write the column as numbers, such as seconds for a duration, or as text in UTF-8"
+            raise InputError([problem], hint=hint) from error
 
     def problem(self, row: int, column: str, message: str, *, suggestion: str = "") -> Problem:
         """A mistake in one cell, with the line on which its row begins to be wrong."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -36,6 +37,19 @@ def test_parquet_gives_what_the_same_csv_gives() -> None:
     stream = io.BytesIO()
     pl.read_csv(io.StringIO(TABLE)).write_parquet(stream)
     assert judged(rows_of(stream.getvalue()), **asked).cells == judged(TABLE, **asked).cells
+
+
+@pytest.mark.parametrize("role", ["kernel", "block", "tpm", "run", "at", "used"])
+@pytest.mark.parametrize(
+    ("cell", "dtype"), [(timedelta(seconds=1), "Duration"), ([1.0], "List(Float64)"), (b"\xff", "Binary")]
+)
+def test_what_has_no_text_is_refused_with_its_column(role: str, cell: object, dtype: str) -> None:
+    stream = io.BytesIO()
+    marks = {"valid": "true", "used": "true", "invalid_reason": ""}
+    rows = [{**row, "run": 1, "at": 1, **marks, role: cell} for row in pl.read_csv(io.StringIO(TABLE)).to_dicts()]
+    pl.DataFrame(rows).write_parquet(stream)
+    words = problem(stream.getvalue(), cluster="run", time="at", baseline="old")
+    assert f"{role}: expected numbers or text, found {dtype}" in words
 
 
 def test_a_file_that_ends_its_reader_is_an_error() -> None:

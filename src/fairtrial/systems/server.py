@@ -23,6 +23,7 @@ MIB: Final = 1 << 20
 CHUNK_MIB: Final = 128  # innodb_buffer_pool_chunk_size
 CACHE_ONE_IN: Final = 4  # of a place's memory, for a server that loads: what it writes goes through the page cache, too
 AS_SERVERS: Final = ""  # as the user that servers run as at a place
+LARGEST_WHOLE: Final = 2.0**63  # of servers' options; larger ones are meant as floating point
 POLL_S: Final = 0.1
 SHORTEST_LOOK_S: Final = 1.0  # a program takes some time to start, however little is left
 PAUSE_LOOKS: Final = 3  # times what the look before took
@@ -35,7 +36,7 @@ PASSWORD_BYTES: Final = 16  # of a server that listens: guessing takes longer th
 def canonical(
     options: Mapping[str, Option], *, spelling: Callable[[str], str], reserved: Collection[str]
 ) -> dict[str, Option]:
-    """Options by the names that the server lists them by.
+    """Options by the names that the server lists them by, and numbers as it reads them.
 
     Raises:
         ValueError: one option under two spellings, one that fairtrial sets itself, or a value of several lines.
@@ -49,8 +50,14 @@ def canonical(
             raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
         if isinstance(value, str) and not value.isprintable():
             raise ValueError(f"{name}: a value must be one line of printable text")
-        by_name[key] = value
+        by_name[key] = read_number(value)
     return by_name
+
+
+def read_number(value: Option) -> Option:
+    """`1e3`, a float to YAML, as the whole number that it is: servers refuse `1000.0` where they count."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= LARGEST_WHOLE
+    return int(value) if is_whole else value
 
 
 def cache_mib(facts: Facts, *, most: int) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fairtrial.programs import Act
 from fairtrial.protocol.generated import Sql, SqliteEndpoint
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems.instance import Identity, Instance, Launch
+from fairtrial.systems.server import read_number
 from fairtrial.systems.system import System
 from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
@@ -24,6 +25,7 @@ INITIAL_PRAGMAS = ("auto_vacuum", "encoding", "page_size")
 PragmaValue = Annotated[
     str,
     Field(coerce_numbers_to_str=True),
+    BeforeValidator(read_number),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
 

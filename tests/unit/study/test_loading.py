@@ -29,6 +29,22 @@ def test_a_level_is_an_overlay_on_the_base_trial(load: Load, small: ModuleType) 
     assert trial.settings == {"lru_gen": "on"}
 
 
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ("trials: {blocks: true}", "trials.blocks"),
+        ("trials: {voided_limit: false}", "trials.voided_limit"),
+        ("telemetry: {diagnostic_blocks: true, probes: [perf_stat]}", "telemetry.diagnostic_blocks"),
+        ("telemetry: {probes: [{perf_record: {frequency: true}}]}", "telemetry.probes.0.perf_record.frequency"),
+    ],
+)
+def test_true_is_no_number(load: Load, small: ModuleType, *, line: str, field: str) -> None:
+    with pytest.raises(InputError) as raised:
+        load("\n".join(each for each in small.MGLRU.splitlines() if not each.startswith("trials:")) + f"\n{line}\n")
+    (problem,) = raised.value.problems
+    assert (problem.field, problem.message.partition(", found ")[0]) == (field, "expected a whole number")
+
+
 def test_a_level_that_names_another_kind_replaces_the_whole_mapping(load: Load, small: ModuleType) -> None:
     text = small.MGLRU.replace("{settings: {lru_gen: on}}", "{place: {local: {}}, settings: {lru_gen: on}}")
     loaded = load(text)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairtrial.systems.mariadb import MariadbParameters
-from fairtrial.systems.mysql_options import differences, initial, normal
+from fairtrial.systems.mysql_options import differences, initial, normal, text
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,17 @@ def test_a_binary_log_is_asked_for_by_name_and_read_back_as_a_switch() -> None:
 def test_an_option_that_is_no_variable_cannot_be_read_back_and_says_so() -> None:
     (sentence,) = differences({"no_such_option": 1}, {})
     assert "not a variable of this server" in sentence
+
+
+def test_a_whole_number_is_written_as_one_however_the_study_writes_it() -> None:
+    options = MariadbParameters(options={"innodb_io_capacity": 1e3, "a": -0.0, "b": 0.5, "c": 1e300, "d": True}).options
+    assert {name: text(value) for name, value in options.items()} == {
+        "innodb_io_capacity": "1000",
+        "a": "0",
+        "b": "0.5",
+        "c": "1e+300",
+        "d": "ON",
+    }
 
 
 def test_one_option_in_two_spellings_is_refused() -> None:

@@ -40,7 +40,7 @@ def test_its_endpoint_names_the_file_and_every_pragma() -> None:
 
 
 def test_only_what_a_file_keeps_for_life_is_used_to_load() -> None:
-    asked = sqlite(pragmas={"journal_mode": "WAL", "page_size": 8192, "synchronous": "OFF"})
+    asked = sqlite(pragmas={"journal_mode": "WAL", "page_size": 8192.0, "synchronous": "OFF"})
     assert asked.initial() == {"page_size": "8192"}
     assert asked.for_loading(facts_of()).parameters.pragmas == {"page_size": "8192"}
 

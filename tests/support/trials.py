@@ -45,7 +45,8 @@ class Quick:
         found = trial_record(trial, valid=trial.id not in self.invalid)
         data = TrialData(content_sha256=f"{self.content}{trial.arm}" if self.content else None)
         reason = "" if found.valid else self.reason
-        found = self.finished(found.model_copy(update={"data": data, "invalid_reason": reason}))
+        resolved = self.writer.plan.resolved[trial.cell][trial.arm]
+        found = self.finished(found.model_copy(update={"resolved": resolved, "data": data, "invalid_reason": reason}))
         self.writer.begin(trial.id)
         self.accept(found)
         self.writer.commit(found)

@@ -156,6 +156,8 @@ def _of_trial(plan: Plan, trial: TrialRecord, planned: PlannedTrial | None) -> I
     if planned is not None and own != planned:
         yield f"expected the trial as it is planned, found another one at trial ({own.id})"
     yield from _of_trials(plan, [own])
+    if not _is_resolved(plan, trial):
+        yield f"expected what the plan has at resolved.{own.cell}.{own.arm}, found another trial at resolved"
     levels: Mapping[str, str] = next((cell.levels for cell in plan.cells if cell.name == own.cell), {})
     if trial.levels != {**levels, plan.arm: own.arm}:
         yield "expected the levels of its cell and its arm at levels"
@@ -170,6 +172,17 @@ def _of_trial(plan: Plan, trial: TrialRecord, planned: PlannedTrial | None) -> I
         yield "expected finite numbers at scalars"
     if any(not 0 <= check.violations <= MOST for check in trial.checks):
         yield "expected a count at checks"
+
+
+def _is_resolved(plan: Plan, trial: TrialRecord) -> bool:
+    """Whether it ran what its cell and its arm mean: nothing else tells the trials of two arms apart."""
+    meant = plan.resolved.get(trial.trial.cell, {}).get(trial.trial.arm)
+    if meant is None:
+        return True  # that an arm is missing is said of the plan
+    if trial.host or trial.trial.half is not None:  # the farm chose the place, or the half of it
+        at = {"place": trial.resolved.place, "workload_place": trial.resolved.workload_place}
+        meant = meant.model_copy(update=at)
+    return meant == trial.resolved
 
 
 def _is_time(text: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.records import planned, tiny_plan, trial_record
+from support.records import RESOLVED, planned, tiny_plan, trial_record
 
 from fairtrial.errors import RecordError
 from fairtrial.record import consistency
@@ -24,6 +24,7 @@ from fairtrial.record.models import (
     TrialRecord,
     Window,
 )
+from fairtrial.study.resolved import ResolvedTrial, Section
 
 PATH = Path("run")
 
@@ -39,6 +40,10 @@ def metrics(**changes: Any) -> dict[str, PlannedMetrics]:
 def trials(**changes: Any) -> dict[str, list[PlannedTrial]]:
     first, *others = tiny_plan().trials
     return {"trials": [first.model_copy(update=changes), *others]}
+
+
+def other_workload() -> ResolvedTrial:
+    return RESOLVED.model_copy(update={"workload": Section({"command": {"run": "false"}})})
 
 
 def required(plan: Plan) -> None:
@@ -123,6 +128,8 @@ def test_a_journal_that_finishes_a_trial_twice_or_adds_one_that_is_there_is_refu
     [
         ({"trial": planned(2, "a")}, "expected the trial as it is planned"),
         ({"levels": {}}, "the levels of its cell and its arm"),
+        ({"resolved": other_workload()}, r"what the plan has at resolved\.all\.a"),
+        ({"resolved": other_workload(), "host": "alpha"}, r"what the plan has at resolved\.all\.a"),
         ({"window": Window(start_ns=2, end_ns=1)}, "ends after it begins"),
         ({"window": Window(start_ns=1, end_ns=1 << 63)}, "ends after it begins"),
         ({"clock": Clock(monotonic_ns=1 << 63, realtime_ns=1)}, "63 bits"),
@@ -137,6 +144,20 @@ def test_a_trial_that_is_not_the_one_planned_is_refused(changes: dict[str, Any],
     found: TrialRecord = trial_record(plan.trials[0]).model_copy(update=changes)
     with pytest.raises(RecordError, match=message):
         consistency.require_trial(plan, found, planned=plan.trials[0], path=PATH)
+
+
+def test_a_trial_of_a_farm_or_of_a_duet_is_at_the_place_that_was_chosen_for_it() -> None:
+    plan = tiny_plan()
+    first = plan.trials[0]
+    moved = trial_record(first).model_copy(
+        update={"resolved": RESOLVED.model_copy(update={"place": Section({"ssh": {"host": "alpha"}})})}
+    )
+    with pytest.raises(RecordError, match="found another trial at resolved"):
+        consistency.require_trial(plan, moved, planned=first, path=PATH)
+    half = first.model_copy(update={"half": 1})
+    of_farm, of_duet = (moved.model_copy(update=changes) for changes in ({"host": "alpha"}, {"trial": half}))
+    consistency.require_trial(plan, of_farm, planned=first, path=PATH)
+    consistency.require_trial(plan, of_duet, planned=half, path=PATH)
 
 
 @pytest.mark.parametrize("figure", ["NaN", "Infinity", "1e400"])

@@ -38,6 +38,11 @@ def runnable() -> Plan:
     return tiny_plan().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
 
 
+def finished(arm: str) -> TrialRecord:
+    """A trial of its first block."""
+    return trial_record(planned(1, arm)).model_copy(update={"resolved": runnable().resolved["all"][arm]})
+
+
 @pytest.fixture
 def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
     monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
@@ -58,8 +63,11 @@ def test_real_trials_run_in_planned_order_and_are_committed(writer: Writer) -> N
     assert found.finished
 
 
-def test_a_directory_that_a_program_calls_clients_is_its_own_affair(tmp_path: Path, writer: Writer) -> None:
+def test_a_directory_that_a_program_calls_clients_is_its_own_affair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only where several clients drove are there files of clients to add up."""
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
     out = tmp_path / "state" / "work"
     trial = ResolvedTrial(
         place={"local": {}},
@@ -70,8 +78,9 @@ def test_a_directory_that_a_program_calls_clients_is_its_own_affair(tmp_path: Pa
             run=f"sh -c 'for out in {out}/*/out; do mkdir $out/clients; touch $out/clients/x; done'",
         ),
     )
-    writer.plan.resolved["all"]["a"] = writer.plan.resolved["all"]["b"] = trial
-    Run(writer=writer, progress=Told()).execute()
+    plan = tiny_plan().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
+    with contextlib.closing(record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "x\n"})) as writer:
+        Run(writer=writer, progress=Told()).execute()
     assert [trial.invalid_reason for trial in writer.record().trials] == [""] * 4
     assert (writer.record().trial_directory("all.b01.a") / "clients" / "x").exists()
 
@@ -103,7 +112,7 @@ def test_a_decision_to_stop_ends_the_run_as_finished(writer: Writer, monkeypatch
 def test_a_run_killed_after_its_decision_runs_nothing_more(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     for arm in "ab":
         writer.begin(planned(1, arm).id)
-        writer.commit(trial_record(planned(1, arm)))
+        writer.commit(finished(arm))
     writer.append(LookTaken(round=1, decision="stop"))
     quick = Quick()
     run(writer, quick, monkeypatch, stopping=lambda _: pytest.fail("asked again about a round that was decided"))
@@ -116,7 +125,7 @@ def test_a_round_completed_right_before_a_kill_is_looked_at_on_resume(
 ) -> None:
     for arm in "ab":
         writer.begin(planned(1, arm).id)
-        writer.commit(trial_record(planned(1, arm)))
+        writer.commit(finished(arm))
     quick = Quick()
     run(writer, quick, monkeypatch, stopping=lambda _: Decision("stop"))
     assert quick.ran == []
@@ -175,7 +184,7 @@ def test_a_load_that_not_even_a_kill_ends_interrupts_the_run(tmp_path: Path, mon
 
 def test_data_of_another_hash_are_noticed_across_a_resume(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     writer.begin(planned(1, "a").id)
-    writer.commit(trial_record(planned(1, "a")).model_copy(update={"data": TrialData(content_sha256="of a")}))
+    writer.commit(finished("a").model_copy(update={"data": TrialData(content_sha256="of a")}))
     with pytest.raises(PlaceError, match="other data"):
         run(writer, Quick(content="of "), monkeypatch)
 
@@ -184,7 +193,7 @@ def test_a_block_that_a_farms_host_began_does_not_go_on_on_this_machine(
     writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer.begin(planned(1, "a").id)
-    writer.commit(trial_record(planned(1, "a")).model_copy(update={"host": "alpha"}))
+    writer.commit(finished("a").model_copy(update={"host": "alpha"}))
     quick = Quick()
     run(writer, quick, monkeypatch)
     assert quick.ran == ["all.b02.b", "all.b02.a", "all.b03.a", "all.b03.b"]
@@ -206,7 +215,7 @@ def test_a_resumed_run_does_not_go_on_with_another_build(
     subject = {name: value for name, value in before.items() if name != "system"}
     facts = {"sha256": before["system"]}
     writer.begin(planned(1, "a").id)
-    writer.commit(trial_record(planned(1, "a")).model_copy(update={"subject": subject, "system_facts": facts}))
+    writer.commit(finished("a").model_copy(update={"subject": subject, "system_facts": facts}))
 
     class Rebuilt(Quick):
         def finished(self, found: TrialRecord) -> TrialRecord:
@@ -219,20 +228,22 @@ def test_a_resumed_run_does_not_go_on_with_another_build(
 
 
 def test_a_resumed_run_does_not_go_on_with_another_build_of_its_load(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pgbench = section(WORKLOADS, "pgbench", **WORKLOADS["pgbench"].example)
     resolved = RESOLVED.model_copy(update={"workload": pgbench})
+    plan = tiny_plan().model_copy(update={"resolved": {"all": {"a": resolved, "b": resolved}}})
     same = {"subject": {"kernel": "2"}, "system_facts": {"sha256": "3"}, "resolved": resolved}
-    writer.begin(planned(1, "a").id)
-    writer.commit(trial_record(planned(1, "a")).model_copy(update={**same, "options": {"pgbench_sha256": "of 15"}}))
 
     class Upgraded(Quick):
         def finished(self, found: TrialRecord) -> TrialRecord:
             return found.model_copy(update={**same, "options": {"pgbench_sha256": "of 17", "timezone": "UTC"}})
 
-    with pytest.raises(PlaceError, match="ran on another pgbench than"):
-        run(writer, Upgraded(), monkeypatch)
+    with contextlib.closing(record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "x\n"})) as writer:
+        writer.begin(planned(1, "a").id)
+        writer.commit(finished("a").model_copy(update={**same, "options": {"pgbench_sha256": "of 15"}}))
+        with pytest.raises(PlaceError, match="ran on another pgbench than"):
+            run(writer, Upgraded(), monkeypatch)
 
 
 def test_time_left_starts_with_the_plan_and_follows_what_trials_took(
@@ -258,7 +269,7 @@ def test_what_a_voided_block_does_not_run_is_not_counted(writer: Writer, monkeyp
 
 def test_an_arm_that_started_before_a_resume_is_known_to_start(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     writer.begin(planned(1, "a").id)
-    writer.commit(trial_record(planned(1, "a")))
+    writer.commit(finished("a"))
     quick = Quick()
     run(writer, quick, monkeypatch)
     assert quick.had_started == [False, True, True]

@@ -100,6 +100,7 @@ def analyse(
             steadiness=steadiness,
             fixed=plan.design.stop == "fixed",
             in_step=selection.in_step,
+            boots=selection.boots,
             run=run,
             stopping=sequential.stopping(plan, run) if selection.contrast == plan.arm else None,
         ),
@@ -201,7 +202,7 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
         steadiness=course.steadiness,
         doubts=(
             *course.doubts,
-            *_run_doubts(table, request, judged=judged, setting=setting, in_step=course.in_step),
+            *_run_doubts(table, request, judged=judged, setting=setting, course=course),
             *curve_doubts.about(fitted),
         ),
         curves=fitted,
@@ -385,7 +386,7 @@ def _summaries(arms: Mapping[str, ArmValues], *, confidence: float) -> tuple[Sum
 
 
 def _run_doubts(
-    table: Table, request: Request, *, judged: Sequence[Comparison], setting: ComparisonOptions, in_step: bool
+    table: Table, request: Request, *, judged: Sequence[Comparison], setting: ComparisonOptions, course: Course
 ) -> tuple[Doubt, ...]:
     """What shows only across cells."""
     if request.screens:
@@ -403,11 +404,15 @@ def _run_doubts(
     for metric in dict.fromkeys(metric for _, metric in table):
         groups = [(cell, each) for cell in request.cells for each in table[cell, metric].values()]
         cells = [[*table[cell, metric].values()] for cell in request.cells]
+        noun, unit, advice = "trials", request.metrics[metric].unit, _on_drift(cells, setting)
+        if boots := course.boots:
+            levels = [each.arm if boots == request.contrast else request.cells[cell][boots] for cell, each in groups]
+            groups, noun = [*run_doubts.of_boots(groups, levels)], "boots"
         reasons += run_doubts.sorted_values(metric, groups)
-        reasons += run_doubts.drift(metric, groups, unit=request.metrics[metric].unit, advice=_on_drift(cells, setting))
+        reasons += run_doubts.drift(metric, groups, unit=unit, advice=advice, noun=noun)
         if setting.paired and request.roles[metric] == "primary":
-            reasons += order_doubts.fixed_slots(metric, cells)
-            reasons += order_doubts.dependent_blocks(metric, cells, in_step=in_step)
+            reasons += order_doubts.fixed_slots(metric, cells, in_step=course.in_step)
+            reasons += order_doubts.dependent_blocks(metric, cells, in_step=course.in_step)
     return tuple(reasons)
 
 

@@ -60,6 +60,11 @@ class Selection:
         """Whether several cells share what their blocks vary by: `Course` says when."""
         return self.contrast != self.plan.arm or self.plan.design.reboot == BETWEEN_BLOCKS
 
+    @property
+    def boots(self) -> str:
+        """The factor whose levels share boots, as `Course` has it."""
+        return self.plan.arm if self.plan.design.reboot == BETWEEN_BLOCKS else ""
+
     @cached_property
     def counts(self) -> Counts:
         """How many trials and blocks there are of each kind."""

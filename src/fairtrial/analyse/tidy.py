@@ -76,6 +76,7 @@ class Course:
         fixed: whether the number of blocks was fixed beforehand.
         in_step: whether several cells share what their blocks vary by: where another factor than the arm is compared,
             trials of a block stand in several; where arms boot once in a round, a boot does.
+        boots: the factor each of whose levels boots once in a block, for all cells; empty where trials share no boots.
         run: the looks that a stopping rule took, where there was one.
         stopping: what is reported of them.
     """
@@ -88,5 +89,6 @@ class Course:
     steadiness: tuple[Steadiness, ...] = ()
     fixed: bool = True
     in_step: bool = False
+    boots: str = ""
     run: SequentialRun | None = None
     stopping: Stopping | None = None

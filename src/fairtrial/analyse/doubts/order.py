@@ -36,10 +36,11 @@ def interleaved(cells: Cells) -> bool:
     return all(len(set(_after(arms, arm))) > 1 for arms in cells for arm in arms[1:])
 
 
-def fixed_slots(metric: str, cells: Cells) -> Iterator[Doubt]:
+def fixed_slots(metric: str, cells: Cells, *, in_step: bool = False) -> Iterator[Doubt]:
     """Whether an arm always stands on one side of its baseline, in all cells or in one of them.
 
-    False alarms: under `FIXED_LEVEL` per metric, shared out among arms and cells.
+    False alarms: under `FIXED_LEVEL` per metric, shared out among arms and cells. `in_step`: a block has one order for
+    all cells, since they share boots or rounds, so that it counts once.
     """
     arms = max((len(each) - 1 for each in cells), default=0)
     level = FIXED_LEVEL / max(1, arms * (1 if len(cells) == 1 else 1 + len(cells)))
@@ -48,7 +49,8 @@ def fixed_slots(metric: str, cells: Cells) -> Iterator[Doubt]:
         by_cell = [(_after(each, each[number]), each) for each in cells if len(each) > number]
         every = [after for of, _ in by_cell for after in of]
         fixed = [(of, each) for of, each in by_cell if len(set(of)) == 1 and 2.0 ** (1 - len(of)) < level]
-        if len(set(every)) == 1 and 2.0 ** (1 - len(every)) < level:
+        orders = max(len(of) for of, _ in by_cell) if in_step and by_cell else len(every)
+        if len(set(every)) == 1 and 2.0 ** (1 - orders) < level:
             parts.append(_side(by_cell[0][1], number, after=every[0], count=len(every)))
         elif fixed:
             of, each = fixed[0]
@@ -162,21 +164,28 @@ def _positions(arms: Sequence[ArmValues]) -> dict[int, dict[str, int]]:
 
 
 def _in_step(cells: Cells) -> list[Values]:
-    """Differences of several cells over the blocks that they have in common, as those of one: shape (rows, blocks).
-
-    Cells of few blocks, which a rule has stopped, are left out where more is known without them.
-    """
-    longest = sorted(((list(_positions(arms)), arms) for arms in cells), key=lambda each: len(each[0]), reverse=True)
-    common: list[list[int]] = []
-    for blocks, _ in longest:
-        also = set(blocks)
-        common.append([block for block in (common[-1] if common else blocks) if block in also])
-    sizes = [
-        count * len(each) if len(each) >= SMALLEST_N_TO_DEPEND else 0 for count, each in enumerate(common, start=1)
-    ]
-    most = int(np.argmax(sizes)) if sizes else -1
-    varied = [each for _, arms in longest[: most + 1] if (each := _differences(arms, common[most])).size]
+    """Differences of several cells over the blocks that they have in common, as those of one: shape (rows, blocks)."""
+    chosen, common = most_in_common([list(_positions(arms)) for arms in cells], fewest=SMALLEST_N_TO_DEPEND)
+    varied = [each for index in chosen if (each := _differences(cells[index], common)).size]
     return [np.concatenate(varied)] if varied else []
+
+
+def most_in_common(blocks: Sequence[Sequence[int]], *, fewest: int) -> tuple[list[int], list[int]]:
+    """Which of several sequences of blocks to take together, by index, and what they have in common: most in all.
+
+    Those of few blocks, which a rule has stopped, are left out where more is known without them. Nothing is taken where
+    not even one has `fewest`.
+    """
+    longest = sorted(range(len(blocks)), key=lambda index: len(blocks[index]), reverse=True)
+    common: list[list[int]] = []
+    for index in longest:
+        also = set(blocks[index])
+        common.append([block for block in (common[-1] if common else blocks[index]) if block in also])
+    sizes = [count * len(each) if len(each) >= fewest else 0 for count, each in enumerate(common, start=1)]
+    if not any(sizes):
+        return [], []
+    most = int(np.argmax(sizes))
+    return longest[: most + 1], common[most]
 
 
 def _differences(arms: Sequence[ArmValues], blocks: Sequence[int]) -> Values:

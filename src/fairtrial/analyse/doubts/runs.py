@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from fairtrial.analyse.doubts import order
 from fairtrial.analyse.inference import ranks, t_tests
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Doubt
@@ -31,6 +32,40 @@ ONE_SIDE: Final = (
 NOT_INTERLEAVED: Final = "arms were not interleaved: the drift may be the difference that is reported"
 
 Groups = Sequence[tuple[str, ArmValues]]  # (cell, values of one arm in it)
+
+
+def of_boots(groups: Groups, boots: Sequence[str]) -> Groups:
+    """Groups whose trials share boots, those of one name in `boots`, as one: a value is the mean of a boot's trials.
+
+    What a boot changes is in all its trials: group by group it would be counted as often as there are cells. The mean
+    is that of logarithms if all values are positive, over the groups and blocks that have most in common.
+    """
+    relative = all(each.positive for _, each in groups)
+    found: list[tuple[str, ArmValues]] = []
+    for boot in dict.fromkeys(boots):
+        own = [group for group, name in zip(groups, boots, strict=True) if name == boot]
+        found += own if len(own) == 1 else _averaged(boot, [each for _, each in own], relative=relative)
+    return found
+
+
+def _averaged(boot: str, groups: Sequence[ArmValues], *, relative: bool) -> Groups:
+    chosen, blocks = order.most_in_common([each.blocks for each in groups], fewest=SMALLEST_N_TO_SORT)
+    if not chosen:
+        return []
+    of = [groups[index] for index in chosen]
+    values = np.array([np.log(each.at(blocks)) if relative else each.at(blocks) / len(of) for each in of])
+    means = np.exp(values.mean(axis=0)) if relative else values.sum(axis=0)
+    at = [dict(zip(each.blocks, each.positions, strict=True)) for each in of]
+    positions = [round(sum(each[block] for each in at) / len(at)) for block in blocks]
+    in_time = sorted(range(len(blocks)), key=lambda index: positions[index])
+    arm = ArmValues(
+        arm=boot,
+        values=means[in_time],
+        blocks=tuple(blocks[index] for index in in_time),
+        positions=tuple(positions[index] for index in in_time),
+        absent=0,
+    )
+    return [("boots of", arm)]
 
 
 @dataclass(frozen=True)
@@ -125,8 +160,11 @@ def slope(groups: Groups) -> Slope | None:
     return Slope(change=change, relative=relative, p=p, n=len(residuals))
 
 
-def drift(metric: str, groups: Groups, *, unit: str, advice: str) -> Iterator[Doubt]:
-    """False alarms: `DRIFT_LEVEL` per metric if trials are independent, more if neighbours in time are alike."""
+def drift(metric: str, groups: Groups, *, unit: str, advice: str, noun: str = "trials") -> Iterator[Doubt]:
+    """False alarms: `DRIFT_LEVEL` per metric if trials are independent, more if neighbours in time are alike.
+
+    `noun`: what a value is the measurement of.
+    """
     trend = slope(groups)
     if trend is None or trend.p >= DRIFT_LEVEL:
         return
@@ -136,7 +174,7 @@ def drift(metric: str, groups: Groups, *, unit: str, advice: str) -> Iterator[Do
     yield Doubt(
         code="drift",
         message=f"values drift by {size} from the first trial to the last "
-        f"(p = {trend.p:.2g}, {trend.n} trials around their groups' means)",
+        f"(p = {trend.p:.2g}, {trend.n} {noun} around their groups' means)",
         advice=advice,
         metric=metric,
     )

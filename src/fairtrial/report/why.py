@@ -7,14 +7,16 @@ from typing import Final
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.why.models import CellWhy, CounterChange, RatioInterval
 from fairtrial.analyse.why.ranking import speaks
+from fairtrial.record.models import Plan
 from fairtrial.report import numbers
+from fairtrial.report.words import first_of_boot
 from fairtrial.words import counted
 
 NAMED: Final = 4  # changes in a cell's line: one of each subsystem, the strongest
 ROWS: Final = 12  # of a cell's table in the text; report.json and the page have all that are kept
 HEADER: Final = ("subsystem", "counter", "baseline", "arm", "per second", "per unit of work", "effect", "q")
 LEFT: Final = 2
-CAUTION: Final = (
+_CAUTION: Final = (
     "Exploratory and correlational: these counters moved with the arm; they may be its cause, its consequence or "
     "neither. Effect: mean over standard deviation of the blocks' differences, with its 95 % interval; q: "
     "Benjamini-Hochberg over all counters of all cells explained. Counters are per second, processor time in shares."
@@ -40,6 +42,11 @@ LABELS: Final = {
     "pressure:cpu.some.total_us": "CPU stall (PSI)",
 }
 _LARGE: Final = 10.0  # ratios from here on, and below one over it, are said as ratios
+
+
+def caution(plan: Plan) -> str:
+    """What the tables say and do not say."""
+    return _CAUTION + first_of_boot(plan, "Counters")
 
 
 def lines(analysis: Analysis) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fairtrial.analyse.models import Analysis
@@ -9,6 +11,7 @@ from fairtrial.analyse.why.models import CellWhy, CounterChange, Form, RatioInte
 from fairtrial.record import Record
 from fairtrial.report import text, why
 from fairtrial.report.scene import Scene
+from fairtrial.report.words import first_of_boot
 
 
 def change(  # noqa: PLR0913 - a change has many figures
@@ -118,3 +121,15 @@ def test_the_text_explains_a_cell_and_says_that_it_is_correlation(record: Record
     assert "why (low): refaults of files per transaction −41 %" in said
     assert "Exploratory and correlational" in said
     assert "90 counters and levels compared, 30 never varied" in said
+
+
+def test_counters_and_latencies_of_several_trials_in_a_boot_are_said_to_be_those_of_the_first(
+    record: Record, analysis: Analysis
+) -> None:
+    boots = record.plan.design.model_copy(update={"reboot": "between_blocks", "per_boot": 3})
+    found = replace(record, plan=record.plan.model_copy(update={"design": boots}))
+    explained = analysis.model_copy(update={"why": (cell(REFAULTS),)})
+    assert "of a cell in each boot" not in text.render(Scene(record, explained))
+    said = " ".join(text.render(Scene(found, explained)).split())
+    assert "Counters are those of the first of the 3 trials of a cell in each boot." in said
+    assert first_of_boot(found.plan, "Latencies").startswith(" Latencies are those of the first of the 3")

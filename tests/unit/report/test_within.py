@@ -61,6 +61,14 @@ def test_the_figure_has_every_point_of_its_cell_s_curves(scene: Scene) -> None:
     rows = rows_of(figure.spec, 1)
     assert len(rows) == len(scene.curves[0].points)
     assert "95 %" in figure.note
+    assert "in each boot" not in figure.note
+    design = scene.record.plan.design.model_copy(update={"reboot": "between_blocks", "per_boot": 3})
+    plan = scene.record.plan.model_copy(update={"design": design})
+    booted = Scene(record=dataclasses.replace(scene.record, plan=plan), analysis=scene.analysis)
+    booted.__dict__["curves"] = scene.curves
+    again = shift_figure.shift(booted, scene.analysis.cells[0])
+    assert again is not None
+    assert again.note == f"{figure.note} Latencies are those of the first of the 3 trials of a cell in each boot."
     without = Scene(record=scene.record, analysis=scene.analysis)
     without.__dict__["curves"] = ()
     assert shift_figure.shift(without, scene.analysis.cells[0]) is None

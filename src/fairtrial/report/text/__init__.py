@@ -69,7 +69,7 @@ def render(scene: Scene) -> str:
             lines += _metric(analysis, metric, number=number)
     lines += _curves(analysis)
     lines += _interactions(analysis)
-    lines += _why(analysis)
+    lines += _why(analysis, record.plan)
     lines += _diagnostics(scene)
     lines += _noise(analysis)
     lines += _expectations(analysis)
@@ -355,13 +355,13 @@ def _interactions(analysis: Analysis) -> list[str]:
     return lines
 
 
-def _why(analysis: Analysis) -> list[str]:
+def _why(analysis: Analysis, plan: Plan) -> list[str]:
     if not analysis.why:
         return []
     lines = heading("Why: what changed with the arm")
     for line in why.lines(analysis):
         lines += prose(line, indent="    ")
-    lines += ["", *prose(why.CAUTION)]
+    lines += ["", *prose(why.caution(plan))]
     for cell in analysis.why:
         lines += ["", *prose(f"{cell.cell}: {why.summary(cell)}"), ""]
         lines += table(why.HEADER, why.rows(cell)[: why.ROWS], left=why.LEFT)

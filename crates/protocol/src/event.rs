@@ -21,6 +21,8 @@ pub enum Event {
     Output(OutputLine),
     /// A process ended.
     Exited(Exited),
+    /// Answer to `sweep`.
+    Swept(Swept),
     /// Answer to `change`.
     Changed(Changed),
     /// Answer to `undo`.
@@ -90,6 +92,19 @@ pub struct Spawned {
     pub pid: i32,
     /// Monotonic time of the start.
     pub time_ns: i64,
+}
+
+/// What a trial's processes had left running.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Swept {
+    /// The request answered.
+    pub id: u64,
+    /// Programs that had to be told to end, or killed: each name once, in order, as the kernel has it.
+    pub programs: Vec<String>,
+    /// How many processes were killed.
+    pub killed: usize,
+    /// How many have not even ended then.
+    pub left: usize,
 }
 
 /// A line a process wrote.

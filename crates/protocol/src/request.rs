@@ -22,6 +22,8 @@ pub enum Request {
     Spawn(Box<Spawn>),
     /// Sends a signal to a spawned process.
     Signal(Signal),
+    /// Ends what a trial's processes have left running; answered by `swept`.
+    Sweep(Sweep),
     /// Applies one step; answered by `changed`.
     Change(Change),
     /// Undoes applied steps, newest first; answered by `undone`.
@@ -107,6 +109,9 @@ pub struct Spawn {
     /// Text given on standard input; `/dev/null` if absent.
     #[serde(default)]
     pub stdin: Option<String>,
+    /// Whether it is a trial's server or load: what it leaves running is ended by `sweep`.
+    #[serde(default)]
+    pub of_trial: bool,
 }
 
 /// Where a process's output goes.
@@ -136,6 +141,16 @@ pub struct Signal {
     /// To its whole process group.
     #[serde(default)]
     pub group: bool,
+}
+
+/// Ends what the processes of a trial have left running, so that it is not beside the next trial: SIGTERM, unless their
+/// group had it, then SIGKILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sweep {
+    /// Number of the request.
+    pub id: u64,
+    /// How long they may take to end before they are killed.
+    pub grace_ms: u64,
 }
 
 /// Applies one step.
@@ -180,6 +195,7 @@ impl Request {
             Self::Get(request) => request.id,
             Self::Spawn(request) => request.id,
             Self::Signal(request) => request.id,
+            Self::Sweep(request) => request.id,
             Self::Change(request) => request.id,
             Self::Undo(request) => request.id,
             Self::Ping(request) => request.id,

@@ -54,6 +54,7 @@ DOUBT_CODES: Final = (
     "voided",
     "not_at_rest",
     "cache_kept",
+    "left_running",
     "data_not_compared",
     "emulated",
     "place_unfit",

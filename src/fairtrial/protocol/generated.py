@@ -1304,6 +1304,41 @@ class StreamOutput(BaseModel):
     kind: Literal["stream"] = "stream"
 
 
+class Sweep(BaseModel):
+    """
+    Ends what the processes of a trial have left running, so that it is not beside the next trial: SIGTERM, unless their
+    group had it, then SIGKILL.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    grace_ms: Annotated[int, Field(ge=0)]
+    """How long they may take to end before they are killed."""
+    id: Annotated[int, Field(ge=0)]
+    """Number of the request."""
+    request: Literal["sweep"] = "sweep"
+
+
+class Swept(BaseModel):
+    """What a trial's processes had left running."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+    )
+    event: Literal["swept"] = "swept"
+    id: Annotated[int, Field(ge=0)]
+    """The request answered."""
+    killed: Annotated[int, Field(ge=0)]
+    """How many processes were killed."""
+    left: Annotated[int, Field(ge=0)]
+    """How many have not even ended then."""
+    programs: list[str]
+    """Programs that had to be told to end, or killed: each name once, in order, as the kernel has it."""
+
+
 class TextConstant(BaseModel):
     """Text."""
 
@@ -2028,6 +2063,8 @@ class Spawn(BaseModel):
     """Number of the request."""
     name: str
     """What messages call it: `server`, `load`, `sampler`."""
+    of_trial: bool = False
+    """Whether it is a trial's server or load: what it leaves running is ended by `sweep`."""
     processors: list[int] | None = None
     """Processors it may use; all if absent."""
     request: Literal["spawn"] = "spawn"

@@ -53,6 +53,8 @@ def _below(name: str) -> str:
 FormatVersion = Annotated[int, AfterValidator(_known_version)]
 FileName = Annotated[str, AfterValidator(_one_component)]  # becomes a file or directory of the record
 RelativePath = Annotated[str, AfterValidator(_below)]
+Reboot = Literal["every_trial", "between_blocks"]
+StopReason = Literal["", "difference", "equivalence", "decided", "futility", "precision", "blocks", "time_budget"]
 
 
 class RecordModel(BaseModel):
@@ -147,9 +149,7 @@ class Design(RecordModel):
     confidence: float = 0.95
     voided_limit: int
     hosts: Literal["alike", "factor"] = "alike"
-    reboot: Annotated[
-        Literal["every_trial", "between_blocks"], Field(exclude_if=lambda reboot: reboot == "every_trial")
-    ] = "every_trial"
+    reboot: Annotated[Reboot, Field(exclude_if=lambda reboot: reboot == "every_trial")] = "every_trial"
     per_boot: Annotated[int, Field(exclude_if=lambda per_boot: per_boot == 1)] = 1
     min_blocks: int | None = None
     spending: Literal["pocock", "obrien_fleming"] | None = None
@@ -334,6 +334,7 @@ class TrialRecord(RecordModel):
         clients: that drove together, in the study's order; empty where one drove.
         host: name of the host of a farm that ran it; empty where a run has one place for all blocks.
         layout: the order that its program was linked in; left out without builds.
+        left_running: programs that its server or load left running, and that were ended; left out without any.
     """
 
     format_version: FormatVersion = FORMAT_VERSION
@@ -359,6 +360,7 @@ class TrialRecord(RecordModel):
     clients: list[ClientRecord] = []
     host: str = ""
     layout: Annotated[str, Field(exclude_if=lambda layout: not layout)] = ""
+    left_running: Annotated[list[str], Field(exclude_if=lambda left_running: not left_running)] = []
 
 
 Grade = Literal["fine", "caution", "unfit", "unknown"]
@@ -444,9 +446,6 @@ class BlockAdded(RecordModel):
     round: int
     replaces: int
     trials: list[PlannedTrial]
-
-
-StopReason = Literal["", "difference", "equivalence", "decided", "futility", "precision", "blocks", "time_budget"]
 
 
 class ComparisonLook(RecordModel):

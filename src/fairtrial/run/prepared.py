@@ -15,7 +15,7 @@ from fairtrial.errors import AgentError, InputError, PlaceError, StreamLostError
 from fairtrial.protocol.generated import Exited, Restore, Restored
 from fairtrial.protocol.subcommands import RESTORE
 from fairtrial.run.kinds import Parts, parts_of
-from fairtrial.run.trial import workspace
+from fairtrial.run.trial import leftovers, workspace
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Identity, Instance, Launch
 from fairtrial.wire.open_place import OpenPlace
@@ -130,6 +130,11 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
         raise
     parts.system.stop(place, instance, settled=True)
     _require_shut_down(place, launch, instance)
+    if leftovers.end(place, grace_s=place.limits.shutdown_s).killed:
+        raise SystemStartError(
+            "processes that the server had started had to be killed once its data were made, so they are not used",
+            hint="let the server end what it starts before it ends itself, or when it gets SIGTERM",
+        )
     workspace.remove(place, building / "server")
     workspace.remove(place, building / CREATED)
     place.agent.put(str(building / "manifest.json"), loaded.model_dump_json().encode(), mode=0o644)

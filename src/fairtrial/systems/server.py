@@ -79,6 +79,7 @@ def spawned(place: OpenPlace, argv: Sequence[str], launch: Launch, *, user: str 
         groups=launch.groups,
         stdout=log,
         stderr=log,
+        of_trial=True,
     )
 
 

@@ -41,6 +41,7 @@ class SpawnOptions(TypedDict, total=False):
     stdout: Output
     stderr: Output
     stdin: str | None
+    of_trial: bool
     on_line: OnLine | None
 
 
@@ -192,6 +193,10 @@ class Agent:
     def signal(self, process: int, number: int, *, group: bool = False) -> None:
         """Sends a signal to a process by the agent's number for it."""
         self._ask(wire.Signal(id=self._stream.number(), process=process, signal=number, group=group), wire.Done)
+
+    def sweep(self, grace_s: float) -> wire.Swept:
+        """Ends what processes `of_trial` have left running; what has not ended after the grace is killed."""
+        return self._ask(wire.Sweep(id=self._stream.number(), grace_ms=round(1000 * grace_s)), wire.Swept)
 
     def change(self, step: wire.Step) -> wire.Changed:
         """Applies a step; it is undone when the stream ends, at the latest.

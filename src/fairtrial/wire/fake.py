@@ -48,12 +48,14 @@ class FakeTransport:
         files: the place's files by path; `put` adds to them.
         requests: every request that came, in order.
         steps: steps applied and not undone.
+        left_running: programs that a sweep finds, once.
     """
 
     run: Callable[[wire.Spawn], FakeProgram] = lambda _spawn: FakeProgram()
     files: dict[str, bytes] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     steps: list[wire.Step] = field(default_factory=list)
+    left_running: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -121,19 +123,26 @@ class FakeTransport:
             case wire.Signal():
                 self.say(wire.Done(id=number))
                 self.end(request.process, signal=request.signal)
-            case wire.Change():
-                self.steps.append(request.step)
-                expect = request.step.check.expect if request.step.check else None
-                self.say(wire.Changed(id=number, before=None, read_back=expect, applied=len(self.steps)))
-            case wire.Undo():
-                undone = max(0, len(self.steps) - request.keep)
-                del self.steps[request.keep :]
-                self.say(wire.Undone(id=number, steps=undone, failed=[], disturbed=[]))
+            case wire.Sweep():
+                self.say(wire.Swept(id=number, programs=self.left_running, killed=len(self.left_running), left=0))
+                self.left_running = []
+            case wire.Change() | wire.Undo():
+                self._step(request)
             case wire.Ping():
                 self.say(wire.Pong(id=number, clock=_clock()))
             case wire.Bye():
                 self.steps.clear()
                 self.say(wire.Farewell(id=number, failed=[]))
+
+    def _step(self, request: wire.Change | wire.Undo) -> None:
+        if isinstance(request, wire.Change):
+            self.steps.append(request.step)
+            expect = request.step.check.expect if request.step.check else None
+            self.say(wire.Changed(id=request.id, before=None, read_back=expect, applied=len(self.steps)))
+        else:
+            undone = max(0, len(self.steps) - request.keep)
+            del self.steps[request.keep :]
+            self.say(wire.Undone(id=request.id, steps=undone, failed=[], disturbed=[]))
 
     def _welcome(self, number: int) -> wire.Welcome:
         return wire.Welcome(

@@ -38,7 +38,7 @@ class Limits:
         off_s: for a guest to stop its processes, write its disk and switch itself off.
         start_s: for a server to be ready: recovery after a crash takes minutes with large memory.
         shutdown_s: for a server to shut down.
-        grace_s: between SIGTERM and SIGKILL when a session ends.
+        grace_s: between SIGTERM and SIGKILL when a session ends, and for what a trial's processes leave running.
         hang_s: for killed processes to be gone before a session ends without them.
         lock_s: for a place's lock: a killed controller's agent needs a moment to notice.
         lock_ending_s: for the lock of a session that is ending.

@@ -10,17 +10,29 @@ from pydantic import Field, TypeAdapter, ValidationError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire.transport import Transport
 
-VERSION = "6"  # compared with the agent's at hello; a test compares it with crates/protocol
+VERSION = "7"  # compared with the agent's at hello; a test compares it with crates/protocol
 SAME_VERSION = "install the same version of fairtrial on both sides"  # a hint, where answers are not understood
 CHUNK_BYTES = 64 * 1024
 LINE_BYTES = 4 << 20  # an agent's longest line is an output line of 64 KiB, escaped; beyond this it is no agent
 
-Request = wire.Hello | wire.Put | wire.Get | wire.Spawn | wire.Signal | wire.Change | wire.Undo | wire.Ping | wire.Bye
+Request = (
+    wire.Hello
+    | wire.Put
+    | wire.Get
+    | wire.Spawn
+    | wire.Signal
+    | wire.Sweep
+    | wire.Change
+    | wire.Undo
+    | wire.Ping
+    | wire.Bye
+)
 Answer = (
     wire.Welcome
     | wire.Done
     | wire.File
     | wire.Spawned
+    | wire.Swept
     | wire.Changed
     | wire.Undone
     | wire.Pong

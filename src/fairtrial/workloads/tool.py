@@ -169,6 +169,7 @@ class Tool:
             argv=[*(self.command or [self.name]), *arguments],
             directory=str(invocation.directory),
             **invocation.process_options,
+            of_trial=True,
             on_line=heard,
         )
         try:

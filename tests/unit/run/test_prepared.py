@@ -21,6 +21,7 @@ from fairtrial.run import prepared
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import SYSTEMS, Identity, Instance
+from fairtrial.wire.agent import Agent
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads import WORKLOADS, Loaded
 
@@ -203,6 +204,17 @@ def test_data_of_a_server_that_crashed_or_had_to_be_killed_are_not_kept(
                 ensure(place, making)
     assert (tmp_path / "state" / "prepared" / "key").exists() == (expected is None)
     assert making.calls[-1].startswith("stop")
+
+
+def test_data_are_not_kept_when_what_their_server_had_started_had_to_be_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not have written all that it should."""
+    killed = wire.Swept(id=1, programs=["writer"], killed=1, left=0)
+    monkeypatch.setattr(Agent, "sweep", lambda _agent, _grace_s: killed)
+    with place_here(tmp_path) as place, pytest.raises(SystemStartError, match="had to be killed"):
+        ensure(place, Making())
+    assert not (tmp_path / "state" / "prepared").exists()
 
 
 def test_an_interrupted_load_goes_on_after_the_run_was_started_again(tmp_path: Path) -> None:

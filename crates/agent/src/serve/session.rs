@@ -103,6 +103,7 @@ impl Session {
                 self.processes.signal(&signal)?;
                 Some(Event::Done(Done { id: signal.id }))
             }
+            Request::Sweep(sweep) => Some(Event::Swept(self.processes.sweep(sweep))),
             Request::Change(change) => Some(self.change(&change)?),
             Request::Undo(undo) => Some(self.undo(&undo)),
             Request::Ping(_) | Request::Bye(_) => None, // answered before they come here

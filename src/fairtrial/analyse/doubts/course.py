@@ -21,6 +21,7 @@ TIMED_OUT: Final = "timed_out_share"
 SATURATED_LATENCIES: Final = "saturated_latencies"
 ACCELERATOR: Final = "accelerator"  # in a trial's `subject`: what ran the guest
 EMULATION: Final = "tcg"
+PROGRAMS: Final = 5  # that a message names
 # A thread that waits for less than a tenth of its time answers late: by queueing theory its queue is ten deep.
 SATURATED_SHARE: Final = 0.9
 
@@ -38,6 +39,7 @@ def course(
     yield from _voided(selection)
     yield from _restless(selection)
     yield from _kept(selection)
+    yield from _left_running(selection)
     yield from content_doubts.about(selection.used)
     yield from _saturated(selection)
     yield from client_doubts.about(plan, selection.used)
@@ -100,6 +102,22 @@ def _kept(selection: Selection) -> Iterator[Doubt]:
             f"({where}): the agent may not do so there, and what earlier trials read may still be in memory",
             advice="do not take these trials for cold starts; to drop the cache, run as root, and let fairtrial make "
             "the container",
+        )
+
+
+def _left_running(selection: Selection) -> Iterator[Doubt]:
+    """Asks whether a trial's own programs ran on after its load, or beside the next run of it."""
+    used = selection.used
+    left = {trial.trial.id: trial.left_running for trial in used if trial.left_running}
+    if left:
+        names = sorted({name for programs in left.values() for name in programs})
+        shown = ", ".join(names[:PROGRAMS]) + (" and others" if len(names) > PROGRAMS else "")
+        yield Doubt(
+            code="left_running",
+            message=f"in {len(left)} of {counted(len(used), 'used trial')} the server or the load had left programs "
+            f"running ({shown}), which were ended before the next trial",
+            advice="let them end, or wait for them, before the load or the server ends: what they do after that is in "
+            "no figure, and with several runs in a trial they run beside the next one",
         )
 
 

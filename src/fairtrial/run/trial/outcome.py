@@ -39,6 +39,7 @@ class TrialOutcome:
     clock_shift: ClockShift | None = None
     clients: list[ClientRecord] = field(default_factory=list)
     layout: str = ""
+    left_running: list[str] = field(default_factory=list)
 
     @property
     def shift_ns(self) -> int:
@@ -102,6 +103,7 @@ class TrialOutcome:
             clock_shift=self.clock_shift,
             clients=self.clients,
             layout=self.layout,
+            left_running=self.left_running,
         )
 
 

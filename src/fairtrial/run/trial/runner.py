@@ -1,7 +1,7 @@
 """One trial, from prepared data to a committed directory.
 
-settings → restore → settle → settings → start → settings → sample → drive → stop sampling → check → stop → undo →
-collect.
+settings → restore → settle → settings → start → settings → sample → drive → stop sampling → check → stop → end
+what is left running → undo → collect.
 Whatever goes wrong on the way, processes are stopped and settings undone before the trial is called valid or not.
 """
 
@@ -30,6 +30,7 @@ from fairtrial.run.trial import (
     encrypting,
     governing,
     layouts,
+    leftovers,
     memory_kills,
     preloading,
     read_back,
@@ -225,9 +226,10 @@ class Attempt:
             for driver in self.drivers:
                 workspace.make(driver.place, driver.work)
             workspace.make_private(self.place, self.data, user=user)
-            self._bring_data()
-            self._apply("before_server")
-            self._with_system()
+            with leftovers.ended([place for place, _ in self._directories()], self.outcome, phase=self._phase):
+                self._bring_data()
+                self._apply("before_server")
+                self._with_system()
         except StreamLostError:
             raise  # the agent undoes on its own when its stream ends
         except BaseException:
@@ -344,14 +346,10 @@ class Attempt:
     def _apply(self, phase: Phase) -> None:
         for when, step in self.effect.steps:
             if when == phase:
-                changed = self._change(step)
+                changed, asked = self._change(step), read_back.expectation(step, trial=self.remote.name)
+                before, found = changed.before, changed.read_back
                 self.outcome.effective.append(
-                    EffectiveSetting(
-                        name=step.name,
-                        asked=read_back.expectation(step, trial=self.remote.name),
-                        before=changed.before,
-                        read_back=changed.read_back,
-                    )
+                    EffectiveSetting(name=step.name, asked=asked, before=before, read_back=found)
                 )
 
     def _change(self, step: Step) -> Changed:

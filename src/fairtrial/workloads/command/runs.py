@@ -148,6 +148,7 @@ def run_once(place: OpenPlace, parameters: CommandParameters, drive: Drive, *, o
         groups=drive.groups,
         stdout=_file(drive.directory / output),
         stderr=_file(drive.directory / ERRORS),
+        of_trial=True,
     )
     failure = ""
     try:

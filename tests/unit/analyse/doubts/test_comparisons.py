@@ -179,6 +179,17 @@ def test_trials_that_found_the_page_cache_of_those_before_them_are_counted_by_ar
     assert "cache_kept" not in raised(analyse(case.plan(), trials[1:3]))
 
 
+def test_programs_that_trials_left_running_are_counted_and_named() -> None:
+    case = Case(FACTORS, blocks=3)
+    trials = case.trials(tpm=lambda _levels, block: 1000 + block)
+    left = [each.model_copy(update={"left_running": ["bench", "sh"]}) for each in trials[:2]]
+    doubt = raised(analyse(case.plan(), [*left, *trials[2:]]))["left_running"]
+    assert doubt.message.startswith(
+        "in 2 of 6 used trials the server or the load had left programs running (bench, sh)"
+    )
+    assert "left_running" not in raised(analyse(case.plan(), trials))
+
+
 def test_trials_whose_client_had_no_pause_are_counted() -> None:
     case = Case(FACTORS, blocks=10)
     trials = case.trials(tpm=lambda levels, block: 1000 + noise(levels["kernel"], block))

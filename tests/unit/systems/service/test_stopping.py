@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from fairtrial.places import open_place
+from fairtrial.systems import server
 from fairtrial.systems.instance import Launch
 from fairtrial.systems.service import Service
 from fairtrial.systems.service.parameters import ServiceParameters
@@ -50,3 +51,36 @@ def test_one_that_takes_a_second_sigterm_for_now_gets_one(tmp_path: Path) -> Non
         place = OpenPlace(agent)
         service.stop(place, service.start(place, Launch(work, work, work / "log")), settled=False)
     assert (tmp_path / "count").read_text() == "1"
+
+
+@pytest.mark.parametrize(
+    ("start", "ends"),
+    [
+        # By its group, whose SIGTERM it ignores, though it has no mark; by its mark, in a session of its own.
+        ("env -i sh -c 'trap \"\" TERM; echo $$ >child; while :; do sleep 0.05; done' & wait", False),
+        ("setsid sh -c 'echo $$ >child; exec sleep 1000' & wait", False),
+        ("sleep 1000 & echo $! >child", True),  # the service itself crashes
+    ],
+)
+def test_what_a_service_leaves_running_is_not_beside_the_next_trial(tmp_path: Path, start: str, *, ends: bool) -> None:
+    work, child = PurePosixPath(tmp_path), tmp_path / "child"
+    run = shlex.join(["sh", "-c", start])
+    service = Service(ServiceParameters.model_validate({"run": run, "ready": {"command": f"test -s {child}"}}))
+    with open_place("local", {"state_directory": str(tmp_path / "state")}, holder="a test") as agent:
+        place = OpenPlace(agent)
+        if ends:
+            server.spawned(place, ["sh", "-c", start], Launch(work, work, work / "log"), user=None).wait(10.0)
+        else:
+            service.stop(place, service.start(place, Launch(work, work, work / "log")), settled=False)
+        assert is_running(child)
+        bystander = agent.spawn("bystander", ["sleep", "1000"])
+        assert agent.sweep(0.2).left == 0
+        assert not is_running(child)
+        assert bystander.exited is None, "what is no trial's stays"
+        assert agent.sweep(0.2).programs == []
+
+
+def is_running(child: Path) -> bool:
+    """Whether the process whose number is in a file runs; a zombie does not."""
+    stat = Path(f"/proc/{child.read_text().strip()}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"

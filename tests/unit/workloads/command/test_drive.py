@@ -78,6 +78,15 @@ def test_one_that_takes_too_long_is_stopped_with_its_children_and_its_trial_is_i
     eventually(lambda: not Path(f"/proc/{child}").exists(), "a child of the stopped program still runs")
 
 
+def test_what_it_leaves_running_is_told_to_end_before_the_next_trial(place: OpenPlace, tmp_path: Path) -> None:
+    driven = drive(place, tmp_path, run="sh -c 'sleep 1000 & echo $! >child'")
+    child = Path(f"/proc/{(tmp_path / 'work' / 'child').read_text().strip()}")
+    assert (driven.invalid_reason, child.exists()) == ("", True)
+    swept = place.agent.sweep(8.0)
+    assert (swept.programs, swept.killed, swept.left) == (["sleep"], 0, 0)
+    assert not child.exists()
+
+
 class Slow(FakeTransport):
     """A place where SIGTERM alone ends nothing in time."""
 

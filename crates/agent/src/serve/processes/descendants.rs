@@ -15,13 +15,26 @@ use fairtrial_protocol::limits::Limits;
 /// In the environment of every process of a session and of whatever they start: how a later agent finds them.
 pub const MARK: &str = "FAIRTRIAL_SESSION";
 
-const POLL: Duration = Duration::from_millis(20);
+/// Between two looks for what still runs.
+pub const POLL: Duration = Duration::from_millis(20);
 
 /// A process, told apart from a later one with its number by when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct ProcessIdentity {
-    pid: i32,
+pub struct ProcessIdentity {
+    /// Its number.
+    pub pid: i32,
     start_ticks: u64,
+}
+
+/// A process, and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which.
+    pub process: ProcessIdentity,
+    /// Number of the process that it is a child of.
+    pub parent: i32,
+    /// Number of its process group.
+    pub group: i32,
 }
 
 /// Stops everything a living session started: SIGTERM, then SIGKILL to what remains after the grace.
@@ -50,8 +63,8 @@ pub fn kill_marked(session: &str, limit: Duration) -> usize {
     let find = || {
         processes()
             .into_iter()
-            .map(|(process, _)| process)
-            .filter(|process| is_marked(*process, session))
+            .map(|found| found.process)
+            .filter(|process| is_marked(*process, MARK, session))
             .collect()
     };
     kill(find, limit)
@@ -79,53 +92,64 @@ fn of_session(session: &str) -> Vec<ProcessIdentity> {
     let all = processes();
     let parents: HashMap<i32, i32> = all
         .iter()
-        .map(|(process, parent)| (process.pid, *parent))
+        .map(|found| (found.process.pid, found.parent))
         .collect();
     let agent = getpid().as_raw_nonzero().get();
     all.into_iter()
-        .map(|(process, _)| process)
+        .map(|found| found.process)
         .filter(|process| process.pid != agent)
-        .filter(|process| descends(process.pid, agent, &parents) || is_marked(*process, session))
+        .filter(|process| {
+            descends(process.pid, &parents, |parent| parent == agent)
+                || is_marked(*process, MARK, session)
+        })
         .collect()
 }
 
-fn descends(pid: i32, ancestor: i32, parents: &HashMap<i32, i32>) -> bool {
+/// Whether a parent of a process, or of one of its parents, is one looked for.
+pub fn descends(pid: i32, parents: &HashMap<i32, i32>, is_it: impl Fn(i32) -> bool) -> bool {
     let line = std::iter::successors(parents.get(&pid), |parent| parents.get(parent));
-    line.take(parents.len()).any(|parent| *parent == ancestor)
+    line.take(parents.len()).any(|parent| is_it(*parent))
 }
 
-fn is_marked(process: ProcessIdentity, session: &str) -> bool {
-    let mark = format!("{MARK}={session}");
+/// Whether a session's mark is in a process's environment.
+pub fn is_marked(process: ProcessIdentity, name: &str, session: &str) -> bool {
+    let mark = format!("{name}={session}");
     let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
     environment
         .split(|byte| *byte == 0)
         .any(|variable| variable == mark.as_bytes())
 }
 
-/// Every process that is not a zombie, with its parent.
-fn processes() -> Vec<(ProcessIdentity, i32)> {
+/// Every process that is not a zombie.
+pub fn processes() -> Vec<Found> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
         .collect()
 }
 
-fn read(pid: i32) -> Option<(ProcessIdentity, i32)> {
+fn read(pid: i32) -> Option<Found> {
     parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// proc(5): `pid (name) state ppid …`, the start time being field 22; the name may hold anything, `)` included.
-fn parse(pid: i32, stat: &str) -> Option<(ProcessIdentity, i32)> {
+/// proc(5): `pid (name) state ppid pgrp …`, the start time being field 22; the name may hold anything, `)` included.
+fn parse(pid: i32, stat: &str) -> Option<Found> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let process = ProcessIdentity {
         pid,
         start_ticks: fields.get(19)?.parse().ok()?,
     };
-    (!matches!(fields[0], "Z" | "X")).then_some((process, fields[1].parse().ok()?))
+    let found = Found {
+        process,
+        parent: fields[1].parse().ok()?,
+        group: fields[2].parse().ok()?,
+    };
+    (!matches!(fields[0], "Z" | "X")).then_some(found)
 }
 
-fn signal(process: ProcessIdentity, signal: Signal) {
-    let same = read(process.pid).is_some_and(|(now, _)| now == process);
+/// Sends a signal to a process, if its number is still its own.
+pub fn signal(process: ProcessIdentity, signal: Signal) {
+    let same = read(process.pid).is_some_and(|now| now.process == process);
     if let (true, Some(pid)) = (same, Pid::from_raw(process.pid)) {
         let _ = kill_process(pid, signal); // gone meanwhile, or another user's: what remains is found again
     }
@@ -137,16 +161,17 @@ mod tests {
 
     #[test]
     fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
-        let stat = "77 (a) b (c) S 5 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
+        let stat = "77 (a) b (c) S 5 76 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1";
         assert_eq!(
             parse(77, stat),
-            Some((
-                ProcessIdentity {
+            Some(Found {
+                process: ProcessIdentity {
                     pid: 77,
                     start_ticks: 4242
                 },
-                5
-            ))
+                parent: 5,
+                group: 76
+            })
         );
         assert_eq!(parse(77, &stat.replace(" S ", " Z ")), None);
     }
@@ -154,14 +179,14 @@ mod tests {
     #[test]
     fn descent_is_followed_over_generations_and_ends_at_a_loop() {
         let parents = HashMap::from([(4, 3), (3, 2), (2, 1), (8, 9), (9, 8)]);
-        assert!(descends(4, 2, &parents));
-        assert!(!descends(2, 4, &parents));
-        assert!(!descends(8, 1, &parents));
+        assert!(descends(4, &parents, |parent| parent == 2));
+        assert!(!descends(2, &parents, |parent| parent == 4));
+        assert!(!descends(8, &parents, |parent| parent == 1));
     }
 
     #[test]
     fn this_process_is_found() {
         let own = getpid().as_raw_nonzero().get();
-        assert!(processes().iter().any(|(process, _)| process.pid == own));
+        assert!(processes().iter().any(|found| found.process.pid == own));
     }
 }

@@ -4,6 +4,7 @@ mod child;
 pub mod descendants;
 mod output;
 mod reaper;
+mod trial;
 pub mod user;
 
 use std::fs::{self, File};
@@ -14,8 +15,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
-use fairtrial_protocol::event::{Event, Spawned};
-use fairtrial_protocol::request::{Signal, Spawn};
+use fairtrial_protocol::event::{Event, Spawned, Swept};
+use fairtrial_protocol::request::{Signal, Spawn, Sweep};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal as UnixSignal, kill_process, kill_process_group};
 
@@ -24,6 +25,7 @@ use crate::serve::wires::Wires;
 use child::Setup;
 use descendants::MARK;
 use reaper::{ProcessEnd, Reaper};
+use trial::{Patience, TrialGroups};
 
 /// What a program of a step may say before it is cut.
 const SAID_BYTES: u64 = 64 * 1024;
@@ -41,6 +43,7 @@ pub struct Processes {
     session: String,
     initial_score: Option<String>,
     next: u64,
+    trial: TrialGroups,
 }
 
 /// What a program of a step said.
@@ -65,6 +68,7 @@ impl Processes {
             session,
             initial_score,
             next: 0,
+            trial: TrialGroups::default(),
         })
     }
 
@@ -77,6 +81,9 @@ impl Processes {
     pub fn spawn(&mut self, spawn: &Spawn) -> Result<(), Failure> {
         let mut command = child::command(&spawn.argv, &self.session)?;
         command.envs(&spawn.environment).env(MARK, &self.session);
+        if spawn.of_trial {
+            command.env(trial::MARK, &self.session);
+        }
         if let Some(directory) = &spawn.directory {
             fs::metadata(directory).map_err(|cause| Failure::system("enter", directory, cause))?;
             command.current_dir(directory);
@@ -108,7 +115,8 @@ impl Processes {
             stderr.follow,
         );
         let time_ns = monotonic_ns();
-        self.reaper
+        let pid = self
+            .reaper
             .spawn(command, Some(process), |pid| {
                 self.wires.say(&Event::Spawned(Spawned {
                     id: spawn.id,
@@ -128,11 +136,12 @@ impl Processes {
                 _ => Failure::system("start", &spawn.argv[0], cause),
             })?;
         self.next += 1;
+        self.trial.started(pid, spawn.of_trial);
         Ok(())
     }
 
     /// Sends a signal to a process that has not ended.
-    pub fn signal(&self, request: &Signal) -> Result<(), Failure> {
+    pub fn signal(&mut self, request: &Signal) -> Result<(), Failure> {
         if request.process >= self.next {
             return Err(Failure::NotFound {
                 what: format!("process {}", request.process),
@@ -142,6 +151,9 @@ impl Processes {
             .ok_or_else(|| Failure::Invalid(format!("{} is not a signal", request.signal)))?;
         let sent = self.reaper.with_pid(request.process, |pid| {
             if request.group {
+                if signal == UnixSignal::TERM {
+                    self.trial.told(pid.as_raw_nonzero().get());
+                }
                 kill_process_group(pid, signal)
             } else {
                 kill_process(pid, signal)
@@ -149,6 +161,20 @@ impl Processes {
         });
         sent.unwrap_or(Ok(()))
             .map_err(|cause| Failure::system("signal process", request.process.to_string(), cause))
+    }
+
+    /// Ends what a trial's processes have left running.
+    pub fn sweep(&mut self, sweep: Sweep) -> Swept {
+        let patience = Patience {
+            grace: Duration::from_millis(sweep.grace_ms),
+            hang: self.wires.limits.hang,
+        };
+        let ends = || self.wires.shutdown.reason().is_some();
+        let swept = self.trial.sweep(&self.session, patience, ends);
+        Swept {
+            id: sweep.id,
+            ..swept
+        }
     }
 
     /// Runs a program to its end, for a step; one that is not `finishing` is stopped when the stream ends.

@@ -231,6 +231,61 @@ fn grandchildren_that_left_group_session_and_parents_end_with_the_stream() {
     );
 }
 
+/// Starts a shell script that prints the numbers of processes it leaves, and returns them once it has ended.
+fn left_by(agent: &mut Agent, id: u64, script: &str, of_trial: bool) -> Vec<Value> {
+    let mut request = spawn(id, script);
+    request["of_trial"] = json!(of_trial);
+    agent.send(&request);
+    let mut left = Vec::new();
+    loop {
+        let event = agent.hear();
+        match event["event"].as_str().expect("an event") {
+            "output" => {
+                let pid = event["line"].as_str().expect("text");
+                left.push(serde_json::from_str(pid).unwrap_or_else(|_| panic!("{pid}")));
+            }
+            "exited" => return left,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_sweep_ends_what_a_trial_left_running_and_nothing_else() {
+    let mut agent = Agent::greeted();
+    let quiet = ">/dev/null 2>&1 </dev/null & echo $!";
+    // By the mark, in a session of its own; by the group, without a mark and deaf to SIGTERM; by descent from that one,
+    // with neither.
+    let inner = agent.path("inner");
+    let script = format!(
+        "setsid sleep 1000 {quiet}
+         env -i /bin/sh -c 'trap \"\" TERM
+            /usr/bin/setsid /bin/sleep 1000 & echo $! >{inner}
+            while :; do /bin/sleep 1; done' {quiet}"
+    );
+    let mut left = left_by(&mut agent, 1, &script, true);
+    eventually("nothing is left running", || {
+        fs::read_to_string(&inner).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    let pid = fs::read_to_string(&inner).expect("readable");
+    left.push(serde_json::from_str(&pid).expect("a number"));
+    let others = left_by(&mut agent, 2, &format!("setsid sleep 1000 {quiet}"), false);
+    assert!(left.iter().chain(&others).all(runs));
+    let sweep = json!({"request": "sweep", "id": 3, "grace_ms": 100});
+    agent.send(&sweep);
+    let swept = agent.hear_of("swept");
+    assert_eq!(swept["left"], 0);
+    let programs = swept["programs"].as_array().expect("names");
+    assert!(programs.contains(&json!("sh")) && programs.contains(&json!("sleep")));
+    assert!(!left.iter().any(runs), "ended");
+    assert!(others.iter().all(runs), "not the trial's");
+    let again = agent.ask(&json!({"request": "sweep", "id": 4, "grace_ms": 100}));
+    assert_eq!(
+        again,
+        json!({"event": "swept", "id": 4, "programs": [], "killed": 0, "left": 0})
+    );
+}
+
 #[test]
 fn a_process_whose_child_holds_its_output_open_has_ended_all_the_same() {
     let mut agent = Agent::greeted();

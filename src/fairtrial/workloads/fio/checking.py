@@ -15,7 +15,7 @@ from typing import Final
 from fairtrial.study.tree.nodes import Branch
 from fairtrial.study.tree.problems import Problems
 from fairtrial.workloads.fio import job_file
-from fairtrial.workloads.fio.parameters import FioParameters, reserved
+from fairtrial.workloads.fio.parameters import FioParameters, reserved, verifies
 from fairtrial.workloads.prepared_files import SHAPES, skewed
 from fairtrial.workloads.text_files import refuse_kept
 from fairtrial.workloads.tool import Life
@@ -25,12 +25,21 @@ SAID: Final = 300  # characters of fio's words in a message
 NOISE: Final = re.compile(
     r"fio: (failed parsing \S+|job \S+ dropped)\s*|^\s*(?:Bad option|bad option)\s*", re.MULTILINE
 )
+READS: Final = ("read", "randread")
 FIELDS: Final = {"ioengine": "engine", "random_distribution": "distribution", "bs": "block_size", "rw": "rw"}
 
 
 def check(parameters: FioParameters, branch: Branch, problems: Problems) -> None:
     """Notes every option that cannot be."""
     refuse_kept(parameters.options, branch.below("options"), problems, program="fio", kept=reserved)
+    if parameters.rw in READS and "verify" in parameters.options and verifies(parameters.options["verify"]):
+        options = branch.below("options")
+        problems.add(
+            "fio's `verify` finds none of its headers in prepared files, so reads cannot succeed",
+            options.node.where("verify"),
+            field=options.field("verify"),
+            suggestion="leave it out, or set `rw` to one that writes: fio verifies what it has written",
+        )
     if skewed(parameters.distribution) is None and parameters.distribution.split(":")[0] in SHAPES:
         problems.add(
             f"fio's distribution `{parameters.distribution}` does not have a valid parameter",

@@ -37,9 +37,12 @@ RESERVED = reserving(
     name directory filename filename_format nrfiles nr_files unified_rw_reporting log_unix_epoch log_alternate_epoch
     wait_for_previous create_on_open allow_file_create unlink invalidate group_reporting new_group write_hist_log
     log_hist_coarseness per_job_logs clat_percentiles lat_percentiles disable_clat disable_lat gtod_reduce output
-    readonly stonewall wait_for exec_prerun exec_postrun
+    readonly stonewall wait_for exec_prerun exec_postrun log_store_compressed stats
     """,
 )
+
+
+UNVERIFIED = ("0", "null")  # `null` computes nothing and accepts whatever was read
 
 
 class FioParameters(FileParameters):
@@ -81,6 +84,11 @@ class FioParameters(FileParameters):
     def reaches_by_hash(self) -> bool:
         """Whether fio spreads ranks by its hash, so that the number of blocks decides which can be met."""
         return self.is_random and skewed(self.distribution) is not None
+
+
+def verifies(method: str | None) -> bool:
+    """Whether a value of fio's `verify` has it look for its own headers or pattern in what it reads."""
+    return method not in UNVERIFIED
 
 
 def reserved(option: str) -> str | None:

@@ -57,9 +57,25 @@ def test_what_the_run_sets_is_refused_with_the_key_that_says_it(tmp_path: Path, 
     assert f"use `{key}" in found.suggestion
 
 
-def test_what_is_not_to_be_had_is_to_be_left_out(tmp_path: Path) -> None:
-    (found,) = problems(tmp_path, "options: {filename: /etc/passwd}")
+@pytest.mark.parametrize("option", ["filename: /etc/passwd", "log_store_compressed: 1", "stats: 0"])
+def test_what_is_not_to_be_had_is_to_be_left_out(tmp_path: Path, option: str) -> None:
+    (found,) = problems(tmp_path, f"options: {{{option}}}")
+    assert found.field == f"workload.fio.options.{option.partition(':')[0]}"
     assert found.suggestion == "leave it out"
+
+
+@pytest.mark.parametrize("method", ["crc32c", "pattern"])
+def test_reads_of_prepared_files_cannot_be_verified_by_fio(tmp_path: Path, method: str) -> None:
+    """The files hold none of its headers, so each read would fail; what it has written itself it can verify."""
+    (found,) = problems(tmp_path, f"rw: read\noptions:\n  thinktime: 1\n  verify: {method}")
+    assert (found.line, found.field) == (10, "workload.fio.options.verify")
+    assert "finds none of its headers in prepared files" in found.message
+    assert problems(tmp_path, f"rw: randrw\noptions: {{verify: {method}, verify_pattern: 1}}") == []
+
+
+@pytest.mark.parametrize("method", ["0", "null"])
+def test_a_verification_that_verifies_nothing_is_no_mistake(tmp_path: Path, method: str) -> None:
+    assert problems(tmp_path, f"options: {{verify: '{method}'}}") == []
 
 
 @pytest.mark.parametrize("name", ["include", "include_it"])

@@ -16,5 +16,6 @@ def catalogue() -> Catalogue:
         workloads={name: workloads.kind_of(workload) for name, workload in workloads.WORKLOADS.items()},
         settings={name: settings.kind_of(setting) for name, setting in settings.SETTINGS.items()},
         telemetry_metrics={**telemetry.DEFINITIONS, **shutdown.DEFINITIONS},
+        window_metrics=telemetry.DEFINITIONS.keys(),
         check_settings=settings.check,
     )

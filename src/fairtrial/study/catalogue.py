@@ -89,6 +89,8 @@ class Kind:
         example: parameters as a study file gives them, smallest that validate; the reference page shows them and the
             metrics they give.
         disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
+        window_holds: what the window of a workload of this kind holds beside what it measures, from the same, in words;
+            empty: nothing. Telemetry is of the whole window.
         systems: kinds of system that a workload of this kind can load, or a setting of it works on; empty: any.
         files: keys whose value names a YAML file, each with the key that the file's content takes the place of.
         handed_in: names that telemetry's addresses and commands may have in braces, from its parameters as a resolved
@@ -103,6 +105,7 @@ class Kind:
     throughput: str = ""
     duration_s: Callable[[Any], float] = lambda _parameters: 0.0
     disk_bytes: Callable[[Any], int] = lambda _parameters: 0
+    window_holds: Callable[[Any], str] = lambda _parameters: ""
     example: Any = None
     systems: frozenset[str] = frozenset()
     files: Mapping[str, str] = field(default_factory=dict)
@@ -117,6 +120,7 @@ class Catalogue:
     Attributes:
         places, systems, workloads, settings: kinds by name.
         telemetry_metrics: metrics available whatever the workload (from the samplers).
+        window_metrics: names of those that are of the measured window.
         check_settings: notes settings that contradict each other, given those of a resolved trial and their node.
     """
 
@@ -125,4 +129,5 @@ class Catalogue:
     workloads: Mapping[str, Kind]
     settings: Mapping[str, Kind]
     telemetry_metrics: Mapping[str, MetricDefinition]
+    window_metrics: Collection[str] = ()
     check_settings: Callable[[Mapping[str, Any], Branch, Problems], None] = lambda _settings, _branch, _problems: None

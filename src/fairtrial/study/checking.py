@@ -20,6 +20,7 @@ from fairtrial.study.designs.numeric_factors import NumericFactor
 from fairtrial.study.duets import check_duet
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.file_model import Metrics
+from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
 from fairtrial.study.screening import check_screening, design_of, one_at_a_time
 from fairtrial.study.service_counters import CounterMetric, with_placeholders
@@ -33,6 +34,7 @@ ROLES = ("primary", "secondary", "guardrails")
 _CELLS_SHOWN = 3
 
 Levels = tuple[str, ...]
+Trials = Mapping[Levels, ResolvedTrial]
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,10 @@ def check(
     _check_placeholders(tree, factors, catalogue=catalogue, resolutions=resolutions, problems=problems)
     own = _own_metrics(tree, resolutions, problems)
     definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems, own=own)
+    windowed = {**own, **{name: catalogue.telemetry_metrics[name] for name in catalogue.window_metrics}}
+    # By definition: some workloads measure themselves what telemetry has under the same name.
+    telemetry = [use for use in uses if use.name in windowed and definitions.get(use.name) == windowed[use.name]]
+    _check_windows(telemetry, factors, catalogue=catalogue, trials=whole, problems=problems)
     return StudyDefinitions(tuple(expectation for expectation, _ in expectations), definitions)
 
 
@@ -331,3 +337,22 @@ def _check_metrics(
         if first:
             definitions[metric.name] = first
     return definitions
+
+
+def _check_windows(
+    uses: Iterable[_MetricUse], factors: Factors, *, catalogue: Catalogue, trials: Trials, problems: Problems
+) -> None:
+    """Telemetry is of the whole window, so none is evidence of the load where the window holds more than that."""
+    workloads = dict.fromkeys(trial.workload for trial in trials.values())
+    holds = {each: catalogue.workloads[each.kind].window_holds(each.parameters) for each in workloads}
+    for use in uses:
+        among = [levels for levels in trials if use.among is None or levels[use.among[0]] == use.among[1]]
+        wrong = [levels for levels in among if holds[trials[levels].workload]]
+        if wrong:
+            problems.add(
+                f"metric `{use.name}` is telemetry of the whole window, which also holds "
+                f"{holds[trials[wrong[0]].workload]}{_condition(factors, wrong)}",
+                use.at,
+                field=use.field,
+                suggestion="set `runs: 1`, or name a metric that the workload measures itself",
+            )

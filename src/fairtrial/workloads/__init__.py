@@ -59,6 +59,7 @@ def kind_of(workload: type[Workload[Any]]) -> Kind:
         duration_s=lambda parameters: of(parameters).duration_s(),
         example=dict(workload.example),
         disk_bytes=lambda parameters: of(parameters).disk_bytes(),
+        window_holds=lambda parameters: of(parameters).window_holds(),
         systems=workload.systems,
         files=workload.files,
         check=workload.check,

@@ -133,6 +133,10 @@ class Workload(ABC, Generic[P]):
         """What it is expected to need on the place's disk, bytes."""
         return 0
 
+    def window_holds(self) -> str:
+        """What its window holds beside what it measures, in words; empty: nothing. Telemetry is of the whole window."""
+        return ""
+
     def acts(self) -> Iterator[Act]:
         """What a trial does for it, from its parameters alone."""
         yield untold("workload", self.name)

@@ -56,6 +56,11 @@ class Command(Workload[CommandParameters]):
             yield Act("runs", parameters.prepare, f"in every trial, in {where}, before each run of the program")
         yield Act("runs", parameters.run, f"in every trial, in {where}, {counted(runs, 'time')}")
 
+    def window_holds(self) -> str:
+        """What prepares its runs, if there are several: the window lasts from the first to the last."""
+        parameters = self.parameters
+        return "what `prepare` does between runs" if parameters.prepare is not None and parameters.runs > 1 else ""
+
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """The kernel's accounting and every metric of the study."""
         definitions = {

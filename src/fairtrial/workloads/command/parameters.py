@@ -63,14 +63,17 @@ class CommandParameters(BaseModel, frozen=True, extra="forbid"):
         None, description="Name of the program. Two labels make two arms of one program: an A/A comparison."
     )
     prepare: CommandLine | None = Field(
-        None, description="Command line run before every run of the program, warm-up runs included; not measured."
+        None,
+        description="Command line run before every run of the program, warm-up runs included; not measured. Telemetry "
+        "is of the whole window, so with `runs` above 1 no metric of telemetry may have a role.",
     )
     warm_ups: int = Field(0, ge=0, le=MOST_RUNS, description="Number of runs in each trial before the measured ones.")
     runs: int = Field(
         1,
         ge=1,
         le=MOST_RUNS,
-        description="Number of measured runs in each trial; the trial's metrics are means over them.",
+        description="Number of measured runs in each trial; the trial's metrics are means over them. The window lasts "
+        "from the first to the last, with what `prepare` does between them.",
     )
     metrics: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], CommandMetric] = Field(
         default_factory=dict, description="Metrics by name; a name ends with its unit."

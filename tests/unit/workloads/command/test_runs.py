@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.endpoints import Endpoint, FilesEndpoint
 from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint
+from fairtrial.study import load
 from fairtrial.wire.fake import USAGE
 from fairtrial.workloads.command.parameters import CommandParameters
 from fairtrial.workloads.command.runs import LARGEST, CommandRun, accounting, reaching
@@ -48,6 +52,42 @@ def test_a_figure_of_the_output_is_of_one_run_only() -> None:
     with pytest.raises(ValueError, match="`runs` must be 1"):
         CommandParameters.model_validate({"run": "x", "runs": 2, "metrics": {"a": {"regex": "(.)"}}})
     CommandParameters.model_validate({"run": "x", "runs": 1, "warm_ups": 5, "metrics": {"a": {"regex": "(.)"}}})
+
+
+STUDY = """\
+study: prepared
+question: Which is faster?
+system: {command: {}}
+workload: {command: {run: "true", prepare: "dd if=/dev/zero of=x", runs: RUNS, warm_ups: 2}}
+factors:
+  arm:
+    one: {workload: {command: {label: one, runs: 1}}}
+    two: {workload: {command: {label: two}}}
+arm: arm
+trials: {blocks: 1, seed: 1}
+metrics:
+  primary: elapsed_s
+  secondary: [user_s, major_faults, disk_written_bytes]
+  guardrails: [cpu_user_share]
+"""
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_telemetry_of_several_runs_would_be_of_what_prepares_them_too(tmp_path: Path, runs: int) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.replace("RUNS", str(runs)))
+    if runs == 1:
+        load(path, catalogue=catalogue())
+        return
+    with pytest.raises(InputError) as refused:
+        load(path, catalogue=catalogue())
+    found = refused.value.problems
+    assert [(each.line, each.field) for each in found] == [(13, "metrics.secondary"), (14, "metrics.guardrails")]
+    assert found[0].message == (
+        "metric `disk_written_bytes` is telemetry of the whole window, which also holds what `prepare` does between "
+        "runs, with arm=two"
+    )
+    assert "set `runs: 1`" in found[0].suggestion
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,14 @@ def read_text(path: Path, *, encoding: str = "utf-8", most_bytes: int = TEXT_BYT
     return read(path, most_bytes=most_bytes).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
+def holds(path: Path, content: bytes) -> bool:
+    """Whether a regular file of this content stands there; one that is longer is not read."""
+    try:
+        return read(path, most_bytes=len(content)) == content
+    except OSError:
+        return False
+
+
 def of_trial(path: Path, model: type[M]) -> M:
     """A JSON file of a trial.
 

@@ -21,11 +21,12 @@ Act = Literal["stop_after_trial", "stop_now", "pause", "resume", "extend"]
 
 
 class RunStarted(RecordModel):
-    """First line of a journal."""
+    """First line of a journal. `merged_sha256`: of `study.merged.yaml`; older versions left it out."""
 
     event: Literal["run_started"] = "run_started"
     study_sha256: str
     plan_sha256: str
+    merged_sha256: Annotated[str, Field(exclude_if=lambda sha256: not sha256)] = ""
     host: str
     process: int
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from fairtrial import disks
 
@@ -60,11 +60,16 @@ def sync_tree(directory: Path) -> None:
 
 def sha256(path: Path) -> str:
     """SHA-256 of a file's content, hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(HASH_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return digest(file)
+
+
+def digest(file: BinaryIO) -> str:
+    """The same of an open file, in pieces: it may be larger than memory."""
+    found = hashlib.sha256()
+    while chunk := file.read(HASH_CHUNK_BYTES):
+        found.update(chunk)
+    return found.hexdigest()
 
 
 def relative_files(directory: Path) -> Iterator[str]:

@@ -17,7 +17,7 @@ from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.record import consistency, journal
 from fairtrial.record.events import Event, JournalLine, RunFinished, RunStarted
-from fairtrial.record.files import GIVEN, relative_files, sha256
+from fairtrial.record.files import GIVEN, MERGED, digest, relative_files
 from fairtrial.record.models import (
     FORMAT_VERSION,
     BlockAdded,
@@ -291,30 +291,53 @@ def _unreadable(path: Path, error: ValidationError, *, field: str = "") -> Recor
 
 
 def verify_hashes(record: Record) -> list[str]:
-    """Compares every file with the hash the journal holds.
+    """Compares every file with the hash the journal holds; if they agree, trials' validity with the journal's.
 
     Returns:
-        One sentence per file that is missing, changed or not in the journal; empty if all is as written.
+        One sentence per file that is missing, changed or not in the journal, and per trial whose validity is not the
+        journal's; empty if all is as written.
+
+    Raises:
+        RecordError: a trial.json with the right hash is not one.
     """
     mismatches: list[str] = []
+    if record.events and not any(isinstance(event, RunStarted) for event in record.events):
+        mismatches.append(f"{journal.NAME}: run_started is missing; nothing says what plan.json and {GIVEN} were")
     for event in record.events:
         if isinstance(event, RunStarted):
-            for name, expected in (("plan.json", event.plan_sha256), (GIVEN, event.study_sha256)):
-                mismatches += _compare(record.directory / name, expected, name)
+            hashes = {"plan.json": event.plan_sha256, GIVEN: event.study_sha256, MERGED: event.merged_sha256}
+            for name, expected in hashes.items():
+                if expected:  # older versions noted two of them
+                    mismatches += _compare(record.directory / name, expected, name)
         if isinstance(event, TrialFinished):
             directory = record.trial_directory(event.trial)
             for name, expected in event.files.items():
                 mismatches += _compare(directory / name, expected, f"trials/{event.trial}/{name}")
             extra = set(relative_files(directory)) - set(event.files) if directory.exists() else set()
             mismatches += [f"trials/{event.trial}/{name}: not in the journal" for name in sorted(extra)]
-    return mismatches + _places(record) + _unknown_trials(record)
+    mismatches += _places(record) + _unknown_trials(record)
+    return mismatches or _validity(record)
+
+
+def _validity(record: Record) -> list[str]:
+    """Estimates go by what a trial says of itself, blocks are void by what the journal says."""
+    told = [event for event in record.events if isinstance(event, TrialFinished)]
+    return [
+        f"trials/{event.trial}/trial.json: {_words(trial)}, but the journal says {_words(event)}"
+        for trial, event in zip(record.committed, told, strict=True)
+        if (trial.valid, trial.invalid_reason) != (event.valid, event.invalid_reason)
+    ]
+
+
+def _words(of: TrialRecord | TrialFinished) -> str:
+    return "valid" if of.valid and not of.invalid_reason else f"invalid ({of.invalid_reason})"
 
 
 def _places(record: Record) -> list[str]:
     """Of a farm that was killed the file may be missing or older: it is written when the run ends."""
     path, of_farm = record.directory / PLACES, any(opened.host for opened in record.places)
     behind = of_farm and not record.finished
-    if not record.places or behind or (path.exists() and path.read_bytes() == places_json(record.places)):
+    if not record.places or behind or foreign.holds(path, places_json(record.places)):
         return []
     return [f"{PLACES}: {'changed since it was written' if path.exists() else 'missing'}; the journal has the original"]
 
@@ -329,15 +352,19 @@ def _unknown_trials(record: Record) -> list[str]:
     known = {event.trial for event in record.events if isinstance(event, TrialFinished)}
     directory = record.directory / "trials"
     present = (
-        {path.name for path in directory.iterdir() if not path.name.startswith(".")} if directory.exists() else set()
+        {path.name for path in directory.iterdir() if not path.name.startswith(".")} if directory.is_dir() else set()
     )
     return [f"trials/{name}: not in the journal; --resume adds complete trials" for name in sorted(present - known)]
 
 
 def _compare(path: Path, expected: str, name: str) -> list[str]:
-    if not path.exists():
+    try:
+        with foreign.opened(path) as file:
+            actual = digest(file)
+    except FileNotFoundError:
         return [f"{name}: missing"]
-    actual = sha256(path)
+    except OSError as error:
+        return [f"{name}: {error.strerror}"]
     if actual != expected:
         return [f"{name}: changed since it was written (expected SHA-256 {expected[:12]}…, found {actual[:12]}…)"]
     return []

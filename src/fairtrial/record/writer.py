@@ -14,6 +14,7 @@ from fairtrial.errors import PlaceError, RecordError
 from fairtrial.record.events import Event, RunResumed, RunStarted
 from fairtrial.record.files import (
     GIVEN,
+    MERGED,
     PARTIAL_PREFIX,
     disk_explained,
     hashes,
@@ -195,9 +196,11 @@ def _made(directory: Path, *, most: int) -> Path:
 
 
 def _run_started(directory: Path) -> RunStarted:
+    merged = directory / MERGED
     return RunStarted(
         study_sha256=sha256(directory / GIVEN),
         plan_sha256=sha256(directory / "plan.json"),
+        merged_sha256=sha256(merged) if merged.exists() else "",
         host=socket.gethostname(),
         process=os.getpid(),
     )

@@ -195,6 +195,27 @@ def test_a_changed_plan_is_named(directory: Path, plan: Plan) -> None:
     assert any("plan.json" in mismatch for mismatch in record.verify_hashes(record.read(directory)))
 
 
+def test_a_changed_study_is_named_as_given_and_as_it_ran(directory: Path, plan: Plan) -> None:
+    sources = {**SOURCES, "study.merged.yaml": "study: tiny\n"}
+    record.create(directory, plan=plan, sources=sources).close()
+    assert record.verify_hashes(record.read(directory)) == []
+    for name in sources:
+        (directory / name).write_text("study: other\n", encoding="utf-8")
+    given, merged = record.verify_hashes(record.read(directory))
+    assert given.startswith("study.yaml: changed since it was written")
+    assert merged.startswith("study.merged.yaml: changed since it was written")
+
+
+def test_a_journal_without_its_first_line_vouches_for_no_plan(directory: Path, plan: Plan) -> None:
+    directory.mkdir()
+    (directory / "plan.json").write_text(plan.model_dump_json(), encoding="utf-8")
+    journal = Journal(directory / "journal.jsonl")
+    journal.append(RunFinished())
+    journal.close()
+    (found,) = record.verify_hashes(record.read(directory))
+    assert found.startswith("journal.jsonl: run_started is missing")
+
+
 def test_every_opening_of_a_place_is_journalled_and_the_last_one_counts(directory: Path, plan: Plan) -> None:
     writer = record.create(directory, plan=plan, sources=SOURCES)
     for kernel in ("6.1", "6.2"):

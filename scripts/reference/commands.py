@@ -42,8 +42,9 @@ NOTES = {
     "report could be written is not visible), with the code of the journal's last entry after an interrupted run, and "
     "with 3 if the run's process ended without an entry, as a killed one does. A run that is resumed within 3 seconds "
     "is watched further. Ctrl-C ends the watching only, with 130.",
-    "verify": "Compares the hashes of all files first. If they agree, it computes every trial's metrics and the "
-    "report's numbers again.",
+    "verify": "Compares the hashes of all files first, and each trial's validity with the journal's. If they agree, it "
+    "asks whether a finished run has run all its trials and taken every look, and computes every trial's metrics and "
+    "the report's numbers again.",
     "analyse": "A table has a header and a row per trial; the separator is a comma, semicolon, tab or bar. Without "
     "`--block`, trials count as independent. With `--cluster`, rows that are samples of one run, such as seconds, "
     "become one trial. An empty cell or `NA` is a missing value and is counted. Outputs of tools are told by "

@@ -20,15 +20,15 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from fairtrial import foreign
+from fairtrial import completeness, foreign
 from fairtrial.analyse.sequential import SequentialRun, follow
 from fairtrial.errors import FairtrialError, RecordError
-from fairtrial.metrics import first_reader, parquet, per_transaction, telemetry
+from fairtrial.metrics import drive, first_reader, parquet, per_transaction, telemetry
 from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
 from fairtrial.record.models import LookTaken, PlannedMetrics, TrialRecord, Window
 from fairtrial.record.reader import MOST_BYTES
-from fairtrial.report import plain
+from fairtrial.report import PAGE, plain
 from fairtrial.report.analysing import analysed, voided
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite, origin
@@ -38,12 +38,15 @@ from fairtrial.workloads import agreement, workload_of
 
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 REPORT: Final = "report.json"
+PRINTED: Final = ("report.txt", PAGE, "raw_data.csv", "raw_data.r")  # what people read of a report
 FEWEST_SHARED: Final = 200  # trials: a process takes a second to start
 CHUNK: Final = 32
 
 
 def recompute(record: Record) -> list[str]:
     """Compares every stored scalar, report.json, the text and the raw data with what the record's files give.
+
+    So does it what the journal says: that the run is finished, and what a stopping rule decided.
 
     The page and the figures are drawn from the same numbers and are not compared.
 
@@ -66,6 +69,7 @@ def recompute(record: Record) -> list[str]:
             mismatches += [f"trials/{trial.trial.id}/trial.json: {text}" for text in disagreeing]
         again.append(trial.model_copy(update={"scalars": scalars}) if disagreeing else trial)
     again = [trial for trial in again if not trial.trial.diagnostic]
+    mismatches += completeness.unfinished(record)
     mismatches += _decisions(record, tuple(again))
     known = tuple(mismatches)
     for directory in _reports(record):
@@ -108,7 +112,11 @@ def _stop(stop: tuple[int, str] | None) -> str:
 def _reports(record: Record) -> list[Path]:
     """The study's own report and those of other factors, if they were written."""
     whole = record.directory / "report"
-    return [directory for directory in (whole, *sorted(whole.glob("by-*"))) if (directory / REPORT).exists()]
+    return [
+        directory
+        for directory in (whole, *sorted(whole.glob("by-*")))
+        if any((directory / name).exists() for name in (REPORT, *PRINTED))
+    ]
 
 
 @dataclass(frozen=True)
@@ -181,6 +189,7 @@ def made_again(trial: RawTrial, *, metrics: PlannedMetrics) -> MadeAgain:
         common = telemetry.scalars(trial.directory, trial.window, ticks_per_s=trial.ticks_per_s, metrics=metrics)
         scalars = per_transaction.joined(common.scalars, workload.scalars(trial.directory, trial.window))
         # What the run asked when it committed the trial, and the sums it wrote: scalars read some of its files only.
+        contradictions += _of_window(trial.directory, trial.window)
         contradictions += agreement.contradictions(trial.directory, workload)
         contradictions += counters.contradictions(trial.directory, window=trial.window, sources=trial.telemetry)
     except (FairtrialError, OSError, ValueError, LookupError, ArithmeticError, TypeError) as error:
@@ -188,8 +197,18 @@ def made_again(trial: RawTrial, *, metrics: PlannedMetrics) -> MadeAgain:
     return MadeAgain(scalars, contradictions)
 
 
+def _of_window(directory: Path, window: Window) -> list[str]:
+    """Where the load's own account is of another window: of several clients, both are the first one's, by its clock."""
+    path = directory / drive.FILE
+    told = from_json(foreign.read(path)) if path.exists() else None
+    own, expected = told.get("window") if isinstance(told, dict) else None, window.model_dump()
+    return [] if own in (None, expected) else [f"trial.json: window is {expected}, but {drive.FILE} says {own}"]
+
+
 def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, known: Sequence[str]) -> list[str]:
     """Where a report is not what these trials give; `known` is what was found of the trials themselves."""
+    if not (directory / REPORT).exists():
+        return [f"{REPORT}: missing; write it again with `fairtrial report`"]
     try:
         stored = from_json(foreign.read(directory / REPORT, most_bytes=MOST_BYTES))
         if (version := stored["format_version"]) != REPORT_FORMAT_VERSION:
@@ -212,7 +231,7 @@ def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, k
     return [
         f"{file}: does not match {REPORT}; write it again with `fairtrial report`"
         for file, content in plain(scene).items()
-        if (directory / file).exists() and (directory / file).read_text(encoding="utf-8") != content
+        if (directory / file).exists() and not foreign.holds(directory / file, content.encode())
     ]
 
 

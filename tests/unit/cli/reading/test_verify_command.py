@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ from support.command_line import desk
 
 from fairtrial.cli.reading import verify
 from fairtrial.errors import RecordError
+from fairtrial.record import read, verify_hashes
+from fairtrial.verify import recompute
 
 
 def test_a_record_as_written_is_fine(real_run: Path) -> None:
@@ -46,6 +50,46 @@ def test_a_figure_changed_in_a_printed_report_is_found(real_copy: Path, name: st
     with desk() as here:
         done = here.fairtrial("verify", real_copy, code=1)
     assert f"report/{name}: does not match report.json" in done.stdout
+
+
+@pytest.mark.parametrize("directory", ["report", "report/by-users"])
+def test_a_printed_report_without_its_numbers_is_found(real_copy: Path, directory: str) -> None:
+    whole = real_copy / directory
+    whole.mkdir(exist_ok=True)
+    (whole / "report.json").unlink(missing_ok=True)
+    (whole / "report.txt").write_text("wal is 900 % faster\n", encoding="utf-8")
+    (found,) = recompute(read(real_copy))
+    assert found == f"{directory}/report.json: missing; write it again with `fairtrial report`"
+
+
+def _text(path: Path) -> None:
+    path.write_bytes(b"\xff\xfe\x00")
+
+
+def _directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _sparse(path: Path) -> None:
+    os.truncate(path, 1 << 40)  # takes no room
+
+
+@pytest.mark.parametrize("change", [_text, _directory, _sparse])
+@pytest.mark.parametrize("name", ["report/report.txt", "places.json"])
+def test_what_stands_where_a_file_was_is_a_mismatch_and_is_not_read_whole(
+    real_copy: Path, name: str, change: Callable[[Path], None]
+) -> None:
+    change(real_copy / name)
+    found = read(real_copy)
+    (said,) = verify_hashes(found) or recompute(found)
+    assert said.startswith((f"{name}: does not match report.json", f"{name}: changed since it was written"))
+
+
+def test_a_directory_in_the_stead_of_a_trials_file_is_a_mismatch(real_copy: Path) -> None:
+    trial = min((real_copy / "trials").iterdir())
+    _directory(trial / "result.json")
+    assert verify_hashes(read(real_copy)) == [f"trials/{trial.name}/result.json: not a regular file"]
 
 
 def test_a_figure_changed_in_the_report_of_another_factor_is_found(real_copy: Path) -> None:

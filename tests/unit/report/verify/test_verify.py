@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from support.records import planned, tiny_plan, trial_record
 
-from fairtrial import verify
+from fairtrial import completeness, verify
 from fairtrial.analyse.sequential import follow
 from fairtrial.record import Record, create, read
-from fairtrial.record.models import LookTaken
+from fairtrial.record.events import Event, RunFinished
+from fairtrial.record.models import BlockAdded, BlockVoided, LookTaken
 from fairtrial.report import document
 from fairtrial.report.analysing import analysed
 from fairtrial.report.scene import Scene
@@ -192,6 +193,30 @@ def test_a_report_of_another_contrast_is_recomputed_as_such(copy: Path) -> None:
     assert verify.recompute(found) == []
 
 
+def sequential_run(directory: Path, *, reason: str | None, looks: range = range(1, 4), finished: bool) -> list[str]:
+    """Mismatches of a run of 3 of 8 blocks that stopped for a reason, or did not look; without those of its trials."""
+    base = tiny_plan()
+    design = base.design.model_copy(update={"blocks": 8, "stop": "sequential", "min_blocks": 3})
+    trials = [planned(block, arm) for block in range(1, 9) for arm in "ab"]
+    plan = base.model_copy(update={"design": design, "trials": trials})
+    with closing(create(directory, plan=plan, sources={"study.yaml": "study: tiny\n"})) as writer:
+        for trial in trials[:6]:
+            elapsed_s = trial.block / 1000 + (1 if trial.arm == "a" else 2)
+            writer.begin(trial.id)
+            writer.commit(trial_record(trial).model_copy(update={"scalars": {"elapsed_s": elapsed_s}}))
+        run = follow(plan, writer.record().committed)
+        assert run is not None
+        for round_ in looks:
+            (look,) = run.looks[round_ - 1]
+            if look.decision == "stop" and reason is None:
+                break
+            noted = look.model_copy(update={"reason": reason}) if look.decision == "stop" else look
+            writer.append(LookTaken(round=round_, decision=look.decision, cells=[noted]))
+        if finished:
+            writer.append(RunFinished())
+    return [text for text in verify.recompute(read(directory)) if not text.startswith("trials/")]
+
+
 @pytest.mark.parametrize(
     ("reason", "mismatches"),
     [
@@ -201,21 +226,74 @@ def test_a_report_of_another_contrast_is_recomputed_as_such(copy: Path) -> None:
     ],
 )
 def test_a_decision_to_stop_follows_from_the_trials(tmp_path: Path, reason: str | None, mismatches: list[str]) -> None:
-    base = tiny_plan()
-    design = base.design.model_copy(update={"blocks": 8, "stop": "sequential", "min_blocks": 3})
-    trials = [planned(block, arm) for block in (1, 2, 3) for arm in "ab"]
-    plan = base.model_copy(update={"design": design, "trials": trials})
-    with closing(create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})) as writer:
-        for trial in trials:
-            elapsed_s = trial.block / 1000 + (1 if trial.arm == "a" else 2)
-            writer.begin(trial.id)
-            writer.commit(trial_record(trial).model_copy(update={"scalars": {"elapsed_s": elapsed_s}}))
-        run = follow(plan, writer.record().committed)
-        assert run is not None
-        for round_, (look,) in enumerate(run.looks, start=1):
-            if look.decision == "stop" and reason is None:
-                break
-            noted = look.model_copy(update={"reason": reason}) if look.decision == "stop" else look
-            writer.append(LookTaken(round=round_, decision=look.decision, cells=[noted]))
-    found = [text for text in verify.recompute(read(tmp_path / "run")) if not text.startswith("trials/")]
+    found = sequential_run(tmp_path / "run", reason=reason, finished=False)
     assert found == [f"journal.jsonl: {text}" for text in mismatches]
+
+
+@pytest.mark.parametrize(
+    ("reason", "looks", "mismatches"),
+    [
+        ("difference", range(1, 4), []),
+        (
+            None,
+            range(1, 4),
+            [
+                "run_finished, but all.b04.a and 9 other trials are still to run",
+                "run_finished, but no look after round 3",
+            ],
+        ),
+        (
+            None,
+            range(0),
+            [
+                "run_finished, but all.b04.a and 9 other trials are still to run",
+                "run_finished, but no look after round 1",
+            ],
+        ),
+        ("difference", range(3, 4), ["run_finished, but no look after round 1"]),
+    ],
+)
+def test_a_run_that_stops_early_is_finished_by_its_looks_alone(
+    tmp_path: Path, reason: str | None, looks: range, *, mismatches: list[str]
+) -> None:
+    found = sequential_run(tmp_path / "run", reason=reason, looks=looks, finished=True)
+    assert found == [f"journal.jsonl: {text}" for text in mismatches]
+
+
+def finished_run(directory: Path, *events: Event, invalid: str = "") -> list[str]:
+    """What the journal of a tiny run with all its trials, and these events, lacks."""
+    with closing(create(directory, plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"})) as writer:
+        for trial in tiny_plan().trials:
+            writer.begin(trial.id)
+            writer.commit(trial_record(trial, valid=trial.id != invalid))
+        for event in (*events, RunFinished()):
+            writer.append(event)
+    return completeness.unfinished(read(directory))
+
+
+def test_a_block_that_lost_a_trial_is_void_and_replaced_before_a_run_is_finished(tmp_path: Path) -> None:
+    void = BlockVoided(cell="all", block=1, reason="all.b01.a is invalid")
+    again = [planned(3, "a"), planned(3, "b")]
+    added = BlockAdded(cell="all", block=3, round=3, replaces=1, trials=again)
+    stop = LookTaken(round=1, decision="stop")
+    assert finished_run(tmp_path / "whole") == []
+    found = [
+        *finished_run(tmp_path / "kept", invalid="all.b01.a"),
+        *finished_run(tmp_path / "void", void, invalid="all.b01.a"),
+        *finished_run(tmp_path / "added", void, added, invalid="all.b01.a"),
+        *finished_run(tmp_path / "looked", stop),
+    ]
+    assert found == [
+        "journal.jsonl: run_finished, but block 1 of all is not void: all.b01.a is invalid",
+        "journal.jsonl: run_finished, but nothing replaces block 1 of all, which is void",
+        "journal.jsonl: run_finished, but all.b03.a and 1 other trial are still to run",
+        "journal.jsonl: a look was taken, but the plan runs all blocks",
+    ]
+
+
+def test_a_round_far_beyond_all_others_is_not_waited_for(tmp_path: Path) -> None:
+    void = BlockVoided(cell="all", block=1, reason="all.b01.a is invalid")
+    again = [planned(3, arm, round_=1 << 50) for arm in "ab"]
+    added = BlockAdded(cell="all", block=3, round=1 << 50, replaces=1, trials=again)
+    (found,) = finished_run(tmp_path / "run", void, added)
+    assert found == "plan.json: 6 trials in more rounds than that"

@@ -13,7 +13,9 @@ from hdrh.histogram import HdrHistogram
 from support.real_record import adjust_hash
 
 from fairtrial import verify
+from fairtrial.metrics.telemetry import counters
 from fairtrial.record import read, verify_hashes
+from fairtrial.record.models import Window
 
 TRIAL = "alone.b02.wal"
 HOUR_NS = 3_600_000_000_000
@@ -143,6 +145,43 @@ def test_a_scalar_changed_in_its_last_digits_is_found(real_copy: Path, metric: s
     assert verify_hashes(read(real_copy)) == []
     (found,) = verify.recompute(read(real_copy))
     assert found.startswith(f"trials/{TRIAL}/trial.json: {metric} is ")
+
+
+def test_a_window_that_was_shortened_is_found(real_copy: Path) -> None:
+    """Counters per second rise with nothing but one number changed, and the sums over it."""
+    trial = real_copy / "trials" / TRIAL
+
+    def shorten(content: Any) -> None:
+        content["window"]["end_ns"] -= 200_000_000
+
+    changed(trial / "trial.json", shorten)
+    content = json.loads((trial / "trial.json").read_bytes())
+    counters.write(trial, window=Window(**content["window"]), sources=content["telemetry"])
+    (found,) = [text for text in verify.recompute(read(real_copy)) if "window" in text]
+    assert found.startswith(f"trials/{TRIAL}/trial.json: window is {{'start_ns': ")
+    assert "but result.json says" in found
+
+
+def test_a_trial_whose_validity_is_not_the_journals_is_found(real_copy: Path) -> None:
+    def leave_out(content: Any) -> None:
+        content.update(valid=False, invalid_reason="too slow")
+
+    changed(real_copy / "trials" / TRIAL / "trial.json", leave_out)
+    adjust_hash(real_copy, TRIAL, "trial.json")
+    (found,) = verify_hashes(read(real_copy))
+    assert found == f"trials/{TRIAL}/trial.json: invalid (too slow), but the journal says valid"
+
+
+def test_a_finished_run_without_one_of_its_blocks_is_found(real_copy: Path) -> None:
+    journal = real_copy / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    kept = [line for line in lines if ".b02." not in json.dumps(line["entry"].get("trial"))]
+    for number, line in enumerate(kept):
+        line["sequence"] = number
+    journal.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+    (found,) = [text for text in verify.recompute(read(real_copy)) if text.startswith("journal")]
+    assert ".b02." in found
+    assert found.endswith("and 3 other trials are still to run")
 
 
 def leaves(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -139,6 +139,20 @@ def test_r_exchanges_arms_where_no_t_test_is_made_of_blocks(tmp_path: Path, *, u
 
 
 @pytest.mark.servers
+def test_r_exchanges_arms_where_the_run_could_stop_early(tmp_path: Path) -> None:
+    case = Case({"kernel": ["a", "b"]}, blocks=10)
+    plan = case.plan()
+    design = plan.design.model_copy(update={"stop": "sequential", "min_blocks": 3})
+    trials = case.trials(tpm=lambda levels, block: 0.0 if levels["kernel"] == "a" or block % 3 == 0 else float(block))
+    analysis = analyse(plan.model_copy(update={"design": design}), trials)
+    (comparison,) = analysis.cells[0].comparisons["tpm"]
+    assert comparison.method.startswith(PAIRED_FLIPS)
+    assert comparison.p_once == 2 / 2**7  # of the seven blocks that differ
+    (row,) = _rscript(r_script.render(analysis), tmp_path)
+    assert float(row["p"]) == pytest.approx(comparison.p_once, rel=TOLERANCE)
+
+
+@pytest.mark.servers
 def test_r_survives_values_no_test_can_be_made_of_and_names_with_quotes(analysis: Analysis, tmp_path: Path) -> None:
     cell = analysis.cells[0]
     constant = tuple(

@@ -229,23 +229,27 @@ def _common_or_each(trials: Sequence[TrialRecord], values: Any) -> tuple[Fact, .
         for name, value in values(trial).items():
             by_name.setdefault(name, {}).setdefault(shown(value), []).append(trial)
     counted = {trial.trial.id for trial in trials if trial.valid}
+    every: dict[str, set[str]] = {}  # once, not for each value: a fact may have as many values as there are trials
+    for trial in trials:
+        for factor, level in trial.levels.items():
+            every.setdefault(factor, set()).add(level)
     facts = []
     for name, by_value in by_name.items():
         first, *others = by_value
         if not others and counted <= {trial.trial.id for trial in by_value[first]}:
             facts.append(Fact(name, first))
         else:
-            said = (f"{value} ({_who(having, among=trials)})" for value, having in by_value.items())
+            said = (f"{value} ({_who(having, among=every)})" for value, having in by_value.items())
             facts.append(Fact(name, "; ".join(said)))
     return tuple(facts)
 
 
-def _who(having: Sequence[TrialRecord], *, among: Sequence[TrialRecord]) -> str:
-    """The levels of these trials, of the factors that have others as well."""
+def _who(having: Sequence[TrialRecord], *, among: Mapping[str, set[str]]) -> str:
+    """The levels of these trials, of the factors that have others as well; `among`: a factor's levels in all trials."""
     named = []
     for factor in having[0].levels:
         levels = dict.fromkeys(trial.levels[factor] for trial in having)
-        if levels.keys() < {trial.levels[factor] for trial in among}:
+        if levels.keys() < among[factor]:
             named.append(f"{factor} {' or '.join(levels)}")
     return ", ".join(named) or f"{len(having)} trials"
 

@@ -51,6 +51,24 @@ def test_a_value_of_several_levels_names_these_and_no_level_that_every_trial_has
     assert background._common_or_each(read, lambda trial: trial.options) == (Fact("swap", "on (arm b or c)"),)
 
 
+class _Levels(dict[str, str]):
+    reads = 0
+
+    def __getitem__(self, factor: str) -> str:
+        _Levels.reads += 1
+        return super().__getitem__(factor)
+
+
+def test_the_levels_of_all_trials_are_not_read_again_for_each_value(record: Record) -> None:
+    read = [
+        record.trials[0].model_copy(update={"levels": _Levels(arm="ab"[number % 2]), "options": {"port": str(number)}})
+        for number in range(100)
+    ]
+    (fact,) = background._common_or_each(read, lambda trial: trial.options)
+    assert fact.value.startswith("0 (arm a); 1 (arm b); 2 (arm a); ")
+    assert _Levels.reads <= 2 * len(read)
+
+
 def test_facts_of_places_are_in_a_reader_s_units(record: Record) -> None:
     (place,) = _background(record).places
     assert place.name == "local"

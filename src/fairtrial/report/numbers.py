@@ -101,10 +101,10 @@ def ratio(value: float | None) -> str:
     return f"{value:,.0f}" if size >= RATIO_LARGE else f"{value:.{RATIO_DECIMALS}f}"
 
 
-def _power_of_ten(value: float) -> str:
-    """`9.7e10`, `7.6e-5`."""
+def _power_of_ten(value: float, *, more: int = 0) -> str:
+    """`9.7e10`, `7.6e-5`; `more` powers of ten than `value` has, which may lead beyond the largest float."""
     digits, _, exponent = f"{value:.1e}".partition("e")
-    return f"{digits}e{int(exponent)}"
+    return f"{digits}e{int(exponent) + more}"
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
@@ -125,13 +125,17 @@ def percent(share: float) -> str:
 
 
 def percents(share: float) -> str:
-    """A share as percent with one decimal: `3.1 %`, `1.0e100 %`."""
-    value = share * 100
-    return f"{_power_of_ten(value) if abs(value) >= RATIO_HUGE else f'{value:.1f}'} %"
+    """A share as percent with one decimal: `3.1 %`, `1.0e100 %`; `–` if it is no number."""
+    if not math.isfinite(share):
+        return ABSENT
+    huge = abs(share) >= RATIO_HUGE / 100
+    return f"{_power_of_ten(share, more=2) if huge else f'{share * 100:.1f}'} %"
 
 
 def change(ratio_value: float) -> str:
-    """A ratio as a signed change: `+8.0 %`, `−3.1 %`."""
+    """A ratio as a signed change: `+8.0 %`, `−3.1 %`; `–` if it is no number."""
+    if not math.isfinite(ratio_value):
+        return ABSENT
     moved = ratio_value - 1
     return f"{'+' if moved >= 0 else '−'}{percents(abs(moved))}"
 

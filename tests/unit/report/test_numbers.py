@@ -108,6 +108,18 @@ def test_a_huge_percentage_has_no_hundred_digits() -> None:
     assert numbers.percents(9_999.9) == "999990.0 %"
     assert numbers.percents(1.0093e98) == "1.0e100 %"
     assert numbers.change(1e12) == "+1.0e14 %"
+    assert numbers.percents(10_000) == "1.0e6 %"
+
+
+def test_a_percentage_beyond_any_number_is_printed_like_others() -> None:
+    assert numbers.percents(1.7e308) == "1.7e310 %"
+    assert numbers.percents(-1.7e308) == "-1.7e310 %"
+    assert numbers.change(1.7e308) == "+1.7e310 %"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_percentage_of_what_is_not_a_number_is_a_dash(value: float) -> None:
+    assert numbers.percents(value) == numbers.change(value) == numbers.ABSENT
 
 
 def test_changes_and_percent() -> None:

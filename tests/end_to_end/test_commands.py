@@ -227,6 +227,8 @@ def test_a_listing_that_nobody_reads_or_that_has_no_room_is_neither_a_success_no
         )
         os.close(file)
         assert (done.returncode, done.stderr[: len(said) or None]) == (code, said)
+    closed = subprocess.run(["sh", "-c", f"{FAIRTRIAL} --version >&-"], capture_output=True, text=True, check=False)
+    assert (closed.returncode, closed.stderr) == (0, "")
 
 
 def require_changes_to_be_found(here: Desk) -> None:

@@ -58,12 +58,15 @@ def _run(app: Callable[..., object]) -> None:
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # typer and rich would call it a finding
             raise BrokenPipeError from ended
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed before it began
+            sys.stdout.flush()
         raise
 
 
 def _say_no_more() -> None:
     """What is still to be printed goes nowhere: Python would try once more at its end."""
+    if sys.stdout is None:
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

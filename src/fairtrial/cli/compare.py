@@ -179,9 +179,11 @@ def _check(options: CompareOptions, results: CompareOutputs) -> None:
         )
         raise InputError([problem], hint="for example --fail-if slower")
     for option, path in (("--save", results.save), *(("--export", Path(name)) for name in results.export)):
-        if path is not None and not path.resolve().parent.is_dir():
+        if path is None:
+            continue
+        if not path.resolve().parent.is_dir():
             raise InputError([Problem(f"no directory {path.parent}", str(path))], hint="create the directory first")
-        if path is not None and (path.is_dir() or not os.access(path.resolve().parent, os.W_OK)):
+        if path.is_dir() or not os.access(path if path.exists() else path.resolve().parent, os.W_OK):
             problem = Problem(f"expected a file that can be written, found {path}", option)
             raise InputError([problem], hint="name another file")
     if results.output is not None and results.output.exists() and not results.output.is_dir():

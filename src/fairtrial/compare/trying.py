@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,9 @@ from fairtrial.analyse.inference import t_tests
 from fairtrial.compare import compiling
 from fairtrial.compare.compiling import CompareOptions
 from fairtrial.errors import AgentError, InputError, Problem
+from fairtrial.protocol.generated import FileOutput
+from fairtrial.run.trial import workspace
+from fairtrial.wire.agent import STREAM
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.wire.process import how
 from fairtrial.workloads.command import numbers
@@ -25,6 +29,7 @@ MOST_RUNS: Final = 100
 TRIES: Final = 3
 FLOOR_PAIRS: Final = 20
 OUTPUT_LINES: Final = 10  # of a command that failed
+PRINTED: Final = "compare-tried.txt"  # in the state directory
 NO_FILE: Final = Path("/dev/null")  # a comparison's figure is in the output
 SETUP_S: Final = 24 * 3600.0  # a setup may build a kernel; a day is a mistake
 
@@ -101,7 +106,11 @@ def _runs(options: CompareOptions, elapsed: Iterable[float]) -> int:
 def _succeed(
     place: OpenPlace, options: CompareOptions, command: str, *, option: str, directory: str | None = None
 ) -> float:
-    """Runs a command to its end; its wall time in seconds."""
+    """Runs a command to its end, and looks for the figure where one is asked for; its wall time in seconds."""
+    compared = not option.startswith("--")
+    printed = place.state_directory / PRINTED if compared and options.metric else None
+    if printed is not None:
+        workspace.remove(place, printed)  # what is printed is added to a file
     lines: list[str] = []
     try:
         process = place.agent.spawn(
@@ -109,6 +118,7 @@ def _succeed(
             argv=shlex.split(options.run(command)),
             directory=directory or options.directory,
             on_line=lambda _stream, line: lines.append(line),
+            stdout=STREAM if printed is None else FileOutput(path=str(printed)),
         )
     except AgentError as error:
         problem = Problem(f"cannot start `{command}`: {error}", option)
@@ -119,29 +129,32 @@ def _succeed(
         process.stop(1.0)
         problem = Problem(f"`{command}` did not end within {options.timeout_s:g} s", option)
         raise InputError([problem], hint="raise --timeout, or give the command less to do") from error
-    allowed = (0,) if option.startswith("--") else options.exit_codes
-    if exited.code not in allowed:
-        problem = Problem(f"`{command}` ended with {how(exited)}{_said(lines)}", option)
+    text = "" if printed is None else _text(place, printed)
+    said = "".join(f"\n  {line}" for line in [*text.splitlines()[-OUTPUT_LINES:], *lines][-OUTPUT_LINES:])
+    if exited.code not in (options.exit_codes if compared else (0,)):
+        problem = Problem(f"`{command}` ended with {how(exited)}{said}", option)
         raise InputError(
             [problem], hint="fix the command, or name the exit codes that mean success: --exit-code 0 --exit-code 1"
         )
-    if not option.startswith("--"):
-        _require_metric(options, command, lines)
+    if printed is not None:
+        _require_metric(options, command, text, said=said)
     return (exited.time_ns - process.started_ns) / 1e9
 
 
-def _require_metric(options: CompareOptions, command: str, lines: Sequence[str]) -> None:
-    """That the figure is in a command's output, as each trial will look for it."""
+def _text(place: OpenPlace, printed: PurePosixPath) -> str:
+    """As each trial will read it: standard output alone, whole, with the ends of its lines."""
+    content = place.agent.get(str(printed))
+    workspace.remove(place, printed)
+    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors="replace").read()
+
+
+def _require_metric(options: CompareOptions, command: str, text: str, *, said: str) -> None:
     for metric in compiling.metrics(options).values():
         try:
-            numbers.read(CommandMetric.model_validate(metric), "\n".join(lines), file=NO_FILE)
+            numbers.read(CommandMetric.model_validate(metric), text, file=NO_FILE)
         except ValueError as error:
-            problem = Problem(f"cannot read it from the output of `{command}`: {error}{_said(lines)}", "--metric")
+            problem = Problem(f"cannot read it from the output of `{command}`: {error}{said}", "--metric")
             raise InputError([problem], hint="fix the expression, or the path, so that it finds one number") from error
-
-
-def _said(lines: Sequence[str]) -> str:
-    return "".join(f"\n  {line}" for line in lines[-OUTPUT_LINES:])
 
 
 def _floor(place: OpenPlace, options: CompareOptions) -> StartupFloor:

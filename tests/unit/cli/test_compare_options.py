@@ -131,3 +131,14 @@ def test_what_cannot_be_written_is_refused_before_a_command_runs(
     with pytest.raises(InputError, match=message):
         compare(CompareOptions((f"touch {tmp_path / 'ran'}",) * 2), outputs)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_file_that_is_there_may_be_written_whoever_owns_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("os.access", lambda path, _mode: not Path(path).is_dir())
+    for save, refused in (("file", "--output: expected a directory"), ("new", "--save: expected a file that can be")):
+        outputs = CompareOutputs(save=tmp_path / save, export=[], output=tmp_path / "file", fail_if=[], runs=None)
+        with pytest.raises(InputError, match=refused):
+            compare(CompareOptions(("true", "true")), outputs)

@@ -82,6 +82,8 @@ def test_a_shell_runs_commands_and_what_prepares_them_if_it_is_asked_to(tmp_path
         (r"(\d+)", "metric", "regex"),
         ("jobs[0].read.iops", "jobs_read_iops", "json_path"),
         (r"größe: (\d+)", "gr_e", "regex"),
+        (r"used (\d+)", "metric_used", "regex"),
+        ("command", "metric_command", "json_path"),
     ],
 )
 def test_a_number_of_the_output_is_judged_under_a_name_of_its_own(

@@ -79,3 +79,23 @@ def test_what_fails_is_named_with_what_it_said(
 def test_an_exit_code_of_success_may_be_another(place: OpenPlace, tmp_path: Path) -> None:
     options = CompareOptions(("sh -c 'exit 3'", "true"), directory=str(tmp_path), exit_codes=(0, 3))
     assert set(try_out(place, options, runs=1).elapsed_s) == {"A", "B"}
+
+
+@pytest.mark.parametrize(
+    ("command", "metric"),
+    [
+        ("echo '{'; echo working >&2; echo '\"score\": 12.5}'", "score"),
+        ('printf \'{"before": "%0100000d", "score": 12.5}\' 0', "score"),
+        ("echo score 12.5", r"score (\S+)\n"),
+    ],
+    ids=["errors between", "a long line", "the end of a line"],
+)
+def test_the_figure_is_looked_for_as_in_a_trial(place: OpenPlace, tmp_path: Path, *, command: str, metric: str) -> None:
+    options = CompareOptions((command, command), shell=True, directory=str(tmp_path), metric=metric)
+    assert set(try_out(place, options, runs=1).elapsed_s) == {"A", "B"}
+
+
+def test_a_figure_among_errors_is_none(place: OpenPlace, tmp_path: Path) -> None:
+    options = CompareOptions(("echo score 1 >&2",) * 2, shell=True, directory=str(tmp_path), metric=r"score (\S+)")
+    with pytest.raises(InputError, match="nothing matches"):
+        try_out(place, options, runs=1)

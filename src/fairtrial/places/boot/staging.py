@@ -15,12 +15,13 @@ from fairtrial import disks
 from fairtrial.errors import PlaceError
 from fairtrial.places.boot.looking import PATH
 from fairtrial.places.boot.way import in_sh
-from fairtrial.places.vm.kernels import Kernel
+from fairtrial.places.vm.kernels import BUILT, Kernel
 from fairtrial.wire.open_place import OpenPlace
 
 INSTALL_S: Final = 1800.0  # hundreds of megabytes of modules, over a slow line to a slow disk
 HASH_DIGITS: Final = 16
 LISTS: Final = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
+OF_PACKAGE: Final = "kernel/"  # other directories are what a machine adds, such as DKMS
 COMPRESSED: Final = ("", ".xz", ".zst", ".gz")
 MOST_HASHED: Final = 1 << 16  # files whose hash is kept: two builds with every driver have 15,000
 # `$1` is the release, `$2` the hash of image and modules, `$3` our directory of this kernel, `$4` the image's hash.
@@ -144,7 +145,9 @@ def _sha256(path: Path, _mtime_ns: int, _size: int) -> str:
 
 
 def _has_modules(place: OpenPlace, release: str, sums: str) -> bool:
-    """Whether a package has put the same modules there."""
+    """Whether a package has put the same modules there; what a machine adds to them is its own."""
+    names = ((line, line.split("  ", 1)[1].rstrip()) for line in sums.splitlines(keepends=True))
+    sums = "".join(line for line, name in names if name in LISTS or name.startswith(OF_PACKAGE))
     there = f"{place.state_directory}/modules.sha256"
     place.agent.put(there, sums.encode())
     return place.execute(["sh", "-c", SAME, "sh", release, there], timeout_s=INSTALL_S).code == 0
@@ -153,7 +156,8 @@ def _has_modules(place: OpenPlace, release: str, sums: str) -> bool:
 def _modules(kernel: Kernel) -> Iterator[tuple[Path, str]]:
     """Files of modules with their names below a release's directory, from a package or a build directory."""
     directory = kernel.modules
-    below = "kernel/" if kernel.image.is_relative_to(directory) else ""  # of a build directory, as it installs them
+    # Of a build directory, as it installs them; some packages have their image in the directory of their modules.
+    below = "kernel/" if kernel.image == directory / BUILT else ""
     for name in LISTS:
         if (directory / name).is_file():
             yield directory / name, name

@@ -23,6 +23,7 @@ MAGIC_AT, MAGIC = 0x202, b"HdrS"
 VERSION_POINTER_AT, VERSION_BASE = 0x20E, 0x200
 HEADER_BYTES = 64 << 10
 INSTALLED = Path("/boot")
+BUILT = "arch/x86/boot/bzImage"  # below the directory that a kernel was built in
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def _from_file(image: Path) -> Kernel:
 
 
 def _built(directory: Path) -> Kernel:
-    image = directory / "arch/x86/boot/bzImage"
+    image = directory / BUILT
     if not image.is_file():
         raise PlaceError(
             f"{directory} has no arch/x86/boot/bzImage", hint="build the kernel there (make bzImage modules)"

@@ -138,7 +138,7 @@ def package(directory: Path) -> Kernel:
 
 
 def test_modules_that_the_same_package_put_there_are_taken(tmp_path: Path) -> None:
-    there = {"kernel/fs/xfs/xfs.ko": b"a module", "updates/dkms/zfs.ko": b"a module", "extra.ko": b"its own"}
+    there = {"kernel/fs/xfs/xfs.ko": b"a module", "updates/dkms/zfs.ko": b"built there", "extra.ko": b"its own"}
     host = Host(installed=there)
     _, fake = host.staged(package(tmp_path))
     assert brought(fake) == {"modules.sha256", "vmlinuz"}
@@ -146,12 +146,22 @@ def test_modules_that_the_same_package_put_there_are_taken(tmp_path: Path) -> No
     assert brought(fake) == {"modules.sha256"}
 
 
+def test_an_image_among_its_modules_makes_no_build_directory_of_them(tmp_path: Path) -> None:
+    kernel = package(tmp_path)
+    image = kernel.modules / "vmlinuz"
+    image.write_bytes(b"the image")
+    _, fake = Host().staged(Kernel(image, kernel.modules, RELEASE, str(image), kernel.sha256))
+    (packed,) = (content for path, content in fake.files.items() if path.endswith(".tar"))
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
+        assert set(archive.getnames()) == {"kernel/fs/xfs/xfs.ko", "updates/dkms/zfs.ko"}
+
+
 @pytest.mark.parametrize(
     "host",
     [
         Host(installed={"kernel/fs/xfs/xfs.ko": b"a module"}, image=b"another image"),
         Host(installed={"kernel/fs/xfs/xfs.ko": b"another", "updates/dkms/zfs.ko": b"a module"}),
-        Host(installed={"kernel/fs/xfs/xfs.ko": b"a module"}),
+        Host(installed={"updates/dkms/zfs.ko": b"a module"}),
     ],
     ids=["image", "module", "missing"],
 )

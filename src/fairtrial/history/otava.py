@@ -95,17 +95,26 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _is_numeric(rows: Sequence[dict[str, str]], name: str) -> bool:
-    """By most of its values, or half with the first: the others are mistakes. A few commits look like numbers, too.
+    """By its first value, or by most, or half with the first: the others are mistakes. Commits look like numbers, too.
 
     Spellings that are not read count, or a metric would be left out without a word; not where all values are one text,
-    which says what ran, such as `16 GB`.
+    nor units where values repeat, which says what ran, such as `16 cores`. Rounded metrics repeat, too: a comma counts.
     """
     values = [row[name] for row in rows if _has(row, name)]
     plain = [math.isfinite(_number(value)) for value in values]
+    if any(plain[:1]):
+        return True
     if not any(plain) and len(values) > 1 and len(set(values)) == 1:
         return False
-    like = [known or _UNREAD.fullmatch(value) is not None for known, value in zip(plain, values, strict=True)]
+    units = 2 * len(set(values)) > len(values)
+    like = [known or _is_unread(value, units=units) for known, value in zip(plain, values, strict=True)]
     return 2 * sum(like) + any(like[:1]) > len(like)
+
+
+def _is_unread(text: str, *, units: bool) -> bool:
+    """Whether it is a number that is not read; with a unit only if `units`."""
+    like = _UNREAD.fullmatch(text)
+    return like is not None and (units or not like["unit"])
 
 
 def _has(row: dict[str, str], name: str) -> bool:

@@ -100,6 +100,11 @@ def test_a_missing_value_is_no_point_and_makes_no_attribute_of_a_metric(missing:
         (("NA", "3.5 MB/s", "4 MB/s"), ":3:1: m: expected a number, found `3.5 MB/s`"),
         (("fast", "1", "2"), ":2:1: m: expected a number, found `fast`"),
         (("inf", "1", "2"), ":2:1: m: expected a number, found `inf`"),
+        (("1000", "failed", "failed", "failed"), ":3:1: m: expected a number, found `failed`"),
+        (("NA", "1000", "failed", "failed"), ":4:1: m: expected a number, found `failed`"),
+        (("12,5", "12,5", "25,5", "25,5"), ":2:1: m: expected a number, found `12,5` (did you mean 12.5?)"),
+        (("1,000", "999", "1,000", "999"), ":2:1: m: expected a number, found `1,000`"),
+        (("3 ms", "4 ms", "3 ms"), ":2:1: m: expected a number, found `3 ms` (write it without the unit)"),
     ],
 )
 def test_a_metric_that_cannot_be_read_is_refused_not_left_out(
@@ -117,6 +122,8 @@ def test_a_metric_that_cannot_be_read_is_refused_not_left_out(
         ("9fceb02", "1234567", "deadbee"),
         ("9fceb02", "1234567"),
         ("16 GB", "16 GB"),
+        ("16 cores", "16 cores", "32 cores", "32 cores"),
+        ("16beta", "16beta", "16beta", "17rc"),
         ("8.0.36", "8.0.37"),
         ("2024-01-02", "2024-01-03"),
         ("NA", ""),

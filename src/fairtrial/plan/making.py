@@ -166,6 +166,8 @@ def _design(study: Study, *, cells: int, arms: int) -> Design:
     if trials.voided_limit is None:
         rows = trials.blocks * arms
         values["voided_limit"] = rows // screening.REPEATED_SHARE if trials.design else trials.blocks
+    if trials.reboot == "between_blocks":
+        values["neighbours"] = "boots"
     if trials.stop == "sequential":
         values["spending"] = trials.spending or "pocock"
     if trials.stop in ("sequential", "anytime"):

@@ -114,6 +114,7 @@ def _of_design(design: Design, *, trials: int) -> Iterator[str]:
         ("confidence", "a share below 1", 0 < design.confidence < 1),
         ("blocks", number, 1 <= design.blocks <= max(1, trials)),
         ("per_boot", number, 1 <= design.per_boot <= max(1, trials)),
+        ("neighbours", "cells, which share no boots", design.neighbours == "cells" or design.reboot != "every_trial"),
         ("min_blocks", "no more than blocks", design.min_blocks is None or 1 <= design.min_blocks <= design.blocks),
         ("voided_limit", "0 or more", 0 <= design.voided_limit <= MOST),
         ("precision", "a share above 0", design.stop != "precision" if precision is None else 0 < precision < MOST),

@@ -133,6 +133,7 @@ class Design(RecordModel):
         hosts: of a farm: `alike` must have the kernel, processor and agent in common, `factor` may differ.
         reboot: whether a place that boots does so before every trial, or once for an arm in a round.
         per_boot: trials of each cell in such a boot, whose mean is one value.
+        neighbours: what counts once where a rule asks whether neighbouring blocks are alike: `cells`, or their `boots`.
         min_blocks: blocks before the first decision; null if `stop` is `fixed`, as all below.
         spending: how `sequential` spends the error over its looks.
         futility: whether a cell is given up once a claim has become improbable.
@@ -151,6 +152,7 @@ class Design(RecordModel):
     hosts: Literal["alike", "factor"] = "alike"
     reboot: Annotated[Reboot, Field(exclude_if=lambda reboot: reboot == "every_trial")] = "every_trial"
     per_boot: Annotated[int, Field(exclude_if=lambda per_boot: per_boot == 1)] = 1
+    neighbours: Annotated[Literal["cells", "boots"], Field(exclude_if=lambda counts: counts == "cells")] = "cells"
     min_blocks: int | None = None
     spending: Literal["pocock", "obrien_fleming"] | None = None
     futility: bool | None = None
@@ -167,10 +169,7 @@ class Difference(RecordModel):
 
 
 class Extended(RecordModel):
-    """The largest number of blocks grew by `blocks`: a round for each, of the cells that a stopping rule had left open.
-
-    Looks after rounds up to `round` did not know of them.
-    """
+    """After the look at `round` the largest number of blocks grew by `blocks`: a round for each, of cells left open."""
 
     event: Literal["extended"] = "extended"
     round: int

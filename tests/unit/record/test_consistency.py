@@ -81,6 +81,7 @@ def test_a_plan_and_its_trials_agree() -> None:
         (design(margin=0.0), "at design.margin"),
         (design(confidence=1.0), "at design.confidence"),
         (design(per_boot=1 << 40), "at design.per_boot"),
+        (design(neighbours="boots"), "expected cells, which share no boots, found boots at design.neighbours"),
         (design(min_blocks=3), "at design.min_blocks"),
         (design(voided_limit=-1), "at design.voided_limit"),
         (design(stop="precision"), "found None at design.precision"),

@@ -59,6 +59,7 @@ def test_boots_that_are_spared_are_not_in_the_duration(tmp_path: Path) -> None:
     assert each.duration_s - shared.duration_s == pytest.approx(8 * 120)
     assert '"boot":"' not in each.model_dump_json()
     assert '"reboot"' not in each.model_dump_json()
+    assert (shared.design.neighbours, '"neighbours"' in each.model_dump_json()) == ("boots", False)
 
 
 def test_a_replacement_boots_for_its_cell_alone(tmp_path: Path) -> None:

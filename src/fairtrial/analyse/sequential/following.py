@@ -323,7 +323,8 @@ def _course(selection: Selection, pairs: tuple[Pairs, ...] = (), *, is_farm: boo
         cells=np.array([names.index(pair.key[0]) for pair in pairs]),
         pools=np.array([metrics.index(pair.key[1]) for pair in pairs]),
         family=np.array([pair.primary for pair in pairs], dtype=bool),
-        in_step=selection.in_step,
+        # As the plan says: its decisions stand, and one without the word was made while each cell counted.
+        in_step=selection.contrast != plan.arm or plan.design.neighbours == "boots",
     )
     return _Course(plan=plan, pairs=pairs, standing=standing, names=names, is_farm=is_farm)
 

@@ -83,16 +83,35 @@ def test_what_a_look_said_does_not_depend_on_later_rounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reboot", "contrast", "in_step"),
-    [("every_trial", "kernel", False), ("between_blocks", "kernel", True), ("every_trial", "load", True)],
+    ("neighbours", "contrast", "in_step"),
+    [("cells", "kernel", False), ("boots", "kernel", True), ("cells", "load", True)],
 )
 def test_a_run_is_followed_as_one_whose_cells_share_boots_or_trials(
-    *, reboot: str, contrast: str, in_step: bool
+    *, neighbours: str, contrast: str, in_step: bool
 ) -> None:
     case = Case(CELLS, blocks=6)
-    run = follow(plan_of(case, reboot=reboot), case.trials(tpm=noisy({"low": 0.0, "high": 0.0})), contrast=contrast)
+    plan = plan_of(case, reboot="between_blocks", neighbours=neighbours)
+    run = follow(plan, case.trials(tpm=noisy({"low": 0.0, "high": 0.0})), contrast=contrast)
     assert run is not None
     assert run.standing.in_step is in_step
+
+
+def test_a_record_is_decided_by_the_rule_that_its_plan_was_made_under() -> None:
+    """Three cells whose neighbouring boots are alike wait at the first look, and as one they do not."""
+    case = Case({"kernel": ("a", "b"), "load": ("low", "mid", "high")}, blocks=12)
+    before = plan_of(case, min_blocks=8, reboot="between_blocks")
+    assert "neighbours" not in before.model_dump_json(), "as plans were written before they had it"
+    boots = np.random.default_rng(8).normal((0, 0.012), 0.01, size=(13, 2))
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        new = levels["kernel"] == "b"
+        own = np.random.default_rng([8, block, new, *levels["load"].encode()]).normal(0, 0.003)
+        return 1000 * math.exp(boots[block, int(new)] + own)
+
+    for plan, blocks in ((before, 12), (plan_of(case, **before.design.model_dump() | {"neighbours": "boots"}), 8)):
+        run = follow(plan, run_of(case, plan, value))
+        assert run is not None
+        assert {stop.blocks for stop in run.stops.values()} == {blocks}
 
 
 @pytest.mark.parametrize("nothing", ["a", "b"])

@@ -41,8 +41,16 @@ def detectable(plan: Plan, sd: float, *, blocks: int) -> float | None:
 
 
 def blocks_needed(plan: Plan, sd: float, *, effect: float) -> int | None:
-    """`power.blocks_needed` of a plan that may have as many blocks as it takes."""
-    once = power.blocks_needed(sd, effect=effect, alpha=power.level(plan), fewest=fewest_blocks(plan))
-    if once is None or plan.design.stop == "fixed":
-        return once
-    return power.blocks_needed(sd, effect=effect, alpha=lambda blocks: level(plan, blocks=blocks), fewest=once)
+    """`power.blocks_needed` of a plan that may have as many blocks as it takes.
+
+    Boundaries take up to seconds for each number of blocks: a search would solve dozens. What they leave to the last
+    look only falls as blocks are added, and soon hardly does, so few steps lead up to the number that is enough.
+    """
+    fewest = fewest_blocks(plan)
+    if plan.design.stop == "anytime":  # its level rises with the first blocks, and costs nothing
+        return power.blocks_needed(sd, effect=effect, alpha=lambda blocks: level(plan, blocks=blocks), fewest=fewest)
+    asked, needed = None, power.blocks_needed(sd, effect=effect, alpha=power.level(plan), fewest=fewest)
+    while plan.design.stop != "fixed" and needed is not None and needed != asked:
+        asked = needed
+        needed = power.blocks_needed(sd, effect=effect, alpha=level(plan, blocks=asked), fewest=asked)
+    return needed

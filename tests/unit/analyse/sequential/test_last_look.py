@@ -10,7 +10,7 @@ from support.inference.analysis_cases import Case
 
 from fairtrial import analyse
 from fairtrial.analyse.inference import power
-from fairtrial.analyse.sequential import last_look
+from fairtrial.analyse.sequential import boundaries, last_look
 from fairtrial.analyse.sequential.following import rule_of
 from fairtrial.analyse.sequential.simulating import HIGHER, simulate
 from fairtrial.record.models import Plan
@@ -74,6 +74,16 @@ def test_the_number_of_blocks_of_a_rule_is_the_fewest_that_find_the_effect() -> 
     assert needed > once
     effects = [last_look.detectable(plan, SD, blocks=blocks) or math.inf for blocks in (needed - 1, needed)]
     assert effects[0] > 0.03 >= effects[1]
+
+
+@pytest.mark.parametrize("spread", [SD, 0.1, 0.5])
+def test_the_number_of_blocks_is_found_with_few_boundaries(spread: float) -> None:
+    plan = planned(blocks=10, cells=3, **SEQUENTIAL)
+    boundaries.boundaries.cache_clear()
+    needed = last_look.blocks_needed(plan, spread, effect=0.03)
+    assert boundaries.boundaries.cache_info().misses <= 5
+    assert needed is not None
+    assert (last_look.detectable(plan, spread, blocks=needed) or math.inf) <= 0.03
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,10 @@ def detectable(plan: Plan, sd: float, *, blocks: int) -> float | None:
 def blocks_needed(plan: Plan, sd: float, *, effect: float) -> int | None:
     """`power.blocks_needed` of a plan that may have as many blocks as it takes.
 
-    Boundaries take up to seconds for each number of blocks: a search would solve dozens. What they leave to the last
-    look only falls as blocks are added, and soon hardly does, so few steps lead up to the number that is enough.
+    Boundaries take up to seconds for each number of blocks: a search would solve a dozen. What they leave to the last
+    look falls as blocks are added, and soon hardly does, so few steps lead up to the fewest that are enough. Beyond
+    `boundaries.EVERY_ROUND` blocks, where it also depends on how far back the look before lies, it may be some percent
+    more than the fewest.
     """
     fewest = fewest_blocks(plan)
     if plan.design.stop == "anytime":  # its level rises with the first blocks, and costs nothing

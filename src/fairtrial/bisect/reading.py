@@ -139,7 +139,7 @@ def result(bisection: Bisection, events: list[Event]) -> BisectResult:
     """bisect.json, from the question and the journal.
 
     Raises:
-        RecordError: the journal is of other versions.
+        RecordError: the journal is of other versions, or contradicts itself.
     """
     known = range(len(bisection.versions))
     if any(event.version not in known for event in events if isinstance(event, Ready | Gap | Measured)):
@@ -151,6 +151,11 @@ def result(bisection: Bisection, events: list[Event]) -> BisectResult:
         take(history, event)
         if isinstance(event, Gap):
             reasons[event.version] = event.reason
+    if history.log_ratios and (history.end not in history.log_ratios or history.gaps & history.log_ratios.keys()):
+        hint = "restore the directory from a copy"
+        raise RecordError(
+            "the journal measures versions without the end of the history, or one that is a gap", hint=hint
+        )
     answer = next((event for event in events if isinstance(event, Answered)), Answered(outcome="undecided"))
     measured = [event for event in events if isinstance(event, Measured)]
     shares = probabilities(history, believed(history)) if (now := summary(history)) else {}

@@ -154,7 +154,10 @@ def file_table(
         raise refused(source, "expected names or numbers in a column, found both", hint=hint, field=mixed)
     if len(columns) * len(rows) > max(MOST_CELLS, MOST_EMPTY * sum(map(len, rows))):
         raise refused(source, f"too many columns, most of them empty: {len(columns)}", hint=hint)
-    frame = pl.DataFrame(rows, infer_schema_length=None)
+    try:
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+    except UnicodeEncodeError as error:  # JSON may name half of a character by its number
+        raise refused(source, f"expected text, found {error.object!r}", hint=hint) from error
     definitions = {name: define(name) for name, dtype in frame.schema.items() if dtype.is_float()}
     undirected = frozenset(name for name in definitions if better is not None and better(name) is None)
     return FileTable(name=source.name, frame=frame, definitions=definitions, undirected=undirected)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fairtrial import study as language
 from fairtrial.bisect.compiling import Pair, built, read, study_text
 from fairtrial.bisect.models import Answered, Bisection, FoundChange, Gap, Measured, Version
 from fairtrial.bisect.reading import result
 from fairtrial.bisect.wording import render
 from fairtrial.catalogue import catalogue
+from fairtrial.errors import RecordError
 
 STUDY = """\
 study: history
@@ -89,3 +92,6 @@ def test_the_text_names_the_change_what_was_left_out_and_what_it_cost() -> None:
     assert "one change: one of 2 versions, from v2 (change 2) to v3 (change 3), elapsed_s +5.0 %" in said
     assert "left out: v2: `make` ended with code 2" in said
     assert "5 blocks of two trials, 4 of them of the two ends, in 10 s" in said
+    for wrong in (events[2:], [*events[:2], Measured(number=2, version=2, log_ratios=[0.1], seconds=2.0)]):
+        with pytest.raises(RecordError, match="without the end of the history, or one that is a gap"):
+            result(question, wrong)

@@ -173,3 +173,10 @@ def test_a_job_that_did_not_do_what_is_judged_is_left_out(tmp_path: Path) -> Non
         (tmp_path / label).write_text(json.dumps(document))
     found = judged(rows_of_files(f"a={tmp_path}/a", f"b={tmp_path}/b"), values=("read_iops",))
     assert ([cell.cell for cell in found.cells], found.counts.used) == (["all"], 2)
+
+
+def test_half_of_a_character_in_a_name_is_refused() -> None:
+    document = json.loads((OUTPUTS / "fio-one-bins.json").read_text())
+    document["jobs"][0]["jobname"] = "\ud800"
+    with pytest.raises(InputError, match="expected text, found"):
+        rows_of(json.dumps(document))

@@ -13,8 +13,8 @@ use rustix::process::{Signal, getpid};
 use super::descendants::{self, Found, POLL};
 use fairtrial_protocol::event::Swept;
 
-/// In the environment of a trial's server and load, and of whatever they start. A service's port may be called `trial`,
-/// which the load finds as `FAIRTRIAL_TRIAL`.
+/// In the environment of a trial's server and load, and of whatever they start. Not a shorter name: a service's port may
+/// be called `trial`, which the load finds by that.
 pub const MARK: &str = "FAIRTRIAL_SESSION_TRIAL";
 
 /// How long is waited before and after the kill.

@@ -73,6 +73,25 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
     return [series for series in every if series.points]
 
 
+def taken_for_text(path: Path, *, metrics: Sequence[str] = ()) -> dict[str, str]:
+    """Columns that are no series though their values may be meant as numbers, such as `16 cores`, each with a value.
+
+    None where `metrics` say what is read.
+
+    Raises:
+        InputError: as `read`.
+    """
+    rows = [] if metrics else _rows(path)
+    found: dict[str, str] = {}
+    for name in rows[0] if rows else ():
+        values = [row[name] for row in rows if _has(row, name)]
+        if name in (TIME, BRANCH, *NAMES) or len(set(values)) < 2 or _is_numeric(rows, name):  # noqa: PLR2004 - it says nothing
+            continue
+        if all(_UNREAD.fullmatch(value) for value in values):
+            found[name] = values[0]
+    return found
+
+
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
         text = foreign.read_text(path, encoding="utf-8-sig")

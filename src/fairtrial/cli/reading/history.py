@@ -93,7 +93,12 @@ def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options:
         which = f" of {', '.join(metrics)}" if metrics else ""
         problem = Problem(message=f"found no series{which}: {reasons or 'no finished run'}", file=str(paths[0]))
         raise InputError([problem], hint="name finished runs, and with --metric a metric that they measure")
-    return examine(series, options=options, left_out=runs.left_out)
+    texts = {
+        f"column {name} of {table.name}": f"`{value}` is text; if it is a metric, --metric {name} says what to change"
+        for table in tables
+        for name, value in otava.taken_for_text(table, metrics=metrics).items()
+    }
+    return examine(series, options=options, left_out={**runs.left_out, **texts})
 
 
 def share(option: str, text: str) -> float:

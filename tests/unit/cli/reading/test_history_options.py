@@ -68,3 +68,15 @@ def test_tables_of_several_files_are_looked_at_together(tmp_path: Path) -> None:
     found = history.examined(paths, metrics=[], by="cell,arm", options=options)
     assert [each.series for each in found.series] == ["one", "two"]
     assert found.series[0].p_adjusted == found.series[1].p_adjusted
+
+
+def test_a_column_that_may_be_meant_as_numbers_is_named_where_it_is_taken_for_text(tmp_path: Path) -> None:
+    table = tmp_path / "nightly.csv"
+    rows = [f"{day},{day},{1000 if day < 5 else 500} tps,16 cores,note {day}" for day in range(1, 9)]
+    table.write_text("\n".join(["time,errors,tps,machine,note", *rows]))
+    found = history.examined(
+        [table], metrics=[], by="cell", options=history.options([table], acknowledged=None, levels=LEVELS)
+    )
+    assert [each.metric for each in found.series] == ["errors"]
+    assert list(found.left_out) == ["column tps of nightly.csv"]
+    assert "`1000 tps` is text" in found.left_out["column tps of nightly.csv"]

@@ -51,9 +51,9 @@ telemetry:
   command: {run: cat /proc/loadavg, name: load, regex: '^\\S+'}
 metrics:
   primary: forks
-  secondary: [started, load1]
+  secondary: [starts, load1]
   forks: {prometheus: delta(node_forks_total), unit: processes, better: lower, label: processes started}
-  started: {prometheus: rate(node_forks_total), unit: processes/s, better: lower}
+  starts: {prometheus: rate(node_forks_total), unit: processes/s, better: lower}
   load1: {command: mean(load), better: lower}
 """
 
@@ -95,8 +95,8 @@ def test_a_metric_of_a_real_exporters_counters_decides_a_study(here: Desk) -> No
         seconds = (trial.window.end_ns - trial.window.start_ns) / 1e9
         forks[trial.trial.arm] = trial.scalars["forks"]
         errors[trial.trial.arm] = trial.scalars["forks_error"]
-        assert trial.scalars["started"] == pytest.approx(trial.scalars["forks"] / seconds)
-        assert trial.scalars["forks_error"] >= trial.scalars["started_error"] >= 0
+        assert trial.scalars["starts"] == pytest.approx(trial.scalars["forks"] / seconds)
+        assert trial.scalars["forks_error"] >= trial.scalars["starts_error"] >= 0
         assert trial.scalars["load1"] > 0
         cpu = telemetry.read(found.trial_directory(trial.trial.id), "cpu")["forks"]
         least = trial.scalars["forks"] - trial.scalars["forks_error"]

@@ -17,9 +17,6 @@ def unfinished(record: Record) -> list[str]:
     """What a finished run has still to do or to decide, a sentence each; empty if nothing, or if it goes on."""
     if not record.finished:
         return []
-    most = len(record.planned)
-    if any(trial.round > most for trial in record.planned):  # there would be no end of empty ones
-        return [f"plan.json: {counted(most, 'trial')} in more rounds than that"]
     schedule = _replayed(record, record.events)
     return [f"journal.jsonl: {text}" for text in (*_left(schedule), *_looks(record, schedule))]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -30,13 +30,19 @@ def require_plan(plan: Plan, path: Path) -> None:
     _require(_of_plan(plan), path)
 
 
-def require_whole(plan: Plan, path: Path) -> None:
+def require_whole(plan: Plan, planned: Sequence[PlannedTrial], path: Path) -> None:
     """Refuses a plan whose cells, arms and blocks do not fit each other; a host of a farm reads some of them only.
+
+    Args:
+        plan: of the record.
+        planned: its trials, with those that were added.
+        path: of the record.
 
     Raises:
         RecordError: they do not.
     """
-    _require(itertools.chain(_of_cells(plan), _of_design(plan.design, trials=len(plan.trials))), path)
+    parts = _of_cells(plan), _of_design(plan.design, trials=len(plan.trials)), _of_rounds(planned)
+    _require(itertools.chain(*parts), path)
 
 
 def require_journal(plan: Plan, events: Iterable[Event], path: Path) -> None:
@@ -123,6 +129,11 @@ def _of_design(design: Design, *, trials: int) -> Iterator[str]:
     for name, expected, fits in checks:
         if not fits:
             yield f"expected {expected}, found {getattr(design, name)} at design.{name}"
+
+
+def _of_rounds(planned: Sequence[PlannedTrial]) -> Iterator[str]:
+    if any(trial.round > len(planned) for trial in planned):  # whoever waits for empty ones waits without end
+        yield f"expected at most {len(planned)} rounds, as there are so many trials, found more"
 
 
 def _of_trials(plan: Plan, trials: list[PlannedTrial]) -> Iterator[str]:

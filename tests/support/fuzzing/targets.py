@@ -98,13 +98,13 @@ def _damaged_record(content: bytes, directory: Path) -> Path:
 
 def _report(content: bytes, directory: Path) -> None:
     found = record.read(_damaged_record(content, directory))
-    consistency.require_whole(found.plan, directory)
+    consistency.require_whole(found.plan, found.planned, directory)
     report.write(found, analysed(found), directory / "report", drawn=False)
 
 
 def _verify(content: bytes, directory: Path) -> object:
     found = record.read(_damaged_record(content, directory))
-    consistency.require_whole(found.plan, directory)
+    consistency.require_whole(found.plan, found.planned, directory)
     return [*record.verify_hashes(found), *verify.recompute(found)]
 
 

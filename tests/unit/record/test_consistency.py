@@ -48,13 +48,13 @@ def other_workload() -> ResolvedTrial:
 
 def required(plan: Plan) -> None:
     consistency.require_plan(plan, PATH)
-    consistency.require_whole(plan, PATH)
+    consistency.require_whole(plan, plan.trials, PATH)
 
 
 def test_a_plan_and_its_trials_agree() -> None:
     plan = tiny_plan()
     consistency.require_plan(plan, PATH)
-    consistency.require_whole(plan, PATH)
+    consistency.require_whole(plan, plan.trials, PATH)
     first = plan.trials[0]
     finished = TrialFinished(trial=first.id, valid=True, files={})
     added = BlockAdded(cell="all", block=3, round=3, replaces=1, trials=[planned(3, "a"), planned(3, "b")])

@@ -18,7 +18,7 @@ def report(directory: Path, *, arm: str | None) -> None:
         FairtrialError: not a record, a damaged one, or no such factor.
     """
     found = record.read(directory)
-    consistency.require_whole(found.plan, directory)
+    consistency.require_whole(found.plan, found.planned, directory)
     conclude(found, console=Console(), contrast=arm)
 
 

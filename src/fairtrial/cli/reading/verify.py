@@ -24,7 +24,7 @@ def verify(directory: Path) -> None:
             of_searches(directory)
             return
     run = record.read(directory)
-    consistency.require_whole(run.plan, directory)
+    consistency.require_whole(run.plan, run.planned, directory)
     mismatches = record.verify_hashes(run)
     if not mismatches:  # a changed file makes every number below it differ: one cause, one message
         mismatches = recomputation.recompute(run)

@@ -14,7 +14,8 @@ from support.records import planned, tiny_plan, trial_record
 
 from fairtrial import completeness, verify
 from fairtrial.analyse.sequential import follow
-from fairtrial.record import Record, create, read
+from fairtrial.errors import RecordError
+from fairtrial.record import Record, consistency, create, read
 from fairtrial.record.events import Event, RunFinished
 from fairtrial.record.models import BlockAdded, BlockVoided, LookTaken
 from fairtrial.report import document
@@ -291,9 +292,8 @@ def test_a_block_that_lost_a_trial_is_void_and_replaced_before_a_run_is_finished
     ]
 
 
-def test_a_round_far_beyond_all_others_is_not_waited_for(tmp_path: Path) -> None:
-    void = BlockVoided(cell="all", block=1, reason="all.b01.a is invalid")
-    again = [planned(3, arm, round_=1 << 50) for arm in "ab"]
-    added = BlockAdded(cell="all", block=3, round=1 << 50, replaces=1, trials=again)
-    (found,) = finished_run(tmp_path / "run", void, added)
-    assert found == "plan.json: 6 trials in more rounds than that"
+def test_a_round_far_beyond_all_others_is_refused(tmp_path: Path) -> None:
+    added = [planned(3, arm, round_=1 << 50) for arm in "ab"]
+    with pytest.raises(RecordError, match="expected at most 6 rounds, as there are so many trials, found more"):
+        consistency.require_whole(tiny_plan(), [*tiny_plan().trials, *added], tmp_path)
+    consistency.require_whole(tiny_plan(), tiny_plan().trials, tmp_path)

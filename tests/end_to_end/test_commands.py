@@ -187,7 +187,9 @@ def test_a_run_that_is_stopped_again_and_again_follows_its_plan_without_losing_o
         process.send_signal(stop)
         output, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == (-signal.SIGKILL if stop == signal.SIGKILL else 130), output
-        assert (f"`fairtrial run runs/{here.run.name} --resume` continues the run" in output) == (stop != signal.SIGKILL)
+        assert (f"`fairtrial run runs/{here.run.name} --resume` continues the run" in output) == (
+            stop != signal.SIGKILL
+        )
         eventually(lambda: not here.processes(), "every process gone")
         after = [trial.trial.id for trial in record.read(here.run).trials]
         assert after[: len(before)] == before

@@ -1,6 +1,7 @@
 """A tiny plan and its trials."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +82,16 @@ def tpcc_scalars_of(directory: Path, *, window: Window, ticks_per_s: float | Non
     """Every scalar that the raw files of a TPC-C trial give, telemetry included, as the run puts them together."""
     own = {**tpcc_scalars.compute(directory, window=window), **latency.compute(directory)}
     return per_transaction.joined(telemetry.compute(directory, window=window, ticks_per_s=ticks_per_s), own)
+
+
+def change_workload(directory: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Alters the workload of a record's plan and of each of its trials alike."""
+    plan = json.loads((directory / "plan.json").read_bytes())
+    for arms in plan["resolved"].values():
+        for resolved in arms.values():
+            resolved["workload"] = change(resolved["workload"])
+    (directory / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    for path in directory.glob("trials/*/trial.json"):
+        trial = json.loads(path.read_bytes())
+        trial["resolved"]["workload"] = change(trial["resolved"]["workload"])
+        path.write_text(json.dumps(trial), encoding="utf-8")

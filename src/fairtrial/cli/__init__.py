@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import os
 import sys
@@ -67,9 +68,9 @@ def _say_no_more() -> None:
     """What is still to be printed goes nowhere: Python would try once more at its end."""
     if sys.stdout is None:
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    with contextlib.suppress(OSError):  # a stream of Python's own has no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
 
 
 def _spare_last_search() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.records import change_workload
 
 from fairtrial import verify
 from fairtrial.analyse.models import Analysis
@@ -64,11 +65,7 @@ def test_an_unfaithful_record_says_so_in_text_page_and_json(copy: Record, analys
 
 
 def test_a_record_without_tpcc_has_no_section(copy: Record, analysis: Analysis) -> None:
-    for trial in copy.trials:
-        path = copy.trial_directory(trial.trial.id) / "trial.json"
-        content = json.loads(path.read_bytes())
-        content["resolved"]["workload"] = {"command": {"run": "true"}}
-        path.write_text(json.dumps(content), encoding="utf-8")
+    change_workload(copy.directory, lambda _: {"command": {"run": "true"}})
     other = read(copy.directory)
     assert fidelity.sections(other, of_record(other)) == ()
     assert "Fidelity" not in text.render(Scene(other, analysis))

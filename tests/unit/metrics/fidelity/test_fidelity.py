@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.inference.drawn import CONSTANTS, faithful
+from support.records import change_workload
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import fidelity
@@ -204,8 +205,5 @@ def test_a_real_record_is_faithful(real_run: Path) -> None:
 
 
 def test_a_workload_of_any_name_with_these_parameters_is_held_against_them(real_copy: Path) -> None:
-    for path in real_copy.glob("trials/*/trial.json"):
-        content = json.loads(path.read_bytes())
-        content["resolved"]["workload"] = {"another": content["resolved"]["workload"]["tpcc"]}
-        path.write_text(json.dumps(content), encoding="utf-8")
+    change_workload(real_copy, lambda workload: {"another": workload["tpcc"]})
     assert {each.workload for each in fidelity.of_record(read(real_copy))} == {"another"}

@@ -248,6 +248,9 @@ class _Fleet:
                 )
                 for client, drive, own in zip(clients, drives, numbers, strict=True)
             ]
+            ended: list[concurrent.futures.Future[DriveOutcome]] = []
+            for future in futures:
+                future.add_done_callback(ended.append)
             try:
                 self._start(clients, futures, users=[len(own) for own in numbers])
                 concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
@@ -255,7 +258,7 @@ class _Fleet:
                 if any(not future.done() or future.exception() is not None for future in futures):
                     for client in clients:  # without one of them, the others measure something else
                         client.abandon()
-        return _outcome(self.drivers, futures)
+        return _outcome(self.drivers, futures, ended)
 
     def _start(
         self,
@@ -284,9 +287,17 @@ def _start_path(driver: Driver) -> PurePosixPath:
     return driver.work / "start"
 
 
-def _outcome(drivers: Sequence[Driver], futures: Sequence[concurrent.futures.Future[DriveOutcome]]) -> DriveOutcome:
-    """What the drives of all clients come to. Where several failed, a lost stream is the cause of the rest."""
-    failed = [(driver, error) for driver, each in zip(drivers, futures, strict=True) if (error := each.exception())]
+def _outcome(
+    drivers: Sequence[Driver],
+    futures: Sequence[concurrent.futures.Future[DriveOutcome]],
+    ended: Sequence[concurrent.futures.Future[DriveOutcome]],
+) -> DriveOutcome:
+    """What the drives of all clients come to.
+
+    Where several failed, a lost stream is the cause of the rest, or the one that `ended` first.
+    """
+    of = dict(zip(futures, drivers, strict=True))
+    failed = [(of[each], error) for each in ended if (error := each.exception())]
     failed.sort(key=lambda each: not isinstance(each[1], StreamLostError))
     for driver, error in failed:
         if isinstance(error, StreamLostError | StuckError):

@@ -225,7 +225,7 @@ def test_a_listing_that_nobody_reads_or_that_has_no_room_is_neither_a_success_no
     os.close(reader)
     for file, code, said in ((writer, 141, ""), (os.open("/dev/full", os.O_WRONLY), 3, "error: no space left")):
         done = subprocess.run(
-            [FAIRTRIAL, "studies"], env=here.environment, stdout=file, stderr=subprocess.PIPE, text=True, check=False
+            [FAIRTRIAL, "schema"], env=here.environment, stdout=file, stderr=subprocess.PIPE, text=True, check=False
         )
         os.close(file)
         assert (done.returncode, done.stderr[: len(said) or None]) == (code, said)

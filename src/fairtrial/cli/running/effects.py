@@ -8,6 +8,7 @@ from pathlib import Path
 from fairtrial import plan as planning
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
+from fairtrial.cli.running.resuming import refuse_changes
 from fairtrial.cli.terminal import say
 from fairtrial.effects import effects, showing, unasking
 from fairtrial.errors import InputError, Problem
@@ -33,10 +34,8 @@ def show(study: Path, *, size: str | None, overrides: list[str], beside: Sequenc
     if beside:
         problem = Problem("the list of --effects takes no notice of it", ", ".join(beside))
         raise InputError([problem], hint="leave it out: the list is of the study as written, at its own place")
-    if study.is_dir() and (size or overrides):
-        problem = Problem(f"{study} continues with its original plan: these have no effect", "--size, --set")
-        raise InputError([problem], hint="leave these options out, or give the study")
     if study.is_dir():
+        refuse_changes(study, changed=bool(size or overrides))
         plan, tuning = reader.read_plan(study), None
     else:
         plan, tuning = _of_study(study, size=size, overrides=overrides)

@@ -91,12 +91,21 @@ def as_it_ran(directory: Path, study: Path, *, size: str | None, overrides: Sequ
     return language.load(directory / MERGED, catalogue=catalogue())
 
 
-def _named(directory: Path, *, changed: bool) -> Writer:
+def refuse_changes(directory: Path, *, changed: bool) -> None:
+    """Refuses what would change a run that is named by its directory.
+
+    Raises:
+        InputError: `changed`.
+    """
     if changed:
         problem = Problem(
             message=f"{directory} continues with its original plan: these have no effect", file="--size, --set, --aa"
         )
         raise InputError([problem], hint="leave these options out, or start a new run of the study")
+
+
+def _named(directory: Path, *, changed: bool) -> Writer:
+    refuse_changes(directory, changed=changed)
     if _finished(directory):
         raise RecordError(f"{directory} is finished", hint=f"`fairtrial report {directory}` rewrites its report")
     return record.resume(directory)

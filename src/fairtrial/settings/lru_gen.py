@@ -32,7 +32,7 @@ def _number(value: object) -> object:
 
 
 Enabled = Annotated[
-    int, BeforeValidator(_number, json_schema_input_type=Literal["on", "off"] | int), Field(ge=0, le=ALL_BITS)
+    int, BeforeValidator(_number, json_schema_input_type=Literal["on", "off"] | bool | int), Field(ge=0, le=ALL_BITS)
 ]
 
 

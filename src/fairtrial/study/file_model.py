@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -31,7 +32,7 @@ from fairtrial.study.service_counters import (
     one_or_more,
 )
 from fairtrial.study.tree.problems import listed
-from fairtrial.study.tree.quantities import CountingModel, Seconds, Share
+from fairtrial.study.tree.quantities import Seconds, Share
 from fairtrial.study.tuning import Tuning
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
@@ -70,7 +71,7 @@ def _whole_milliseconds(seconds: float) -> float:
     return seconds
 
 
-class FileModel(CountingModel):
+class FileModel(BaseModel):
     """Frozen, and refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -20,7 +21,7 @@ from pydantic import (
 
 from fairtrial import foreign
 from fairtrial.study.tree.problems import FILE_OF
-from fairtrial.study.tree.quantities import CommandLine, CountingModel
+from fairtrial.study.tree.quantities import CommandLine
 
 ProbeKind = Literal["perf_stat", "perf_record", "bpftrace", "file", "command"]
 WITHOUT_PARAMETERS: Final = ("perf_stat", "perf_record")  # kinds whose bare name says enough
@@ -33,7 +34,7 @@ SOFTWARE_EVENTS: Final = ("task-clock", "context-switches", "cpu-migrations", "p
 Event = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_:/=.,-]*$", max_length=200)]
 
 
-class ProbeModel(CountingModel):
+class ProbeModel(BaseModel):
     """Frozen, and refuses keys it does not know."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -96,6 +96,7 @@ metrics: {primary: throughput_tpm}
         ("sizes: {}", "sizes: {ci: {arm: 6.10}}"),
         ("ramp_up: 1s", "ramp_up: 500µs"),
         ("{sqlite: {}}", "{sqlite: {pragmas: {cache_size: -2000}}}"),
+        ("settings: {}", "settings: {lru_gen: true}"),
         ("settings: {}", "settings: {affinity: {server: 0, client: '1-2'}}"),
         ("settings: {}", "settings: {numa: {server: 0, client: {processors: 1, memory: 0-1}}}"),
     ],

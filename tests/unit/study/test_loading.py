@@ -45,6 +45,16 @@ def test_true_is_no_number(load: Load, small: ModuleType, *, line: str, field: s
     assert (problem.field, problem.message.partition(", found ")[0]) == (field, "expected a whole number")
 
 
+def test_true_is_no_number_among_the_parameters_of_a_kind(load: Load, small: ModuleType) -> None:
+    text = small.MGLRU.replace("virtual_users: 38", "virtual_users: true")
+    with pytest.raises(InputError) as raised:
+        load(text)
+    (problem,) = raised.value.problems
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if "true" in line)
+    assert (problem.field, problem.line) == ("workload.tpcc.virtual_users", line)
+    assert problem.message.startswith("expected a whole number, found True")
+
+
 def test_a_level_that_names_another_kind_replaces_the_whole_mapping(load: Load, small: ModuleType) -> None:
     text = small.MGLRU.replace("{settings: {lru_gen: on}}", "{place: {local: {}}, settings: {lru_gen: on}}")
     loaded = load(text)

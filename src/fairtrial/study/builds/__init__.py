@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Final, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from fairtrial.study.tree.quantities import PLACEHOLDER, CommandLine, CountingModel
+from fairtrial.study.tree.quantities import PLACEHOLDER, CommandLine
 
 MOST_ORDERS: Final = 1000
 ONE_OF: Final = ("objects", "sections")  # a link line needs one of them for the order to have any effect
@@ -22,7 +22,7 @@ Patterns = Annotated[
 ]
 
 
-class Builds(CountingModel):
+class Builds(BaseModel):
     """Programs that are linked at the place, so that a claim is not about one layout of each."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,6 +21,8 @@ FILE_OF = "file_of"  # key of a validation's context; see `validate`
 _CLOSE = 0.6  # difflib's own default: closer misses typing errors, wider suggests nonsense
 _LISTED = 12  # names in a message; more hide the sentence
 _SHOWN = 60  # characters of a found value; it stands at the position given anyway
+_SCHEMAS_KEPT = 256  # one per kind, and those of several catalogues in a test
+_TYPES = {"integer": "a whole number", "number": "a number", "string": "text", "object": "a mapping", "array": "a list"}
 _EXPECTED = {
     "int_parsing": "a whole number",
     "int_type": "a whole number",
@@ -110,17 +112,49 @@ def validate(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path,
     """Validates a value; what is wrong is noted at the lines of `node`, under the field `prefix`.
 
     Models that name files find the study file that does so in the context: `FILE_OF` → a function from a path in the
-    value to the file in which it was written.
+    value to the file in which it was written. `true` is not a number, whatever pydantic says: where the JSON Schema of
+    the adapter allows numbers and not `true`, it is a mistake.
 
     Returns:
         The validated value, or None if anything was wrong.
     """
+    validated, found = None, []
     try:
-        return adapter.validate_python(value, context={FILE_OF: lambda *path: locate(node, path)[1].file})
+        validated = adapter.validate_python(value, context={FILE_OF: lambda *path: locate(node, path)[1].file})
     except ValidationError as error:
-        for problem in _translated(error, adapter=adapter, node=node, prefix=prefix):
-            problems.note(problem)
-        return None
+        found = list(_translated(error, adapter=adapter, node=node, prefix=prefix))
+    told = {problem.field for problem in found}
+    true = _true_for_numbers(adapter, value, node=node, prefix=prefix)
+    found += [problem for problem in true if problem.field not in told]
+    for problem in found:
+        problems.note(problem)
+    return None if found else validated
+
+
+def _true_for_numbers(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path) -> Iterator[Problem]:
+    for location, truth in _truths(value):
+        path, at = locate(node, location)
+        types = list(dict.fromkeys(_types(_schemas(adapter, tuple(map(str, location))))))
+        if {"integer", "number"} & set(types) and not {"boolean", ""} & set(types):
+            expected = " or ".join(_TYPES[each] for each in types if each in _TYPES)
+            message = f"expected {expected}, found {truth}"
+            yield Problem(message, at.file, at.line, at.column, dotted((*prefix, *path)))
+
+
+def _truths(value: Any, location: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], bool]]:
+    """Every `true` and `false` in a value, with where it is."""
+    if isinstance(value, bool):
+        yield location, value
+    elif isinstance(value, Mapping | list):
+        for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _truths(each, (*location, key))
+
+
+def _types(schemas: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The types of JSON that schemas allow; empty text: any, or those of listed values."""
+    for schema in schemas:
+        named = schema.get("type", "")
+        yield from [named] if isinstance(named, str) else named
 
 
 def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node, prefix: Path) -> Iterable[Problem]:
@@ -197,7 +231,17 @@ def _expected(detail: ErrorDetails) -> str:
 
 def _keys(adapter: TypeAdapter[Any], path: Path) -> list[str]:
     """The keys that a schema allows at a path."""
-    document = adapter.json_schema()
+    return list(dict.fromkeys(key for schema in _schemas(adapter, path) for key in schema.get("properties", {})))
+
+
+@lru_cache(maxsize=_SCHEMAS_KEPT)
+def _document(adapter: TypeAdapter[Any]) -> dict[str, Any]:
+    return adapter.json_schema()
+
+
+def _schemas(adapter: TypeAdapter[Any], path: Path) -> list[dict[str, Any]]:
+    """What a schema allows at a path, an entry for each alternative."""
+    document = _document(adapter)
     definitions = document.get("$defs", {})
     here = _alternatives(document, definitions)
     for part in path:
@@ -207,7 +251,7 @@ def _keys(adapter: TypeAdapter[Any], path: Path) -> list[str]:
             for below in _below(schema, part)
             for alternative in _alternatives(below, definitions)
         ]
-    return list(dict.fromkeys(key for schema in here for key in schema.get("properties", {})))
+    return here
 
 
 def _below(schema: dict[str, Any], part: str) -> Iterator[dict[str, Any]]:

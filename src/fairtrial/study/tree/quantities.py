@@ -12,17 +12,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    PlainSerializer,
-    SerializationInfo,
-    ValidationInfo,
-    WithJsonSchema,
-    field_validator,
-)
-from pydantic_core import PydanticKnownError
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, SerializationInfo, WithJsonSchema
 
 WITH_UNITS: Mapping[str, bool] = {"units": True}
 """Serialisation context under which quantities become text with a unit; without it they stay numbers."""
@@ -192,18 +182,6 @@ Share = Annotated[
     _serialiser(format_share),
     _schema(SHARE_UNITS, number="number", description="Share of one.", examples=["2%", "0.02"]),
 ]
-
-
-class CountingModel(BaseModel):
-    """A model whose whole numbers are never `true`, which Python, and so Pydantic, takes for 1."""
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _true_is_no_number(cls, value: object, info: ValidationInfo) -> object:
-        wanted = cls.model_fields[info.field_name or ""].annotation
-        if isinstance(value, bool) and wanted in (int, int | None):
-            raise PydanticKnownError("int_type")
-        return value
 
 
 def _command_line(text: str) -> str:

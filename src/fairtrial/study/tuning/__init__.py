@@ -13,7 +13,6 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.study.assignments import path_of
-from fairtrial.study.tree.quantities import CountingModel
 from fairtrial.study.workload_place import PLACE
 
 SECTION: Final = "tune"
@@ -136,7 +135,7 @@ def _quantity(value: Value) -> tuple[float, str]:
     return (int(match[1]) if match[1].lstrip("-").isdigit() else float(match[1])), match[2]
 
 
-class Again(CountingModel):
+class Again(BaseModel):
     """How the best proposals of the search are measured once more."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -145,7 +144,7 @@ class Again(CountingModel):
     blocks: int | None = Field(None, ge=2, le=100, description="Fresh blocks of each (default: by the budget).")
 
 
-class Confirm(CountingModel):
+class Confirm(BaseModel):
     """How the best proposal is compared with the default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -159,7 +158,7 @@ class Confirm(CountingModel):
     most: int = Field(30, ge=FEWEST_CONFIRMING, le=MOST_TRIALS, description="Largest number of blocks planned.")
 
 
-class Tuning(CountingModel):
+class Tuning(BaseModel):
     """A search for better values of options, and its confirmation (`fairtrial tune`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

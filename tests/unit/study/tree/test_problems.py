@@ -26,6 +26,8 @@ class Outer(BaseModel):
     listed: list[Inner] = []
     either: int | bool | None = None
     maybe: Inner | None = None
+    share: float | str | None = None
+    codes: list[int] = []
 
 
 def wrong(value: dict[str, Any]) -> list[str]:
@@ -50,6 +52,10 @@ UNKNOWN = "unknown key; expected one of `width`, `colour` did you mean `width`?"
         ({"inner": {"width": "x"}}, "workload.outer.inner.width: expected a whole number, found 'x'"),
         ({"inner": 5}, "workload.outer.inner: expected a mapping, found 5"),
         ({"inner": None}, "workload.outer.inner: expected a mapping, found nothing (null)"),
+        ({"inner": {"width": True}}, "workload.outer.inner.width: expected a whole number, found True"),
+        ({"by_name": {"a": {"width": True}}}, "workload.outer.by_name.a.width: expected a whole number, found True"),
+        ({"share": False}, "workload.outer.share: expected a number or text, found False"),
+        ({"codes": [1, True]}, "workload.outer.codes.1: expected a whole number, found True"),
         ({"listed": {}}, "workload.outer.listed: expected a list, found an empty mapping"),
         ({"name": 5}, "workload.outer.name: expected text, found 5"),
         ({"either": [1]}, "workload.outer.either: expected a whole number or true or false, found a list"),
@@ -66,6 +72,12 @@ def test_what_pydantic_finds_is_said_in_the_words_of_a_study(value: dict[str, An
 
 def test_several_mistakes_in_one_value_are_all_found() -> None:
     assert len(wrong({"inner": {"width": "x", "colour": 1}, "name": 1, "naym": 2})) == 4
+
+
+def test_true_is_a_mistake_once_and_beside_others_and_no_mistake_where_it_is_allowed() -> None:
+    once, other = wrong({"inner": {"width": False}, "codes": [True], "either": True})
+    assert once == "workload.outer.inner.width: expected a value greater than or equal to 1, found False"
+    assert other == "workload.outer.codes.0: expected a whole number, found True"
 
 
 def test_a_valid_value_is_returned_and_nothing_noted() -> None:

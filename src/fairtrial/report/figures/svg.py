@@ -22,7 +22,7 @@ LOOK_EVERY_S: Final = 0.2
 SUFFIX: Final = ".svg"
 NAME_CHARACTERS: Final = COMPONENT_BYTES - len(SUFFIX)
 OWN_CHARACTERS: Final = 120  # of them a figure's own at most: the rest is for the cell's number and levels
-DIGITS: Final = 8  # of a digest, which keep apart what is cut
+DIGITS: Final = 8  # of a digest, which keep apart what is cut, or differs in what file names lack
 CONFIG: Final = {
     "background": "white",
     "font": "sans-serif",
@@ -56,6 +56,7 @@ class SvgWriter:
             raise PlaceError(f"cannot draw figures: {sys.executable!r} does not start: {error}", hint=hint) from error
         self._queue = ThreadPoolExecutor(max_workers=1)
         self._drawn: set[Future[None]] = set()
+        self._names: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -72,9 +73,17 @@ class SvgWriter:
             self._renderer.communicate()
 
     def draw(self, figure: Figure, *within: str) -> None:
-        """Draws a figure in time, its file named by what it is `within` and itself."""
-        path = self._directory / f"{_file_name([*within, figure.name])}{SUFFIX}"
-        self._drawn.add(self._queue.submit(self._draw, figure, path))
+        """Draws a figure in time, its file named by what it is `within` and itself.
+
+        Of figures whose names differ in nothing that file names have, as those of arms `8+` and `8-`, the first has
+        the name alone.
+        """
+        parts = [*within, figure.name]
+        name = _file_name(parts)
+        if name in self._names:
+            name = f"{name[: NAME_CHARACTERS - DIGITS - 1]}-{_digest(parts)}"
+        self._names.add(name)
+        self._drawn.add(self._queue.submit(self._draw, figure, self._directory / f"{name}{SUFFIX}"))
 
     def _draw(self, figure: Figure, path: Path) -> None:
         spec: Spec = {**still(figure.spec), "width": WIDTH, "config": CONFIG, "title": figure.title}
@@ -126,9 +135,12 @@ def _file_name(parts: Sequence[str]) -> str:
     *within, own = parts
     end = _plain([own])
     if len(end) > OWN_CHARACTERS:
-        digest = hashlib.sha256(own.encode()).hexdigest()[:DIGITS]
-        end = f"{end[: OWN_CHARACTERS - DIGITS - 1]}-{digest}"
+        end = f"{end[: OWN_CHARACTERS - DIGITS - 1]}-{_digest([own])}"
     return _plain([_plain(within)[: NAME_CHARACTERS - len(end) - 1], end])
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
 
 
 def _plain(parts: Sequence[str]) -> str:

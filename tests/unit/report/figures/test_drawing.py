@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,21 @@ def test_cells_whose_names_look_alike_do_not_overwrite_each_other(tmp_path: Path
         for index, cell in enumerate(alike):
             writer.draw(figure, f"cell{index}", cell.label)
     assert len(list((tmp_path / "figures").iterdir())) == 2
+
+
+def test_arms_whose_names_look_alike_do_not_overwrite_each_other(tmp_path: Path, drawn: list[Figure]) -> None:
+    long = "level " * 60
+    for directory in (tmp_path / "figures", tmp_path / "again"):
+        with svg.SvgWriter(directory) as writer:
+            for within in ([], [long]):
+                for arm in ("8+", "8-", "8"):
+                    writer.draw(replace(drawn[0], name=f"hosts-tpm-{arm}"), *within)
+    names = sorted(path.stem for path in (tmp_path / "figures").iterdir())
+    assert len(names) == 6
+    assert "hosts-tpm-8" in names
+    assert max(map(len, names)) <= 251
+    assert all(re.fullmatch("[a-z0-9-]+", name) for name in names)
+    assert sorted(path.stem for path in (tmp_path / "again").iterdir()) == names
 
 
 def test_names_longer_than_a_file_system_takes_are_cut_and_stay_apart(tmp_path: Path, drawn: list[Figure]) -> None:

@@ -30,6 +30,7 @@ LARGEST: Final = 1e300  # of values: sums of larger ones are soon no numbers
 PROBLEMS_SHOWN: Final = 20  # more of one kind say nothing new
 _LARGEST_EXACT: Final = 2.0**53  # beyond it two whole numbers may be one of these
 _BLOCK = "·block"  # a column of ours; the dot keeps clear of the user's
+_OURS: Final = "·"
 _POSITION, _ROW = clustering.POSITION, clustering.ROW
 
 
@@ -82,6 +83,7 @@ def ask(rows: Rows, question: Question) -> tuple[Table, Request, Course]:
     question = replace(question, by=question.by or _conditions(rows, question, values=values, arm=arm))
     if question.curve is not None and question.curve[0] not in question.by:
         question = replace(question, by=(*question.by, question.curve[0]))
+    _refuse_names_of_ours(rows, [arm, *question.by, *([question.block] if question.block else []), *values])
     every = _frame(rows, question, values=values, arm=arm)
     definitions = _definitions(rows, every.select(values), question)
     frame = every if question.cluster is None else clustering.averaged(every, values=values, by=question.by)
@@ -227,6 +229,12 @@ def _require_columns(rows: Rows, question: Question, *, values: Sequence[str], a
     ]
     if problems:
         raise InputError(problems, hint="name columns of the header with --value, --arm, --by, --block and --cluster")
+
+
+def _refuse_names_of_ours(rows: Rows, names: Sequence[str]) -> None:
+    message = f"the name begins with `{_OURS}`, as those of columns that fairtrial adds"
+    if problems := [Problem(message, rows.name, field=name) for name in names if name.startswith(_OURS)]:
+        raise InputError(problems, hint="rename the column in the header")
 
 
 def _definitions(rows: Rows, values: pl.DataFrame, question: Question) -> dict[str, MetricDefinition]:

@@ -62,6 +62,16 @@ ROWS = [
 ]
 
 
+@pytest.mark.parametrize("option", ["value", "arm", "by", "block"])
+def test_a_column_called_like_one_of_ours_is_refused(option: str) -> None:
+    columns = {"value": "tpm", "arm": "kernel", "by": "memory", "block": "block"}
+    text = table(*ROWS).replace(columns[option], "·row", 1)
+    columns[option] = "·row"
+    with pytest.raises(InputError, match="·row: the name begins with `·`") as refused:
+        judged(text, values=(columns["value"],), arm=columns["arm"], by=(columns["by"],), block=columns["block"])
+    assert "rename the column" in str(refused.value.hint)
+
+
 def test_the_first_rows_level_is_the_baseline_unless_one_is_named() -> None:
     assert judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",), block="block").levels == ("old", "new")
     turned = judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",), block="block", baseline="new")

@@ -28,7 +28,7 @@ from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
 from fairtrial.record.models import LookTaken, PlannedMetrics, TrialRecord, Window
 from fairtrial.record.reader import MOST_BYTES
-from fairtrial.report import PAGE, plain
+from fairtrial.report import PAGE, page_of, plain
 from fairtrial.report.analysing import analysed, voided
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite, origin
@@ -44,11 +44,11 @@ CHUNK: Final = 32
 
 
 def recompute(record: Record) -> list[str]:
-    """Compares every stored scalar, report.json, the text and the raw data with what the record's files give.
+    """Compares every stored scalar, report.json, the text, the page and the raw data with what the record's files give.
 
     So does it what the journal says: that the run is finished, and what a stopping rule decided.
 
-    The page and the figures are drawn from the same numbers and are not compared.
+    figures/*.svg are drawn from the same numbers and are not compared: drawing takes as long as all else.
 
     Returns:
         One sentence per mismatch; empty if every number follows from the raw files.
@@ -228,9 +228,15 @@ def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, k
                 mismatches.append(f"{REPORT}: {part or 'analysis'} cannot be recomputed: {error}")
     if mismatches or known:
         return mismatches
+    printed = plain(scene)
+    if (directory / PAGE).exists():  # it takes as long as all the others
+        try:
+            printed[PAGE] = page_of(scene)
+        except RecordError as error:
+            return [f"{PAGE}: cannot be recomputed: {error}"]
     return [
-        f"{file}: does not match {REPORT}; write it again with `fairtrial report`"
-        for file, content in plain(scene).items()
+        f"{file}: does not match {REPORT}, or another version wrote it; write it again with `fairtrial report`"
+        for file, content in printed.items()
         if (directory / file).exists() and not foreign.holds(directory / file, content.encode())
     ]
 

@@ -79,6 +79,13 @@ def _page(scene: Scene, figures: Path) -> str:
         return page.render(scene, ratios=ratios, cells=cells)
 
 
+def page_of(scene: Scene) -> str:
+    """The page alone; `verify` renders it again."""
+    from fairtrial.report import page  # noqa: PLC0415 - see the module's docstring
+
+    return page.render(scene, ratios=page.ratio_figures(scene), cells=[*page.cell_figures(scene)])
+
+
 @contextlib.contextmanager
 def replaced(directory: Path) -> Iterator[Path]:
     """A fresh directory whose files take the places of those in `directory` at the end, each in one step.

@@ -41,7 +41,7 @@ def test_what_is_no_record_is_refused(command: str) -> None:
             assert done.stdout == ""
 
 
-@pytest.mark.parametrize("name", ["report.txt", "raw_data.csv", "raw_data.r"])
+@pytest.mark.parametrize("name", ["report.txt", "report.html", "raw_data.csv", "raw_data.r"])
 def test_a_figure_changed_in_a_printed_report_is_found(real_copy: Path, name: str) -> None:
     path = real_copy / "report" / name
     text = path.read_text(encoding="utf-8")

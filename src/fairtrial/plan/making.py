@@ -21,7 +21,7 @@ from fairtrial.record.models import COMPONENT_BYTES, Cell, Design, Plan, Planned
 from fairtrial.record.screening import ROW
 from fairtrial.study import Study
 from fairtrial.study.catalogue import Catalogue
-from fairtrial.study.file_model import Metrics
+from fairtrial.study.file_model import FEWEST_BLOCKS, Metrics
 from fairtrial.study.tree.problems import Problems
 
 _MILLISECONDS = 1000
@@ -84,7 +84,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         duration_s=costs.duration_s(trials, resolved, catalogue),
         disk_bytes=costs.disk_bytes(resolved, design, catalogue) + costs.diagnostic_bytes(probing),
         warnings=[
-            *([*_warnings(design), *layouts.warnings(file.builds, blocks=design.blocks)] if matrix is None else []),
+            *(_warnings(study, design, comparisons=len(cells) * (len(arms) - 1)) if matrix is None else []),
             *repeated.warnings(resolved),
             *unpinned.warnings(resolved),
         ],
@@ -177,7 +177,8 @@ def _design(study: Study, *, cells: int, arms: int) -> Design:
     return Design.model_validate(values)
 
 
-def _warnings(design: Design) -> list[str]:
+def _warnings(study: Study, design: Design, *, comparisons: int) -> list[str]:
+    """`comparisons`: of each metric."""
     warnings = []
     if design.order == "sequential":
         warnings.append(ordering.SEQUENTIAL_WARNING)
@@ -186,18 +187,26 @@ def _warnings(design: Design) -> list[str]:
             f"order `abba` with {design.blocks} blocks: an odd number leaves one direction in the majority, so "
             "a linear drift does not cancel; use an even number"
         )
-    fewest = _fewest_blocks(design)
+    fewest = _fewest_blocks(design, comparisons=comparisons * len(study.file.metrics.primary))
     advice = f"use at least {fewest}" + (f", better {GOOD_BLOCKS}" if fewest < GOOD_BLOCKS else "")
     if design.blocks == 1:
         warnings.append(f"one block per cell gives no interval and no verdict; {advice}")
-    elif design.stop == "fixed" and design.blocks < fewest:
+    elif design.stop in ("fixed", "anytime") and design.blocks < fewest:
         warnings.append(f"{design.blocks} blocks per cell can claim nothing, whatever they show; {advice}")
-    return warnings
+    return [*warnings, *layouts.warnings(study.file.builds, blocks=design.blocks)]
 
 
-def _fewest_blocks(design: Design) -> int:
-    """From how many blocks on, or trials per arm without blocks, a fixed number may claim: as analysis judges it."""
+def _fewest_blocks(design: Design, *, comparisons: int) -> int:
+    """From how many blocks on, or trials per arm without blocks, a plan may claim: as analysis judges it.
+
+    `anytime` bounds p at every look: n blocks that are all alike give (1 + n)^-((n - 1) / 2) (Wang and Ramdas 2023),
+    which Holm multiplies by the primary comparisons.
+    """
+    alpha = 1 - design.confidence
+    if design.stop == "anytime":
+        blocks = itertools.count(FEWEST_BLOCKS)
+        return next(n for n in blocks if comparisons * (1 + n) ** (-(n - 1) / 2) < alpha)
     if design.order == "sequential":
-        arms = (n for n in itertools.count(4) if 2 / math.comb(2 * n, n) < 1 - design.confidence)
+        arms = (n for n in itertools.count(4) if 2 / math.comb(2 * n, n) < alpha)
         return next(arms)
-    return next(n for n in itertools.count(1) if 2 / 2**n < 1 - design.confidence)
+    return next(n for n in itertools.count(1) if 2 / 2**n < alpha)

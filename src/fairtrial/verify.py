@@ -26,7 +26,7 @@ from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.metrics import drive, first_reader, parquet, per_transaction, telemetry
 from fairtrial.metrics.telemetry import counters
 from fairtrial.record import Record
-from fairtrial.record.models import LookTaken, PlannedMetrics, TrialRecord, Window
+from fairtrial.record.models import BlockVoided, LookTaken, PlannedMetrics, TrialFinished, TrialRecord, Window
 from fairtrial.record.reader import MOST_BYTES
 from fairtrial.report import PAGE, page_of, plain
 from fairtrial.report.analysing import analysed, voided
@@ -46,7 +46,8 @@ CHUNK: Final = 32
 def recompute(record: Record) -> list[str]:
     """Compares every stored scalar, report.json, the text, the page and the raw data with what the record's files give.
 
-    So does it what the journal says: that the run is finished, and what a stopping rule decided.
+    So does it what the journal says: that the run is finished, which trial made a block void, and what a stopping rule
+    decided.
 
     figures/*.svg are drawn from the same numbers and are not compared: drawing takes as long as all else.
 
@@ -70,12 +71,25 @@ def recompute(record: Record) -> list[str]:
         again.append(trial.model_copy(update={"scalars": scalars}) if disagreeing else trial)
     again = [trial for trial in again if not trial.trial.diagnostic]
     mismatches += completeness.unfinished(record)
+    mismatches += _void(record)
     mismatches += _decisions(record, tuple(again))
     known = tuple(mismatches)
     for directory in _reports(record):
         name = directory.relative_to(record.directory)
         mismatches += [f"{name}/{text}" for text in _report(record, again, directory, known=known)]
     return mismatches
+
+
+def _void(record: Record) -> Iterator[str]:
+    """Blocks whose reason to be void does not name the trial that was; other reasons only the controller knew."""
+    finished = {each.trial.id: each.trial for each in record.committed}
+    invalid: dict[tuple[str, int], str] = {}
+    for event in record.events:
+        if isinstance(event, TrialFinished) and not event.valid and not (trial := finished[event.trial]).diagnostic:
+            invalid.setdefault((trial.cell, trial.block), trial.id)
+        if isinstance(event, BlockVoided) and (name := invalid.pop((event.cell, event.block), "")) not in event.reason:
+            said = f"block {event.block} of {event.cell} is void ({event.reason})"
+            yield f"journal.jsonl: {said}, but {name} is what was invalid"
 
 
 def _decisions(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:

@@ -68,6 +68,18 @@ def test_many_trials_are_recomputed_side_by_side_with_the_same_outcome(
     assert verify.recompute(read(copy)) == alone != []
 
 
+@pytest.mark.parametrize("reason", ["a thunderstorm", "0014-high-delete-b3 is invalid"])
+def test_a_void_block_whose_reason_is_not_its_invalid_trial_is_found_without_a_report_too(
+    copy: Path, reason: str
+) -> None:
+    shutil.rmtree(copy / "report")
+    journal = copy / "journal.jsonl"
+    (given,) = [event.reason for event in read(copy).voided]
+    journal.write_text(journal.read_text(encoding="utf-8").replace(given, reason), encoding="utf-8")
+    found = verify.recompute(read(copy))
+    assert found == [f"journal.jsonl: block 3 of high is void ({reason}), but 0015-high-wal-b3 is what was invalid"]
+
+
 def test_a_shift_curve_that_was_flattered_is_named_to_its_point(copy: Path) -> None:
     def flatter(report: Any) -> None:
         report["latency_shift"][1]["points"][3]["high"] = 0.99

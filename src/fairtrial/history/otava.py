@@ -17,7 +17,7 @@ from typing import Final
 
 from fairtrial import foreign
 from fairtrial.errors import InputError, Problem
-from fairtrial.history.series import Series, SeriesPoint
+from fairtrial.history.series import Runs, Series, SeriesPoint
 from fairtrial.imports.asking import ABSENT
 from fairtrial.imports.numerals import PLAIN
 from fairtrial.study.tree.problems import listed
@@ -25,20 +25,27 @@ from fairtrial.study.tree.problems import listed
 TIME: Final = "time"
 NAMES: Final = ("commit", "version", "revision", "run")  # attributes that name a run, in this order
 BRANCH: Final = "branch"
+_NO_METRICS: Final = (TIME, BRANCH, *NAMES)
 _TIMES: Final = ("%Y.%m.%d %H:%M:%S %z", "%Y.%m.%d %H:%M %z", "%Y-%m-%d %H:%M:%S %z", "%Y.%m.%d", "%Y/%m/%d")
 _DELIMITERS: Final = ",;\t|"
 _SNIFFED: Final = 4096  # characters: a head and some rows
 _UNREAD: Final = re.compile(  # numbers with a comma, thousands or a unit: `1000,25`, `6,000.25`, `1000 tps`
     r"[+-]?(\d{1,3}([ \u00a0\u202f,.'’_]\d{3})+([.,]\d*)?|\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?"
-    r"(?P<unit>\s*([^\W\d_]|[%‰°$€£])[^\d,;:]{0,20})?",
+    r"(\s*(?P<unit>([^\W\d_]|[%‰°$€£/])[^\d,;:]{0,20}))?",
+    re.IGNORECASE,
+)
+_UNIT: Final = re.compile(  # only these make a metric of a column: `1234567a` is a build, and `16 cores` what ran
+    r"[%‰$€£]|°[cf]?|[munµ]?s|sec|seconds?|min|h|[kmgtp](i?b|hz|bps)?|bytes?|bits?|hz|w|j|(t|q|r|f|b|io)ps|tpmc?|nopm|ops"
+    r"|[^\W\d_]*/(s|sec|second|min|minute|h|hour|op|req|iter)",
     re.IGNORECASE,
 )
 
 
-def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
+def read(path: Path, *, metrics: Sequence[str] = ()) -> Runs:
     """Reads a file: a series for each column of numbers, and for each branch where there is a column `branch`.
 
-    A branch without any number in a column is no series. An empty cell or `NA` is a missing value.
+    A branch without any number in a column is no series. An empty cell or `NA` is a missing value. Unless `metrics` say
+    what is read, columns that are no series though their values may be meant as numbers, such as `16 cores`, are named.
 
     Raises:
         InputError: there is no such file, no column `time`, no numbers, or a time or number that cannot be read.
@@ -47,9 +54,9 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
     columns = list(rows[0]) if rows else []
     if TIME not in columns:
         raise _refusal(path, f"expected a column `{TIME}`, found {listed(columns)}", line=1)
-    numeric = [name for name in columns if name not in (TIME, BRANCH, *NAMES) and _is_numeric(rows, name)]
+    numeric = [name for name in columns if name not in _NO_METRICS and _is_numeric(rows, name)]
     names = list(metrics) or numeric
-    if unknown := [name for name in names if name not in numeric]:
+    if unknown := [name for name in names if name not in columns or name in _NO_METRICS]:
         message = f"unknown column of numbers `{unknown[0]}`; expected one of {listed(numeric)}"
         raise _refusal(path, message, line=1)
     if not names:
@@ -70,26 +77,19 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> list[Series]:
         for metric in names
         for branch, own in branches.items()
     ]
-    return [series for series in every if series.points]
+    others = () if metrics else [name for name in columns if name not in (*_NO_METRICS, *names)]
+    left_out = {
+        f"column {name} of {path.name}": f"`{value}` is text; if it is a metric, --metric {name} says what to change"
+        for name in others
+        if (value := _like_numbers(rows, name))
+    }
+    return Runs(series=tuple(series for series in every if series.points), left_out=left_out)
 
 
-def taken_for_text(path: Path, *, metrics: Sequence[str] = ()) -> dict[str, str]:
-    """Columns that are no series though their values may be meant as numbers, such as `16 cores`, each with a value.
-
-    None where `metrics` say what is read.
-
-    Raises:
-        InputError: as `read`.
-    """
-    rows = [] if metrics else _rows(path)
-    found: dict[str, str] = {}
-    for name in rows[0] if rows else ():
-        values = [row[name] for row in rows if _has(row, name)]
-        if name in (TIME, BRANCH, *NAMES) or len(set(values)) < 2 or _is_numeric(rows, name):  # noqa: PLR2004 - it says nothing
-            continue
-        if all(_UNREAD.fullmatch(value) for value in values):
-            found[name] = values[0]
-    return found
+def _like_numbers(rows: Sequence[dict[str, str]], name: str) -> str:
+    """A value of a column whose values may all be meant as numbers; empty for others, and where all are one text."""
+    values = [row[name] for row in rows if _has(row, name)]
+    return values[0] if len(set(values)) > 1 and all(map(_UNREAD.fullmatch, values)) else ""
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -117,7 +117,7 @@ def _is_numeric(rows: Sequence[dict[str, str]], name: str) -> bool:
     """By its first value, or by most, or half with the first: the others are mistakes. Commits look like numbers, too.
 
     Spellings that are not read count, or a metric would be left out without a word; not where all values are one text,
-    nor units where values repeat, which says what ran, such as `16 cores`. Rounded metrics repeat, too: a comma counts.
+    nor units where values repeat, which says what ran, such as `16 GB`. Rounded metrics repeat, too: a comma counts.
     """
     values = [row[name] for row in rows if _has(row, name)]
     plain = [math.isfinite(_number(value)) for value in values]
@@ -131,9 +131,9 @@ def _is_numeric(rows: Sequence[dict[str, str]], name: str) -> bool:
 
 
 def _is_unread(text: str, *, units: bool) -> bool:
-    """Whether it is a number that is not read; with a unit only if `units`."""
+    """Whether it is a number that is not read; with a unit only if `units`, and if it is a known one."""
     like = _UNREAD.fullmatch(text)
-    return like is not None and (units or not like["unit"])
+    return like is not None and (not like["unit"] or (units and _UNIT.fullmatch(like["unit"]) is not None))
 
 
 def _has(row: dict[str, str], name: str) -> bool:

@@ -32,14 +32,14 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_every_column_of_numbers_is_a_series_named_by_file_and_commit(tmp_path: Path) -> None:
-    throughput, latency = otava.read(written(tmp_path, SAMPLE))
+    throughput, latency = otava.read(written(tmp_path, SAMPLE)).series
     assert (throughput.name, throughput.metric, latency.metric) == ("nightly", "throughput", "latency")
     assert [point.run for point in latency.points][:2] == ["aaa0", "aaa1"]
     assert latency.points[0].estimate == 10.4
 
 
 def test_the_change_of_the_sample_is_found_at_its_commit(tmp_path: Path) -> None:
-    found = examine(otava.read(written(tmp_path, SAMPLE)), options=HistoryOptions()).series
+    found = examine(otava.read(written(tmp_path, SAMPLE)).series, options=HistoryOptions()).series
     assert [[change.run for change in each.changes] for each in found] == [[], ["aaa6"]]
 
 
@@ -54,13 +54,13 @@ def test_the_change_of_the_sample_is_found_at_its_commit(tmp_path: Path) -> None
     ],
 )
 def test_rows_are_put_in_the_order_of_time(times: tuple[str, str], tmp_path: Path) -> None:
-    (found,) = otava.read(written(tmp_path, f"time,commit,m\n{times[0]},late,2\n{times[1]},early,1\n"))
+    (found,) = otava.read(written(tmp_path, f"time,commit,m\n{times[0]},late,2\n{times[1]},early,1\n")).series
     assert [point.run for point in found.points] == ["early", "late"]
 
 
 def test_branches_are_series_of_their_own(tmp_path: Path) -> None:
     text = "time,commit,branch,m\n1,a,main,1\n2,b,feature,2\n3,c,main,3\n"
-    found = otava.read(written(tmp_path, text))
+    found = otava.read(written(tmp_path, text)).series
     assert {each.name: [point.run for point in each.points] for each in found} == {
         "nightly · main": ["a", "c"],
         "nightly · feature": ["b"],
@@ -69,19 +69,19 @@ def test_branches_are_series_of_their_own(tmp_path: Path) -> None:
 
 def test_a_branch_without_a_number_is_no_series_and_a_newest_row_without_one_is_known(tmp_path: Path) -> None:
     text = "time,commit,branch,tpm\n1,a,main,5\n2,b,main,\n3,c,side,\n"
-    (found,) = otava.read(written(tmp_path, text))
+    (found,) = otava.read(written(tmp_path, text)).series
     assert (found.name, [point.run for point in found.points], found.newest) == ("nightly · main", ["a"], "b")
 
 
 def test_other_delimiters_empty_cells_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
-    (found,) = otava.read(written(tmp_path, "\ufefftime;commit;note;m\n1;a;x;1\n2;b;y;\n3;c;z;3\n"))
+    (found,) = otava.read(written(tmp_path, "\ufefftime;commit;note;m\n1;a;x;1\n2;b;y;\n3;c;z;3\n")).series
     assert [point.estimate for point in found.points] == [1, 3]
 
 
 def of_column(tmp_path: Path, *values: str, metrics: tuple[str, ...] = ()) -> list[list[float]]:
     """Reads a column `m` beside a column of numbers, and says what they hold."""
     rows = "".join(f'{row},a{row},"{value}",{row}\n' for row, value in enumerate(values))
-    found = otava.read(written(tmp_path, f"time,commit,m,known\n{rows}"), metrics=metrics)
+    found = otava.read(written(tmp_path, f"time,commit,m,known\n{rows}"), metrics=metrics).series
     return [[point.estimate for point in each.points] for each in found if each.metric == "m"]
 
 
@@ -124,6 +124,8 @@ def test_a_metric_that_cannot_be_read_is_refused_not_left_out(
         ("16 GB", "16 GB"),
         ("16 cores", "16 cores", "32 cores", "32 cores"),
         ("16beta", "16beta", "16beta", "17rc"),
+        ("1234567a", "2345678b", "3456789c"),
+        ("16beta", "17rc", "18"),
         ("8.0.36", "8.0.37"),
         ("2024-01-02", "2024-01-03"),
         ("NA", ""),
@@ -151,6 +153,25 @@ def test_mistakes_are_named_with_their_line(text: str, expected: str, tmp_path: 
     with pytest.raises(InputError) as refused:
         otava.read(written(tmp_path, text))
     assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "unit", ["ms", " us", "µs", "s", "%", "k", "M", "G", " KiB", "MB/s", "/s", " tpm", "ops/s", "TPS", " ns/op"]
+)
+def test_a_number_with_a_known_unit_is_a_metric(unit: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="m: expected a number, found `1000"):
+        of_column(tmp_path, f"1000{unit}", f"1001{unit}")
+
+
+def test_a_column_that_may_be_meant_as_numbers_is_named_and_refused_where_it_is_a_metric(tmp_path: Path) -> None:
+    path = written(tmp_path, "time,build,m,known,note\n1,123a,10 fish,1,x\n2,124b,11 fish,2,y\n")
+    found = otava.read(path)
+    assert [each.metric for each in found.series] == ["known"]
+    assert list(found.left_out) == ["column build of nightly.csv", "column m of nightly.csv"]
+    assert found.left_out["column m of nightly.csv"].startswith("`10 fish` is text; if it is a metric, --metric m says")
+    with pytest.raises(InputError, match=r":2:1: m: expected a number, found `10 fish` \(write it without the unit\)"):
+        otava.read(path, metrics=["m"])
+    assert otava.read(path, metrics=["known"]).left_out == {}
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones(tmp_path: Path) -> None:

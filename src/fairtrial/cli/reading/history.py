@@ -87,18 +87,15 @@ def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options:
     tables = [path for path in paths if path.suffix.lower() in CSV_SUFFIXES]
     directories = across_runs.record_directories([path for path in paths if path not in tables])
     runs = across_runs.read(directories, metrics=metrics, by=[name.strip() for name in by.split(",") if name.strip()])
-    series = [*runs.series, *(each for table in tables for each in otava.read(table, metrics=metrics))]
+    read = [runs, *(otava.read(table, metrics=metrics) for table in tables)]
+    series = [one for each in read for one in each.series]
+    left_out = {name: reason for each in read for name, reason in each.left_out.items()}
     if not series:
-        reasons = "; ".join(f"{run}: {reason}" for run, reason in runs.left_out.items())
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         which = f" of {', '.join(metrics)}" if metrics else ""
         problem = Problem(message=f"found no series{which}: {reasons or 'no finished run'}", file=str(paths[0]))
         raise InputError([problem], hint="name finished runs, and with --metric a metric that they measure")
-    texts = {
-        f"column {name} of {table.name}": f"`{value}` is text; if it is a metric, --metric {name} says what to change"
-        for table in tables
-        for name, value in otava.taken_for_text(table, metrics=metrics).items()
-    }
-    return examine(series, options=options, left_out={**runs.left_out, **texts})
+    return examine(series, options=options, left_out=left_out)
 
 
 def share(option: str, text: str) -> float:

@@ -145,7 +145,7 @@ def tuned(machine: Machine, ask: Ask, *, stages: Stages, tuning: Tuning) -> Outc
     order = [int(i) for i in np.argsort(gains)[::-1][: stages.best]]
     fresh = machine.blocks(np.array([points[i] for i in order]), stages.blocks)
     by_point = {i: list(fresh[:, column]) for column, i in enumerate(order)}
-    planned = planning.confirmation(by_point, (), tuning=tuning, margin=MARGIN, alpha=ALPHA)
+    planned = planning.confirmation(by_point, (), tuning=tuning, claim=planning.Claim(MARGIN, ALPHA))
     if planned.number is None:
         return Outcome(claimed=False, promised=max(gains))
     best = points[planned.number]

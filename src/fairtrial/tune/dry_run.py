@@ -6,8 +6,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairtrial.study.tuning import FEWEST_CONFIRMING, TunedOption
+from fairtrial.study.tuning import TunedOption
 from fairtrial.study.tuning.levels import defaults
+from fairtrial.tune import planning
 from fairtrial.tune.events import Stages
 from fairtrial.tune.running import Blocks, Runner
 from fairtrial.tune.searching import AGAIN, CONFIRMATION, SEARCH, arm, tuning_of
@@ -49,7 +50,8 @@ def values(option: TunedOption) -> str:
 
 def _stages(runner: Runner, stages: Stages) -> Table:
     confirm = tuning_of(runner.study).confirm
-    fewest, most = (confirm.blocks, confirm.blocks) if confirm.blocks else (FEWEST_CONFIRMING, confirm.most)
+    most = confirm.blocks or confirm.most
+    fewest = confirm.blocks or min(planning.fewest_blocks(alpha=1 - runner.study.trials.confidence), most)
     proposal = {arm(1): _proposal(runner)}
     block = runner.plan(Blocks(SEARCH, proposal, blocks=1)).duration_s
     again = runner.plan(Blocks(AGAIN, proposal, blocks=stages.blocks)).duration_s * (stages.best + 1) / 2

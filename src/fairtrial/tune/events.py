@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fairtrial.record.events import Line
 from fairtrial.record.models import RecordModel
-from fairtrial.study.tuning import Value
+from fairtrial.study.tuning import FEWEST_CONFIRMING, Value
 
 State = Literal["measured", "infeasible", "failed"]
 
@@ -81,6 +81,7 @@ class ConfirmationPlanned(RecordModel):
 
     Attributes:
         number: of the proposal; null if none is worth confirming.
+        fewest: blocks that can claim at the study's confidence; journals without it were planned as if 6 always could.
         gain: of the fresh blocks.
         sd: of one block's log ratio, over all that were measured again, and its upper bound.
         reason: why no proposal is, or that fewer blocks are planned than the gain needs.
@@ -89,6 +90,7 @@ class ConfirmationPlanned(RecordModel):
     event: Literal["confirmation_planned"] = "confirmation_planned"
     number: int | None
     blocks: int = 0
+    fewest: int = FEWEST_CONFIRMING
     gain: float | None = None
     sd: float | None = None
     sd_upper: float | None = None

@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from fairtrial.analyse.inference import power
+from fairtrial.analyse.inference import comparing, power
 from fairtrial.analyse.noise.profile import upper_deviation
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.tuning import FEWEST_CONFIRMING, Tuning
@@ -21,6 +22,21 @@ from fairtrial.tune.events import ConfirmationPlanned, Proposed, Shortlisted, St
 BEST_PER_ROOT: Final = 0.7  # of the budget's square root so many are measured again: 3 of 20 trials, 5 of 50, 7 of 100
 FEWEST_AGAIN: Final = 2  # proposals, and blocks of each
 FEWEST_PROPOSALS: Final = 2
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a confirmation is to show.
+
+    Attributes:
+        margin: smallest gain that matters, as a share.
+        alpha: level of its test.
+        fewest: blocks that it gets at least; None: as many as can claim at this level.
+    """
+
+    margin: float
+    alpha: float
+    fewest: int | None = None
 
 
 def stages(tuning: Tuning, *, budget: int) -> Stages:
@@ -57,7 +73,7 @@ def shortlist(proposed: Mapping[int, Proposed], told: Iterable[Told], stages: St
 
 
 def confirmation(
-    gains: Mapping[int, Sequence[float]], breached: Iterable[int], *, tuning: Tuning, margin: float, alpha: float
+    gains: Mapping[int, Sequence[float]], breached: Iterable[int], *, tuning: Tuning, claim: Claim
 ) -> ConfirmationPlanned:
     """Which proposal is confirmed, in how many blocks.
 
@@ -65,9 +81,9 @@ def confirmation(
         gains: of fresh blocks, by proposal.
         breached: proposals whose fresh blocks breach a guardrail on average.
         tuning: the study's section.
-        margin: smallest gain that matters, as a share.
-        alpha: level of the confirmation's test.
+        claim: what it is to show.
     """
+    fewest = fewest_blocks(alpha=claim.alpha) if claim.fewest is None else claim.fewest
     bad = set(breached)
     means = {number: float(np.mean(values)) for number, values in gains.items() if number not in bad}
     if not means:
@@ -81,12 +97,26 @@ def confirmation(
     df = sum(len(values) - 1 for values in gains.values())
     sd = math.sqrt(sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in gains.values()) / df)
     upper = upper_deviation(sd, df=df)
-    expected = max(math.log1p(margin), gain - sd / math.sqrt(len(gains[number])))
-    needed = _needed(upper, expected, alpha=alpha)
-    blocks = tuning.confirm.blocks or min(max(FEWEST_CONFIRMING, needed), tuning.confirm.most)
+    expected = max(math.log1p(claim.margin), gain - sd / math.sqrt(len(gains[number])))
+    needed = max(fewest, _needed(upper, expected, alpha=claim.alpha))
+    blocks = tuning.confirm.blocks or min(needed, tuning.confirm.most)
     effect = f"a gain of {math.expm1(expected) * 100:.1f} %"
     short = f"{effect} needs {needed} blocks under the noise seen, not {blocks}" if needed > blocks else ""
-    return ConfirmationPlanned(number=number, blocks=blocks, gain=gain, sd=sd, sd_upper=upper, reason=short)
+    if blocks < fewest:
+        short = f"{blocks} blocks can claim nothing at this confidence, whatever they show: {fewest} can"
+    return ConfirmationPlanned(
+        number=number, blocks=blocks, fewest=fewest, gain=gain, sd=sd, sd_upper=upper, reason=short
+    )
+
+
+def fewest_blocks(*, alpha: float) -> int:
+    """Of a confirmation: as many as can claim at a level."""
+    return max(FEWEST_CONFIRMING, comparing.fewest_blocks(paired=True, alpha=alpha))
+
+
+def fewest_of(stored: ConfirmationPlanned) -> int | None:
+    """`Claim.fewest` of a confirmation that is recomputed: it was 6 for every journal of before."""
+    return FEWEST_CONFIRMING if stored.fewest == FEWEST_CONFIRMING else None
 
 
 def _needed(sd: float, effect: float, *, alpha: float) -> int:

@@ -114,15 +114,16 @@ def confirmation_blocks(course: Course, planned: ConfirmationPlanned) -> Blocks:
     return Blocks(name=CONFIRMATION, arms=arms, blocks=planned.blocks)
 
 
-def confirmation_of(found: dict[str, list[measuring.Pair]], study: Study, tuning: Tuning) -> ConfirmationPlanned:
-    """What the fresh blocks decide."""
+def confirmation_of(
+    found: dict[str, list[measuring.Pair]], study: Study, tuning: Tuning, *, fewest: int | None = None
+) -> ConfirmationPlanned:
+    """What the fresh blocks decide; `fewest` as in `planning.Claim`."""
     by_arm = {arm_: int(arm_.removeprefix("p")) for arm_ in found}
     return planning.confirmation(
         {by_arm[name]: values for name, values in measuring.gains(found)},
         [by_arm[name] for name in measuring.breached(found)],
         tuning=tuning,
-        margin=study.trials.margin,
-        alpha=1 - study.trials.confidence,
+        claim=planning.Claim(margin=study.trials.margin, alpha=1 - study.trials.confidence, fewest=fewest),
     )
 
 

@@ -58,7 +58,8 @@ def _decided(tuning: TuneRecord) -> Iterator[str]:
             yield f"tune.jsonl: {course.shortlisted.numbers} were measured again, recomputed {again.numbers}"
     if course.planned is not None and tuning.again is not None:
         study = tuning.study
-        planned = confirmation_of(measuring.pairs(tuning.again), study, tuning_of(study))
+        fewest = planning.fewest_of(course.planned)
+        planned = confirmation_of(measuring.pairs(tuning.again), study, tuning_of(study), fewest=fewest)
         yield from _differing("confirmation", course.planned, planned)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,10 @@ from fairtrial.analyse.inference import power
 from fairtrial.errors import InputError
 from fairtrial.study.tuning import Tuning
 from fairtrial.tune import planning
-from fairtrial.tune.events import Proposed, Stages, Told
+from fairtrial.tune.events import ConfirmationPlanned, Proposed, Stages, Told
+
+CLAIM = planning.Claim(margin=0.02, alpha=0.05)
+AT_99 = replace(CLAIM, alpha=0.01)
 
 
 def tuning(**more: object) -> Tuning:
@@ -42,7 +46,7 @@ def test_the_short_list_has_the_largest_gains_of_different_values_that_kept_the_
 
 def test_the_confirmation_is_planned_for_the_gain_less_its_error_at_the_upper_bound_of_the_noise() -> None:
     gains = {1: [0.04, 0.06], 2: [0.01, 0.03], 3: [0.2, 0.3]}
-    found = planning.confirmation(gains, [3], tuning=tuning(), margin=0.02, alpha=0.05)
+    found = planning.confirmation(gains, [3], tuning=tuning(), claim=CLAIM)
     assert (found.number, found.gain) == (1, pytest.approx(0.05))
     sd = math.sqrt((2 * 0.01**2 + 2 * 0.01**2 + 2 * 0.05**2) / 3)
     assert found.sd == pytest.approx(sd)
@@ -51,13 +55,38 @@ def test_the_confirmation_is_planned_for_the_gain_less_its_error_at_the_upper_bo
     assert needed is not None
     assert needed > found.blocks == 30
     assert f"needs {needed} blocks" in found.reason
-    assert planning.confirmation(gains, (), tuning=tuning(), margin=0.02, alpha=0.05).number == 3
-    few = planning.confirmation({1: [0.1, 0.1001]}, (), tuning=tuning(), margin=0.02, alpha=0.05)
+    assert planning.confirmation(gains, (), tuning=tuning(), claim=CLAIM).number == 3
+    few = planning.confirmation({1: [0.1, 0.1001]}, (), tuning=tuning(), claim=CLAIM)
     assert (few.blocks, few.reason) == (6, "")
 
 
+def test_a_confirmation_has_as_many_blocks_as_can_claim_at_the_studys_confidence() -> None:
+    gains = {1: [0.1, 0.1001]}
+    for confidence, fewest in ((0.5, 6), (0.95, 6), (0.99, 8), (0.999, 11)):
+        found = planning.confirmation(
+            gains, (), tuning=tuning(), claim=planning.Claim(margin=0.02, alpha=1 - confidence)
+        )
+        assert (found.blocks, found.fewest, found.reason) == (fewest, fewest, "")
+    same = planning.confirmation({1: [0.1, 0.1]}, (), tuning=tuning(), claim=AT_99)
+    assert same.blocks == 8
+    for confirm in ({"blocks": 7}, {"most": 7}):
+        few = planning.confirmation(gains, (), tuning=tuning(confirm=confirm), claim=AT_99)
+        assert (few.blocks, few.reason) == (
+            7,
+            "7 blocks can claim nothing at this confidence, whatever they show: 8 can",
+        )
+
+
+def test_a_journal_of_before_is_recomputed_as_it_was_planned() -> None:
+    stored = ConfirmationPlanned.model_validate_json('{"event": "confirmation_planned", "number": 1, "blocks": 6}')
+    claim = replace(AT_99, fewest=planning.fewest_of(stored))
+    again = planning.confirmation({1: [0.1, 0.1001]}, (), tuning=tuning(), claim=claim)
+    assert (again.blocks, again.fewest) == (stored.blocks, stored.fewest)
+    assert planning.fewest_of(stored.model_copy(update={"fewest": 9})) is None
+
+
 def test_nothing_is_confirmed_where_fresh_blocks_show_no_gain_or_every_guardrail_is_breached() -> None:
-    worse = planning.confirmation({1: [-0.1, 0.05]}, (), tuning=tuning(), margin=0.02, alpha=0.05)
+    worse = planning.confirmation({1: [-0.1, 0.05]}, (), tuning=tuning(), claim=CLAIM)
     assert (worse.number, worse.blocks) == (None, 0)
     assert "no proposal is better than the default" in worse.reason
-    assert "guardrails" in planning.confirmation({1: [0.1, 0.1]}, [1], tuning=tuning(), margin=0.02, alpha=0.05).reason
+    assert "guardrails" in planning.confirmation({1: [0.1, 0.1]}, [1], tuning=tuning(), claim=CLAIM).reason

@@ -22,7 +22,7 @@ PROPOSAL: Final = "proposal"
 TUNED: Final = ("system", "workload", "settings")
 FEWEST_TRIALS: Final = 12  # a few proposals, and the best of them measured again
 MOST_TRIALS: Final = 10_000
-FEWEST_CONFIRMING: Final = 6  # fewer blocks claim nothing
+FEWEST_CONFIRMING: Final = 6  # fewer blocks claim nothing at 95 % confidence
 SIGNIFICANT_DIGITS: Final = 4  # of a proposed number: more only make it harder to copy
 
 Value = bool | int | float | str
@@ -153,7 +153,8 @@ class Confirm(BaseModel):
         None,
         ge=FEWEST_CONFIRMING,
         le=MOST_TRIALS,
-        description="Blocks (default: as many as the gain and the noise seen need, from 6 to `most`).",
+        description="Blocks (default: as many as the gain and the noise seen need, from 6, or the fewest that can "
+        "claim at the study's confidence, to `most`).",
     )
     most: int = Field(30, ge=FEWEST_CONFIRMING, le=MOST_TRIALS, description="Largest number of blocks planned.")
 

@@ -139,7 +139,7 @@ def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkou
         KeyboardInterrupt: the user stopped it.
     """
     _check(options, results)
-    _loaded(compiling.study_text(options, runs=1))  # what a study may not say is refused before a command runs
+    _loaded(compiling.study_text(options, runs=results.runs or 1))  # what it may not say is refused before commands run
     heed()
     os.environ.setdefault(KEPT_VARIABLE, "*")  # the commands are the user's own, and run as in the user's shell
     if checkouts is not None:

@@ -103,11 +103,20 @@ def test_a_misspelt_rule_is_answered_with_the_one_meant() -> None:
     assert all(stop in str(caught.value) for stop in STOPS)
 
 
-def test_what_a_study_may_not_say_is_refused_before_a_command_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("metric", "runs", "message"),
+    [
+        ("elapsed_s", None, "found elapsed_s more than once"),
+        ("total", 2, "read from the output of a single run, so `runs` must be 1"),
+    ],
+)
+def test_what_a_study_may_not_say_is_refused_before_a_command_runs(
+    tmp_path: Path, *, metric: str, runs: int | None, message: str
+) -> None:
     ran, record = tmp_path / "ran", tmp_path / "record"
-    options = CompareOptions((f"touch {ran}",) * 2, metric="elapsed_s")
-    outputs = CompareOutputs(save=None, export=[], fail_if=[], output=record, runs=None)
-    with pytest.raises(InputError, match="found elapsed_s more than once"):
+    options = CompareOptions((f"touch {ran}",) * 2, metric=metric)
+    outputs = CompareOutputs(save=None, export=[], fail_if=[], output=record, runs=runs)
+    with pytest.raises(InputError, match=message):
         compare(options, outputs)
     assert not ran.exists()
     assert not record.exists()

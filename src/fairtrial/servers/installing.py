@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -72,7 +70,7 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> ServerFi
     with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:
         where = Path(temporary)
         archive = _obtained(source, where)
-        archive_sha256 = _sha256(archive)
+        archive_sha256 = hashes.of_file(archive)
         hashes.require(archive_sha256, source.sha256, what=str(source))
         whole = where / "whole"
         whole.mkdir()
@@ -83,7 +81,7 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> ServerFi
             archive_sha256=archive_sha256,
             base_directory=final / program.parent.parent.relative_to(whole),
             program=final / program.relative_to(whole),
-            program_sha256=_sha256(program),
+            program_sha256=hashes.of_file(program),
         )
         (whole / MANIFEST).write_text(installed.model_dump_json(indent=1) + "\n")
         whole.chmod(archives.ENTERED | 0o200)
@@ -101,16 +99,9 @@ def _slug(source: Source) -> str:
     path = Path(source.name).expanduser()
     if not path.is_file():
         raise PlaceError(f"{source.name} does not exist on this machine", hint="name an existing file")
-    status = path.stat()
-    found = _sha256_of(path, status.st_mtime_ns, status.st_size)
+    found = hashes.of_file(path)  # kept: an archive is asked for at every start of its server
     hashes.require(found, source.sha256, what=str(source))
     return f"archive-{path.name}-{found[:16]}"
-
-
-@lru_cache
-def _sha256_of(path: Path, _mtime_ns: int, _size: int) -> str:
-    """An archive is asked for at every start of its server, and hashed once."""
-    return _sha256(path)
 
 
 def _kept(directory: Path, source: Source) -> ServerFiles | None:
@@ -153,8 +144,3 @@ def _program(files: Path, programs: Sequence[str], *, source: Source) -> Path:
         f"{source} does not contain {' or '.join(programs)} in a directory {', '.join(archives.PROGRAM_FOLDERS)}",
         hint="name an archive of a complete server",
     )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

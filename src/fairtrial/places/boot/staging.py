@@ -7,11 +7,10 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from fairtrial import disks
+from fairtrial import disks, hashes
 from fairtrial.errors import PlaceError
 from fairtrial.places.boot.looking import PATH
 from fairtrial.places.boot.way import in_sh
@@ -23,7 +22,6 @@ HASH_DIGITS: Final = 16
 LISTS: Final = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
 OF_PACKAGE: Final = "kernel/"  # other directories are what a machine adds, such as DKMS
 COMPRESSED: Final = ("", ".xz", ".zst", ".gz")
-MOST_HASHED: Final = 1 << 16  # files whose hash is kept: two builds with every driver have 15,000
 # `$1` is the release, `$2` the hash of image and modules, `$3` our directory of this kernel, `$4` the image's hash.
 # Modules of another build of the same release that a package put there are not ours to replace.
 WHOLE: Final = """
@@ -131,17 +129,7 @@ def _bring_modules(place: OpenPlace, kernel: Kernel, words: tuple[str, ...]) -> 
 
 def _sums(kernel: Kernel) -> str:
     """Hashes of all its modules, as sha256sum(1) checks them below a release's directory."""
-    lines = []
-    for path, name in _modules(kernel):
-        status = path.stat()
-        lines.append(f"{_sha256(path, status.st_mtime_ns, status.st_size)}  {name}\n")
-    return "".join(lines)
-
-
-@lru_cache(maxsize=MOST_HASHED)
-def _sha256(path: Path, _mtime_ns: int, _size: int) -> str:
-    """Kept as long as the file is as it was: a host boots before every trial."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return "".join(f"{hashes.of_file(path)}  {name}\n" for path, name in _modules(kernel))
 
 
 def _has_modules(place: OpenPlace, release: str, sums: str) -> bool:

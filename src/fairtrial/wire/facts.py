@@ -15,12 +15,14 @@ class GuestFacts(BaseModel):
     Attributes:
         accelerator: what runs its instructions.
         emulated: whether a program imitates the processor, so that times are no evidence.
+        content_sha256: of its kernel's image and the modules that it loads as it boots; empty: not known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     accelerator: str
     emulated: bool
+    content_sha256: str = ""
 
 
 class ContainerFacts(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import socket
@@ -11,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -21,6 +22,7 @@ from fairtrial.places.vm import machine as machines
 from fairtrial.places.vm import modules
 from fairtrial.places.vm.images import FORMAT
 from fairtrial.places.vm.initial import write
+from fairtrial.places.vm.kernels import Kernel
 from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.protocol.generated import Boot, BootMount
@@ -76,7 +78,7 @@ class Guest:
         self._said = ""
         self._qemu_said: deque[str] = deque(maxlen=LINES_SAID)
         try:
-            _furnish(machine)
+            self._content_sha256 = _furnish(machine)
             self._qemu: Process = host.spawn(
                 "qemu",
                 machines.argv(machine),
@@ -109,6 +111,7 @@ class Guest:
         return VmFacts(
             accelerator=machine.accelerator,
             emulated=machine.accelerator == "tcg",
+            content_sha256=self._content_sha256,
             kernel_source=machine.kernel.source,
             kernel_sha256=machine.kernel.sha256,
             qemu=machines.argv(machine),
@@ -201,8 +204,12 @@ def console_end(path: Path) -> str:
         return ""
 
 
-def _furnish(machine: Machine) -> None:
-    """The guest's files: what it boots from, its disk if there is none yet, its swap."""
+def _furnish(machine: Machine) -> str:
+    """The guest's files: what it boots from, its disk if there is none yet, its swap.
+
+    Returns:
+        The hash of its kernel's image and of the modules that it loads.
+    """
     available = modules.available(machine.kernel.modules)
     boot = Boot(
         modules=[],
@@ -214,6 +221,7 @@ def _furnish(machine: Machine) -> None:
     )
     contents = modules.in_order([*MODULES, *MODULES_OF_DISK, *_by_pmem(machine.parameters), *BESIDES], available)
     kernel, words = machine.kernel, machine.parameters.boot_parameters
+    content_sha256 = _sha256(kernel, contents)
     if machine.accelerator == "tcg" and modules.may_be_unsigned(kernel.image, kernel.release, words):
         contents = {name: modules.unsigned(module) for name, module in contents.items()}
     write(machine.directory / INITIAL, agent=find_agent(), modules=contents, boot=boot)
@@ -225,6 +233,12 @@ def _furnish(machine: Machine) -> None:
         swap = machine.directory / SWAP
         _sparse(swap, machine.parameters.swap)
         _run(["mkswap", str(swap)], package="util-linux")
+    return content_sha256
+
+
+def _sha256(kernel: Kernel, contents: Mapping[str, bytes]) -> str:
+    lines = [f"{hashlib.sha256(module).hexdigest()}  {name}\n" for name, module in contents.items()]
+    return hashlib.sha256("".join([f"{kernel.sha256}\n", *lines]).encode()).hexdigest()
 
 
 def _by_pmem(parameters: VmParameters) -> tuple[str, ...]:

@@ -84,7 +84,9 @@ class TrialRunner:
         """What runs trials here, beyond the system itself; a run may not change it half-way."""
         facts, agent = self.place.facts, self.place.agent.hello.agent_sha256
         boot = {} if facts.boot is None else {"modules": facts.boot.content_sha256}
-        guest = {} if facts.guest is None else {"accelerator": facts.guest.accelerator}
+        guest = {}
+        if facts.guest is not None:
+            guest = {"accelerator": facts.guest.accelerator, "modules": facts.guest.content_sha256}
         image = {} if facts.container is None else {"image": facts.container.image_id}
         clients = {
             "client_kernel" if number == 1 else f"client_{number}_kernel": client.place.facts.kernel_version

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,29 @@ def connected(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tupl
         far, _ = listening.accept()
         with far, contextlib.closing(made):
             yield made, far
+
+
+def test_a_guests_facts_tell_of_each_module_it_loads_as_its_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guest, "find_agent", lambda: tmp_path / "agent")
+    monkeypatch.setattr(guest, "_run", lambda *_arguments, **_options: None)
+    (tmp_path / "agent").write_bytes(b"")
+    (tmp_path / "disk").write_bytes(b"")
+    own = kernel(tmp_path)
+    machine = Machine(PARAMETERS, own, tmp_path, tmp_path / "disk", False, "kvm", Limits(), own.image)  # noqa: FBT003
+
+    def content(**modules: str) -> str:
+        for name, code in modules.items():
+            (own.modules / f"{name}.ko").write_bytes(b"\0depends=\0" + code.encode())
+        return guest._furnish(machine)
+
+    first = content(xfs="base", not_loaded="base")
+    assert content(xfs="base", not_loaded="other") == first
+    assert content(xfs="patched") != first
+    assert content(xfs="base") == first
+    rebuilt = replace(machine, kernel=replace(own, sha256="1" * 64))
+    assert guest._furnish(rebuilt) != first
 
 
 def test_a_ping_does_not_land_inside_of_a_files_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from support.records import RESOLVED, planned, tiny_plan
 from fairtrial.record.models import Clock, ClockShift, Window
 from fairtrial.run.trial.outcome import TrialOutcome
 from fairtrial.run.trial.runner import TrialRunner
-from fairtrial.wire.facts import BootFacts
+from fairtrial.wire.facts import BootFacts, GuestFacts
 
 CLOCK = Clock(monotonic_ns=1, realtime_ns=2)
 
@@ -36,6 +36,16 @@ def test_a_kernel_of_which_only_modules_were_rebuilt_is_another_subject() -> Non
     for content in ("base", "patched"):
         boot = BootFacts(**same, microcode="", content_sha256=content)
         with place_in_memory(facts=facts_of(boot=boot)) as (place, _fake):
+            runner = TrialRunner(place, cast("Any", None), cast("Any", None), cast("Any", None))
+            subjects.append(runner.subject)
+    assert subjects[0] | {"modules": "patched"} == subjects[1] != subjects[0]
+
+
+def test_a_guest_of_which_only_modules_were_rebuilt_is_another_subject() -> None:
+    subjects = []
+    for content in ("base", "patched"):
+        facts = facts_of(guest=GuestFacts(accelerator="kvm", emulated=False, content_sha256=content))
+        with place_in_memory(facts=facts) as (place, _fake):
             runner = TrialRunner(place, cast("Any", None), cast("Any", None), cast("Any", None))
             subjects.append(runner.subject)
     assert subjects[0] | {"modules": "patched"} == subjects[1] != subjects[0]

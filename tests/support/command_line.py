@@ -24,6 +24,18 @@ PATIENCE_S = 300.0  # a server's installation, a load and the settling of a busy
 CEILINGS = "CEILINGS_OF_TESTS"  # the variable that names their directory
 SHORT_S, LONG_S = 0.02, 0.2  # between two looks: 4 times as long as one took, but not so long that what ends is missed
 
+ALIKE = """\
+study: alike
+workload: {command: {run: echo took = 100, metrics: {took: {regex: 'took = ([0-9.]+)'}}}}
+factors:
+  version:
+    v0: {workload: {command: {label: v0}}}
+    v1: {workload: {command: {label: v1}}}
+    v2: {workload: {command: {label: v2}}}
+arm: version
+metrics: {primary: took}
+"""  # a study whose versions differ in nothing
+
 
 @dataclass(frozen=True)
 class Desk:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, desk, eventually
+from support.command_line import ALIKE, Desk, desk, eventually
 
 PROGRAM = """\
 import hashlib, os
@@ -29,17 +29,6 @@ workload:
 factors: {size: {small: {}}}
 arm: size
 metrics: {primary: took_ms}
-"""
-ALIKE = """\
-study: alike
-workload: {command: {run: echo took = 100, metrics: {took: {regex: 'took = ([0-9.]+)'}}}}
-factors:
-  version:
-    v0: {workload: {command: {label: v0}}}
-    v1: {workload: {command: {label: v1}}}
-    v2: {workload: {command: {label: v2}}}
-arm: version
-metrics: {primary: took}
 """
 COMMITS, SLOW, BROKEN = 8, 5, 3
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.command_line import ALIKE
 
 from fairtrial.bisect.compiling import Pair, study_text
 from fairtrial.bisect.loop import begin
@@ -14,18 +15,7 @@ from fairtrial.cli.running.bisect import _unfinished
 from fairtrial.errors import InputError, RecordError
 from fairtrial.queries import loaded
 
-STUDY = """\
-study: alike
-workload: {command: {run: echo took = 100, metrics: {took: {regex: 'took = ([0-9.]+)'}}}}
-factors:
-  version:
-    v0: {workload: {command: {label: v0}}}
-    v1: {workload: {command: {label: v1}}}
-    v2: {workload: {command: {label: v2}}}
-  load: {low: {}, high: {settings: {environment: {LOAD: high}}}}
-arm: version
-metrics: {primary: took}
-"""
+STUDY = ALIKE.replace("arm:", "  load: {low: {}, high: {settings: {environment: {LOAD: high}}}}\narm:")
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ class _Driver:
 
 
 def _nodes() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    found: list[dict[str, Any]] = ray.nodes()
     return found
 
 

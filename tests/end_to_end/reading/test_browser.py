@@ -13,7 +13,6 @@ from support.machines.browser import CHROMIUM, MISSING, Window, window
 SCHEMES = [pytest.param(False, id="light"), pytest.param(True, id="dark")]
 PAPER = {False: "rgb(253, 253, 251)", True: "rgb(20, 23, 26)"}
 FIGURES = "document.querySelectorAll('.vega')"
-WHOLE_VIEW = 60_000  # CSS pixels: figures are drawn when they come near the view
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
@@ -30,8 +29,8 @@ def report(real_run: Path) -> Path:
 
 
 def drawn(page: Window, report: Path, *, dark: bool) -> None:
-    """Opens the report and waits until every figure is drawn."""
-    page.open(report, dark=dark, height=WHOLE_VIEW)
+    """Opens the report and waits until every figure is drawn: those out of view in idle time."""
+    page.open(report, dark=dark)
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.page.wait_for_function(f"[...{FIGURES}].length && [...{FIGURES}].every((each) => each.querySelector('svg'))")
 

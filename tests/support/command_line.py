@@ -12,11 +12,12 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.forking import Started, forked
+from support.kin import eldest
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 COMPILERS = re.compile(r"(.*-)?(c\+\+|g\+\+|c89|c99|cc|gcc|cpp|clang|ld|as|tcc)(-\d.*)?|cargo|rustc|rustup|maturin|zig")
@@ -103,7 +104,15 @@ class Desk:
 
     def agent_pid(self) -> int:
         """The one agent of this desk; not a child of it that has not become its program yet and bears its words."""
-        return min(pid for pid, command in self.processes().items() if command.endswith("fairtrial-agent serve "))
+        (pid,) = self.agent_pids()
+        return pid
+
+    def agent_pids(self) -> list[int]:
+        """That agent, or none."""
+        alike = [pid for pid, command in self.processes().items() if command.endswith("fairtrial-agent serve ")]
+        with suppress(ValueError):
+            return [eldest(alike)]
+        return []
 
 
 def _words(arguments: Sequence[str | Path], *, drawn: bool = False) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fairtrial.run.processes import parent, ticks
 
 PERIOD_US = 100_000
+STARTED = 19  # of what follows the program's name in proc_pid_stat(5)
 ROOT = Path("/sys/fs/cgroup")
 # By the version of control groups: where they are made, and which file says how much of a period they may run.
 VERSIONS = ((ROOT / "cpu", "cpu.cfs_quota_us", "{quota}"), (ROOT, "cpu.max", "{quota} {period}"))
@@ -28,6 +29,20 @@ def descendants(process: int) -> list[int]:
     for each in found:  # grows meanwhile
         found += [child for child, above in parents.items() if above == each]
     return found
+
+
+def eldest(processes: Iterable[int]) -> int:
+    """The one that began first; numbers begin anew from small ones after the largest. Those that have ended are not.
+
+    Raises:
+        ValueError: all have ended.
+    """
+    began = []
+    for each in processes:
+        with suppress(OSError):
+            fields = Path(f"/proc/{each}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            began.append((int(fields[STARTED]), each))
+    return min(began)[1]
 
 
 def used_s(process: int) -> float:

@@ -43,12 +43,7 @@ class Farm:
 
     def agents(self) -> dict[str, int]:
         """The agent of every host that has one, by the host's name."""
-        return {
-            name: pid
-            for name in HOSTS
-            for pid, command in Desk(self.here.directory, self.states / name).processes().items()
-            if command.endswith("fairtrial-agent serve ")
-        }
+        return {name: pid for name in HOSTS for pid in Desk(self.here.directory, self.states / name).agent_pids()}
 
 
 @pytest.fixture(scope="module")

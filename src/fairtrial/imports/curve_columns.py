@@ -20,8 +20,11 @@ ONLY_LEVEL = "all"
 
 
 def with_an_arm(rows: Rows) -> Rows:
-    """The rows with one arm, of which there is one curve."""
-    return replace(rows, frame=rows.frame.with_columns(pl.lit(ONLY_LEVEL).alias(ONE_ARM)), arm=ONE_ARM)
+    """The rows with one arm, of which there is one curve, in a column of a name that is not theirs."""
+    arm = ONE_ARM
+    while arm in rows.frame.columns:
+        arm += "_"
+    return replace(rows, frame=rows.frame.with_columns(pl.lit(ONLY_LEVEL).alias(arm)), arm=arm)
 
 
 def request(

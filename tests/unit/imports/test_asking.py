@@ -72,6 +72,13 @@ def test_a_column_called_like_one_of_ours_is_refused(option: str) -> None:
     assert "rename the column" in str(refused.value.hint)
 
 
+def test_a_column_called_curve_is_what_it_is_where_a_curve_has_one_arm() -> None:
+    text = "users,curve\n" + "".join(f"{users},{100 * users + block}\n" for block in range(3) for users in (1, 2, 4, 8))
+    analysis = judged(text, values=("curve",), curve=("users", "linear"))
+    (curve,) = analysis.curves
+    assert (curve.metric, curve.over) == ("curve", "users")
+
+
 def test_the_first_rows_level_is_the_baseline_unless_one_is_named() -> None:
     assert judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",), block="block").levels == ("old", "new")
     turned = judged(table(*ROWS), values=("tpm",), arm="kernel", by=("memory",), block="block", baseline="new")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -171,5 +170,5 @@ def _kernel(image: Path, modules: Path, *, source: str) -> Kernel:
         modules=modules,
         release=release_of(image),
         source=source,
-        sha256=hashlib.sha256(image.read_bytes()).hexdigest(),
+        sha256=hashes.of_file(image),
     )

@@ -181,13 +181,12 @@ def _each(record: Record) -> Iterator[MadeAgain]:
         yield from map(make, raw)
         return
     guarded = first_reader.has_begun()
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_alone, initargs=(guarded,)) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(guarded,)) as pool:
         yield from pool.map(make, raw, chunksize=CHUNK)
 
 
-def _alone(guarded: bool) -> None:  # noqa: FBT001 - a pool gives it by position
-    """A process takes one processor, and leaves Ctrl-C to the one that waits for it."""
-    os.environ["POLARS_MAX_THREADS"] = "1"
+def _begin(guarded: bool) -> None:  # noqa: FBT001 - a pool gives it by position
+    """A process leaves Ctrl-C to the one that waits for it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if guarded:
         parquet.begin_first_reader()

@@ -12,12 +12,12 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.forking import Started, forked
-from support.kin import eldest
+from support.kin import by_age
 
 FAIRTRIAL = Path(sys.executable).with_name("fairtrial")
 COMPILERS = re.compile(r"(.*-)?(c\+\+|g\+\+|c89|c99|cc|gcc|cpp|clang|ld|as|tcc)(-\d.*)?|cargo|rustc|rustup|maturin|zig")
@@ -110,9 +110,7 @@ class Desk:
     def agent_pids(self) -> list[int]:
         """That agent, or none."""
         alike = [pid for pid, command in self.processes().items() if command.endswith("fairtrial-agent serve ")]
-        with suppress(ValueError):
-            return [eldest(alike)]
-        return []
+        return by_age(alike)[:1]
 
 
 def _words(arguments: Sequence[str | Path], *, drawn: bool = False) -> list[str]:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fairtrial.run.processes import parent, ticks
+from fairtrial.run.processes import parent, started, ticks
 
 PERIOD_US = 100_000
-STARTED = 19  # of what follows the program's name in proc_pid_stat(5)
 ROOT = Path("/sys/fs/cgroup")
 # By the version of control groups: where they are made, and which file says how much of a period they may run.
 VERSIONS = ((ROOT / "cpu", "cpu.cfs_quota_us", "{quota}"), (ROOT, "cpu.max", "{quota} {period}"))
@@ -31,18 +30,13 @@ def descendants(process: int) -> list[int]:
     return found
 
 
-def eldest(processes: Iterable[int]) -> int:
-    """The one that began first; numbers begin anew from small ones after the largest. Those that have ended are not.
-
-    Raises:
-        ValueError: all have ended.
-    """
+def by_age(processes: Iterable[int]) -> list[int]:
+    """Those that are still there, eldest first: numbers do not say, as they begin anew from small ones."""
     began = []
     for each in processes:
         with suppress(OSError):
-            fields = Path(f"/proc/{each}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            began.append((int(fields[STARTED]), each))
-    return min(began)[1]
+            began.append((started(each), each))
+    return [each for _, each in sorted(began)]
 
 
 def used_s(process: int) -> float:

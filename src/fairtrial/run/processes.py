@@ -7,6 +7,7 @@ from typing import Final
 
 PARENT: Final = 1  # fields are counted from what follows the program's name
 USER_TICKS: Final = 11  # utime; stime is the next
+STARTED: Final = 19
 
 
 def parent(process: int) -> int:
@@ -25,6 +26,15 @@ def ticks(process: int) -> int:
         OSError: it is not there.
     """
     return sum(map(int, _fields(process)[USER_TICKS : USER_TICKS + 2]))
+
+
+def started(process: int) -> int:
+    """When it began, in ticks since the machine did.
+
+    Raises:
+        OSError: it is not there.
+    """
+    return int(_fields(process)[STARTED])
 
 
 def _fields(process: int) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -82,7 +81,7 @@ def stage(place: OpenPlace, kernel: Kernel, *, directory: str) -> StagedKernel:
             its own programs refuse, in their words.
     """
     sums = _sums(kernel)
-    content = hashlib.sha256(f"{kernel.sha256}\n{sums}".encode()).hexdigest()
+    content = kernel.content_sha256(sums)
     own = f"{directory}/{content[:HASH_DIGITS]}"
     staged = StagedKernel(f"{own}/vmlinuz", f"{own}/initrd", kernel.release, kernel.source, kernel.sha256, content)
     words = (kernel.release, content, own)

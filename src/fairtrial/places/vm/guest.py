@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -22,7 +22,6 @@ from fairtrial.places.vm import machine as machines
 from fairtrial.places.vm import modules
 from fairtrial.places.vm.images import FORMAT
 from fairtrial.places.vm.initial import write
-from fairtrial.places.vm.kernels import Kernel
 from fairtrial.places.vm.machine import CONSOLE, INITIAL, SOCKET, SWAP, Machine
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.protocol.generated import Boot, BootMount
@@ -221,7 +220,8 @@ def _furnish(machine: Machine) -> str:
     )
     contents = modules.in_order([*MODULES, *MODULES_OF_DISK, *_by_pmem(machine.parameters), *BESIDES], available)
     kernel, words = machine.kernel, machine.parameters.boot_parameters
-    content_sha256 = _sha256(kernel, contents)
+    sums = [f"{hashlib.sha256(module).hexdigest()}  {name}\n" for name, module in contents.items()]
+    content_sha256 = kernel.content_sha256("".join(sums))
     if machine.accelerator == "tcg" and modules.may_be_unsigned(kernel.image, kernel.release, words):
         contents = {name: modules.unsigned(module) for name, module in contents.items()}
     write(machine.directory / INITIAL, agent=find_agent(), modules=contents, boot=boot)
@@ -234,11 +234,6 @@ def _furnish(machine: Machine) -> str:
         _sparse(swap, machine.parameters.swap)
         _run(["mkswap", str(swap)], package="util-linux")
     return content_sha256
-
-
-def _sha256(kernel: Kernel, contents: Mapping[str, bytes]) -> str:
-    lines = [f"{hashlib.sha256(module).hexdigest()}  {name}\n" for name, module in contents.items()]
-    return hashlib.sha256("".join([f"{kernel.sha256}\n", *lines]).encode()).hexdigest()
 
 
 def _by_pmem(parameters: VmParameters) -> tuple[str, ...]:

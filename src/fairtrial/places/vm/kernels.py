@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import shutil
 from collections.abc import Iterator
@@ -42,6 +43,10 @@ class Kernel:
     release: str
     source: str
     sha256: str
+
+    def content_sha256(self, sums: str) -> str:
+        """The hash of the image and of modules, whose `sums` are lines of sha256sum(1)."""
+        return hashlib.sha256(f"{self.sha256}\n{sums}".encode()).hexdigest()
 
 
 def acts(name: str, sha256: str | None) -> Iterator[Act]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from fairtrial import foreign
 from fairtrial.bisect.deciding import History, believed, probabilities
@@ -113,7 +113,7 @@ def summary(history: History) -> Believed | None:
 
 def confirming_blocks(size: float, noise: float) -> int:
     """Blocks with which a paired study finds a log ratio of this size under this noise (Cohen 1988, section 2.3)."""
-    quantiles = stats.norm.ppf(1 - _LEVEL / 2) + stats.norm.ppf(POWER)
+    quantiles = special.ndtri(1 - _LEVEL / 2) + special.ndtri(POWER)
     needed = (quantiles * noise / max(abs(size), np.finfo(float).tiny)) ** 2 + quantiles / 2
     return int(min(max(FEWEST_TO_CONFIRM, math.ceil(min(needed, MOST_TO_CONFIRM))), MOST_TO_CONFIRM))
 
@@ -185,7 +185,7 @@ def _version(
     if len(seen):
         ratio = math.exp(seen.mean())
     if len(seen) > 1 and seen.std() > 0:
-        reach = float(stats.t.ppf((1 + _CONFIDENCE) / 2, len(seen) - 1) * seen.std(ddof=1) / math.sqrt(len(seen)))
+        reach = float(special.stdtrit(len(seen) - 1, (1 + _CONFIDENCE) / 2) * seen.std(ddof=1) / math.sqrt(len(seen)))
         low, high = math.exp(seen.mean() - reach), math.exp(seen.mean() + reach)
     return VersionResult(
         name=version.name,

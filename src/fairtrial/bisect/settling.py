@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from fairtrial.bisect.posterior import LEAST_NOISE, Floats, Integers, Posterior, Truths
 
@@ -69,7 +69,7 @@ def settle(ends: Ends, *, margin: float, limit: int) -> tuple[Integers, Integers
         limit: the largest number of blocks.
     """
     n, size, bound = ends.n, np.abs(ends.mean), math.log1p(margin)
-    quantile = stats.t.ppf(1 - LEVEL, np.maximum(n - 1, 1))
+    quantile = special.stdtrit(np.maximum(n - 1, 1), 1 - LEVEL)
     enough = n >= FEWEST
     changed = enough & (size > bound) & (size >= STANDARD_ERRORS * ends.error)
     without = (n >= FEWEST_WITHOUT) & (size + quantile * ends.error <= bound)

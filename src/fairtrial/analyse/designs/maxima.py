@@ -10,7 +10,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
+
+from fairtrial.analyse.inference.roots import root
 
 Values = NDArray[np.float64]
 
@@ -52,7 +54,7 @@ def modulus_quantile(confidence: float, *, count: int, df: float) -> float:
     if count == 1:
         return lowest
     excess = lambda reach: modulus_p(reach, count=count, df=df) - (1 - confidence)  # noqa: E731
-    return float(optimize.brentq(excess, lowest, max(highest, lowest + 1.0)))
+    return root(excess, lowest, max(highest, lowest + 1.0))
 
 
 def step_down(t: Values, *, df: float) -> Values:

@@ -6,10 +6,11 @@ import math
 from typing import Final
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from fairtrial.analyse.designs import maxima
 from fairtrial.analyse.designs.screening import HIGH_OVER_LOW, error_source
+from fairtrial.analyse.inference.roots import root
 from fairtrial.record.screening import Screening
 
 POWER: Final = 0.8
@@ -35,7 +36,7 @@ def detectable(of: Screening, *, replicates: int, noise: float, confidence: floa
     else:
         reach = maxima.modulus_quantile(confidence, count=options, df=df)
     error = HIGH_OVER_LOW * noise / math.sqrt(replicates * int((codes[:, 0] != 0).sum()))
-    away = float(optimize.brentq(lambda nc: special.nctdtr(df, nc, reach) - (1 - POWER), 0.0, 20 + 5 * reach))
+    away = root(lambda nc: special.nctdtr(df, nc, reach) - (1 - POWER), 0.0, 20 + 5 * reach)
     return math.expm1(away * error)
 
 

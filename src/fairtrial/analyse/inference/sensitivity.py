@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
+from fairtrial.analyse.inference.roots import root
 from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, TTest, TTests, Values, quantile
 
 POWER: Final = 0.8  # the convention of planning: four of five true effects of that size are found
@@ -61,7 +62,7 @@ def shift(df: float, *, alpha: float) -> float:
     high = critical + 2.0
     while missing(high) < 0 and high < _LARGEST_SHIFT:
         high *= 2
-    return float(optimize.brentq(missing, 0.0, high, xtol=1e-9))
+    return root(missing, 0.0, high, within=1e-9)
 
 
 def power(df: float, *, critical: float, noncentrality: float) -> float:

@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
+from fairtrial.analyse.inference.roots import root
 from fairtrial.analyse.inference.t_tests import Values, quantile
 
 PATHS: Final = 4_000  # of the spread; given a path, coverage is computed, not simulated
@@ -45,7 +46,7 @@ def stretch(first: int, last: int, *, level: float) -> float:
 
     if missing(1.0) >= 0:
         return 1.0
-    return float(optimize.brentq(missing, 1.0, 3.0, xtol=1e-3))
+    return root(missing, 1.0, 3.0, within=1e-3)
 
 
 def _spreads(first: int, last: int) -> Values:

@@ -35,7 +35,7 @@ def render(scene: Scene, of: Screening, result: ScreeningResult) -> str:
         ")",
         f"judged_by <- c({sources})",
     ]
-    template = resources.files("fairtrial.report.page") / "templates" / TEMPLATE
+    template = resources.files("fairtrial.report") / "page" / "templates" / TEMPLATE
     return "\n".join(lines) + "\n" + template.read_text(encoding="utf-8")
 
 

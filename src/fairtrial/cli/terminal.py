@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich import console as rich
 from rich.console import ConsoleOptions, Group, RenderableType
@@ -16,7 +17,10 @@ UNLIMITED = 10_000  # columns; no table of ours comes near
 
 
 class Console(rich.Console):
-    """Prints what others may have written: a terminal obeys nothing in it."""
+    """Prints what others may have written: a terminal obeys nothing in it, and `:name:` in a path is no picture."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """The same segments, with what would not be seen as escape sequences; the console's own controls stay."""

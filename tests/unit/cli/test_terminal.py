@@ -2,10 +2,12 @@
 
 import io
 
+import pytest
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from fairtrial.cli import terminal
 from fairtrial.cli.terminal import print_whole
 
 
@@ -33,3 +35,8 @@ def test_a_table_wider_than_a_pipe_keeps_its_rows_and_its_words() -> None:
 
 def test_prose_wraps_where_the_tables_fit() -> None:
     assert max(len(line) for line in printed(Text("word " * 60), wide(2))) <= 80
+
+
+def test_a_path_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.Console(width=80).print("record: runs/:rocket:/one", markup=False)
+    assert capsys.readouterr().out == "record: runs/:rocket:/one\n"

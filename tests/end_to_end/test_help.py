@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +37,19 @@ def test_what_ends_before_a_command_starts_imports_nothing_heavy(arguments: list
 
 def test_a_command_that_needs_them_imports_them() -> None:
     assert {"pydantic", "ruamel.yaml"} <= imported("schema")
+
+
+def test_a_run_without_figures_imports_nothing_that_draws(real_run: Path, tmp_path: Path) -> None:
+    program = f"""\
+import json, sys
+from pathlib import Path
+import fairtrial.cli.running.run
+from fairtrial import record, report
+from fairtrial.report.analysing import analysed
+found = record.read(Path({str(real_run)!r}))
+report.write(found, analysed(found), Path({str(tmp_path)!r}), drawn=False)
+print(json.dumps(sorted(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (tmp_path / "raw_data.r").exists()
+    assert not set(json.loads(done.stdout)) & {"altair", "vl_convert", "scipy.stats"}

@@ -52,7 +52,7 @@ def render(analysis: Analysis) -> str:
     lines += [",\n".join(map(_comparison, compared)), ")", _absent(compared)]
     lines += [*_adjusted(compared), *interactions_in_r.lines(analysis)]
     lines += curves_in_r.lines(analysis)
-    templates = resources.files("fairtrial.report") / "page" / "templates"  # `report.page` itself imports the drawing library
+    templates = resources.files("fairtrial.report") / "page" / "templates"  # `report.page` imports what draws figures
     parts = ([HOSTS] if hosts else []) + [TEMPLATE] + ([COVARIATES] if _adjusted(compared) else [])
     parts += [INTERACTIONS] if interactions_in_r.lines(analysis) else []
     parts += [CURVES] if curves_in_r.lines(analysis) else []

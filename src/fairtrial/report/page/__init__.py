@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import resources
 from typing import Any, Final
 
@@ -122,14 +123,19 @@ def render_still(scene: Scene, images: Sequence[tuple[str, str]]) -> str:
 
 
 def _rendered(content: dict[str, Any]) -> str:
+    return _page().render({"images": None, **content, "style": _template("report.css")})
+
+
+@cache
+def _page() -> jinja2.Template:
+    """Kept, because to compile it takes longer than to fill it in."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fairtrial.report.page"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: printable(value) if type(value) is str else value,  # markup is ours
     )
-    template = environment.get_template("report.html.jinja")
-    return template.render({"images": None, **content, "style": _template("report.css")})
+    return environment.get_template("report.html.jinja")
 
 
 def _template(name: str) -> str:

@@ -15,7 +15,7 @@ from hypothesis import settings
 from support import page_cache, skips, tokens
 from support.command_line import ceilings
 from support.costs import Costs
-from support.forking import end_origin, freeze
+from support.forking import end_origin, freeze, share_origin
 from support.real_record import made_once, run_study
 
 # A busy machine must fail no test, and neither must the draw of a day: the same examples every time.
@@ -109,6 +109,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # workers are its children
         page_cache.keep()
         ceilings()
+        if not config.getoption("--costs"):  # for which a command costs the worker that it belongs to
+            share_origin()
     tokens.register(config)
     config.pluginmanager.register(skips, "skips")
     if config.getoption("--costs"):

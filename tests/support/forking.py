@@ -1,9 +1,9 @@
 """The `fairtrial` command without the seconds that its imports take: forked from a process that has imported it.
 
-A test process starts one such process when it first needs it. A command is a fork of it: a process of its own, with its
-own arguments, environment, working directory and descriptors, that calls the same `main` as the installed script and
-leaves by the same exit codes. What only a true start shows (a command that is killed, what `--help` imports, the wheel,
-the README's lines) is started truly.
+The first test process that needs it starts one such process for all. A command is a fork of it: a process of its own,
+with its own arguments, environment, working directory and descriptors, that calls the same `main` as the installed
+script and leaves by the same exit codes. What only a true start shows (a command that is killed, what `--help` imports,
+the wheel, the README's lines) is started truly.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ from typing import NoReturn, Self
 LONGEST_REQUEST = 1 << 20  # bytes of arguments and environment
 DESCRIPTORS = 3  # standard input, output and error
 READ_BYTES = 1 << 16
+LOOK_EVERY_S = 0.05
+OWNER = "FAIRTRIAL_TESTS_OWNER"  # process id of the one whose workers share an origin of commands
+STARTED: list[subprocess.Popen[bytes]] = []
 ROOM = "-" * (1 << 15)  # of an origin's arguments and environment, for those of its commands
 
 
@@ -116,26 +119,51 @@ class Started:
         self.send_signal(signal.SIGKILL)
 
 
+def share_origin() -> None:
+    """Has this process and the workers it starts use one origin of commands, which ends with this process."""
+    os.environ[OWNER] = str(os.getpid())
+
+
 @lru_cache(maxsize=1)
-def _origin() -> tuple[str, subprocess.Popen[bytes]]:
-    """This test process's origin of commands: its socket, in the abstract namespace, and its process."""
-    name = f"fairtrial-commands-{os.getpid()}"
+def _origin() -> str:
+    """The socket of the origin of commands, in the abstract namespace; starts it if nobody has."""
+    owner = os.environ.get(OWNER, str(os.getpid()))
+    name = f"\0fairtrial-commands-{owner}"
+    with socket.socket(socket.AF_UNIX) as starting:
+        while not _listens(name):
+            try:
+                starting.bind(f"{name}-starting")  # a lock: one process at a time can have this address
+            except OSError:
+                time.sleep(LOOK_EVERY_S)
+            else:
+                if not _listens(name):
+                    _start(owner)
+    return name
+
+
+def _listens(name: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(name) == 0
+
+
+def _start(owner: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, __file__, name, ROOM],
+        [sys.executable, __file__, owner, ROOM],
         env={**os.environ, "ROOM": ROOM},
-        stdin=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )
+    STARTED.append(process)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n", "the origin of commands did not start"
-    return f"\0{name}", process
 
 
 def end_origin() -> None:
-    """Ends the origin of commands, if this test process has one."""
-    if _origin.cache_info().currsize:
-        _, process = _origin()
-        process.communicate()  # closes its standard input, which ends it
+    """Ends the origin of commands, if this process has started it and shares it with nobody."""
+    if os.environ.get(OWNER, str(os.getpid())) == str(os.getpid()):
+        for process in STARTED:
+            process.terminate()
+            process.communicate()
 
 
 def _asked(
@@ -147,7 +175,7 @@ def _asked(
     descriptors = array.array("i", [os.open(os.devnull, os.O_RDONLY), *written])
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        client.connect(_origin()[0])
+        client.connect(_origin())
         client.sendmsg([len(request).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
         client.sendall(request)
     finally:
@@ -183,22 +211,24 @@ def _read_all(descriptors: Sequence[int]) -> list[bytes]:
     return [bytes(part) for part in read.values()]
 
 
-def _serve(name: str) -> NoReturn:
-    """Imports everything, then forks for each connection until the test process is gone."""
+def _serve(owner: str) -> NoReturn:
+    """Imports everything, then forks for each connection until its owner is gone."""
+    alive = os.pidfd_open(int(owner))
     import_all()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind(f"\0{name}")
+    listening.bind(f"\0fairtrial-commands-{owner}")
     listening.listen(64)
     signal.signal(signal.SIGCHLD, lambda *_: reap())
     os.write(1, b"ready\n")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     while True:
-        ready, _, _ = select.select([listening, sys.stdin], [], [])
-        if sys.stdin in ready:
-            os._exit(0)  # the test process is gone, and there is nothing of worth to tidy up
+        ready, _, _ = select.select([listening, alive], [], [])
+        if alive in ready:
+            os._exit(0)  # there is nothing of worth to tidy up
         connection, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
+            os.close(alive)
             _wait_for_command(connection)
         connection.close()
 
@@ -233,6 +263,8 @@ def _wait_for_command(connection: socket.socket) -> NoReturn:
     """Forks the command, ends it when nobody waits for it any more, and tells its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, descriptors, _, _ = socket.recv_fds(connection, 4, DESCRIPTORS)
+    if not head:
+        os._exit(0)  # somebody asked only whether there is an origin
     request = json.loads(connection.makefile("rb").read(int.from_bytes(head, "big")))
     command = os.fork()
     if command == 0:

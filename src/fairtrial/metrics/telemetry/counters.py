@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -81,7 +81,7 @@ def write(directory: Path, *, window: Window, sources: Iterable[str]) -> None:
     """
     sums = _summed(directory, window=window, sources=sources)
     if sums.grown or sums.levels:
-        (directory / FILE).write_text(json.dumps(asdict(sums)), encoding="utf-8")
+        (directory / FILE).write_text(json.dumps(vars(sums)), encoding="utf-8")
 
 
 def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -> list[str]:
@@ -95,7 +95,7 @@ def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -
     path = directory / FILE
     if not path.exists():
         return []
-    stored, fresh = _stored(path), asdict(_summed(directory, window=window, sources=sources))
+    stored, fresh = _stored(path), vars(_summed(directory, window=window, sources=sources))
     unread = _levels_as_growth(stored)
     return [
         f"{FILE}: {name} is {old.get(name)}, the samples give {new.get(name)}"
@@ -126,7 +126,7 @@ def _summed(directory: Path, *, window: Window, sources: Iterable[str]) -> Count
     every = CounterSums()
     for source in sources:
         if source not in LEFT_OUT:
-            sums = asdict(_of_source(source, directory, window=window))
+            sums = vars(_of_source(source, directory, window=window))
             for part, into in vars(every).items():
                 into |= {f"{source}:{name}": value for name, value in sums[part].items()}
     return every

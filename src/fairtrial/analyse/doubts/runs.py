@@ -17,6 +17,7 @@ from fairtrial.analyse.doubts import order
 from fairtrial.analyse.inference import ranks, t_tests
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Doubt
+from fairtrial.words import counted
 
 SORTED_LEVEL: Final = 0.001  # chance of a false alarm per metric; sorted data are pasted data, and rare
 DRIFT_LEVEL: Final = 0.01  # drift is common, and blocks take most of it out: one false alarm in 100 metrics is fair
@@ -216,10 +217,12 @@ def few_blocks(comparisons: Sequence[Comparison], *, paired: bool, alpha: float,
     needed = min(level(each) for each in small)
     enough = next(n for n in itertools.count(1) if smallest_exact_p(n, paired=paired) <= needed)
     reason = f"no exact test can go below p = {best:.2g} there, and {needed:.2g} is needed"
+    few = counted(least, "block") if paired else f"{counted(least, 'trial')} per arm"
+    rest = "rests" if len(small) == 1 else "rest"
     yield Doubt(
         code="few_blocks",
-        message=f"{len(small)} of {len(comparisons)} comparisons rest on as few as {least} {unit}, {claimed} with a "
-        f"claim; {reason if best > needed else 'so few show almost nothing of their spread'}",
+        message=f"{len(small)} of {counted(len(comparisons), 'comparison')} {rest} on as few as {few}, {claimed} with "
+        f"a claim; {reason if best > needed else 'so few show almost nothing of their spread'}",
         advice=f"claims rest on the assumption of normality alone: run at least {enough} {unit}",
     )
 

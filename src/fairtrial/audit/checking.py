@@ -27,8 +27,12 @@ def findings(dataset: Dataset, floors: Floors) -> Iterator[AuditFinding]:
     """Every claim and every line of R output, compared with the data, in the order of printing."""
     for claim in dataset.claims:
         yield from _PlaceClaims(dataset, claim, floors).results()
+    every: dict[tuple[str, str], list[ArmComparison]] = {}
     for line in dataset.r_output:
-        yield from _r_line(dataset, line)
+        if (tested := (line.metric, line.contrast)) not in every:
+            known = line.metric in dataset.description.metrics and line.contrast in dataset.description.factors
+            every[tested] = compared(dataset, metric=line.metric, contrast=line.contrast) if known else []
+        yield from _r_line(dataset, line, every[tested])
 
 
 @dataclass(frozen=True)
@@ -146,12 +150,10 @@ def r_line(of: ArmComparison) -> dict[str, str]:
     }
 
 
-def _r_line(dataset: Dataset, line: ROutput) -> Iterator[AuditFinding]:
+def _r_line(dataset: Dataset, line: ROutput, every: list[ArmComparison]) -> Iterator[AuditFinding]:
     where = Passage(f"R output, {line.metric} by {line.contrast}")
-    described = dataset.description
-    known = line.metric in described.metrics and line.contrast in described.factors
-    every = compared(dataset, metric=line.metric, contrast=line.contrast) if known else []
-    comparison = next((each for each in every if each.at == line.levels and each.second == line.second), None)
+    described, levels = dataset.description, line.levels
+    comparison = next((each for each in every if each.at == levels and each.second == line.second), None)
     if comparison is None:
         yield where.unknown(f"{place(line.levels)}: every figure", "", "the data have no such comparison")
         return

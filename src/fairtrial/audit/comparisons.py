@@ -13,6 +13,7 @@ import numpy as np
 
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.inference.families import holm
+from fairtrial.analyse.inference.sensitivity import share
 from fairtrial.analyse.inference.t_tests import TTest, Values
 from fairtrial.audit.models import Levels, TableDescription
 from fairtrial.audit.reading import Dataset
@@ -57,8 +58,9 @@ class ArmComparison:
 
     @property
     def ratio_percent(self) -> tuple[float, float]:
-        """Interval of the ratio of geometric means, as a change in percent."""
-        return PERCENT * math.expm1(self.logs.low), PERCENT * math.expm1(self.logs.high)
+        """Interval of the ratio of geometric means, as a change in percent; infinite where no number holds an end."""
+        low, high = (share(end) for end in (self.logs.low, self.logs.high))
+        return math.inf if low is None else PERCENT * low, math.inf if high is None else PERCENT * high
 
     @property
     def significant(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -73,7 +74,8 @@ def _counts(of: Table) -> Iterator[str]:
         f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals exclude 0, "
         f"{kept} of {len(comparisons)} comparisons remain significant after Holm"
     )
-    if all(each.all_positive for each in comparisons):
+    bounded = all(each.all_positive and math.isfinite(each.ratio_percent[1]) for each in comparisons)
+    if bounded:
         widths = [_width(each.ratio_percent) / _width(each.percent) for each in comparisons]
         yield (
             f"{table.metric} by {table.contrast}: percentages take the baseline as known; intervals of the ratio are "

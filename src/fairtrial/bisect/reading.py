@@ -151,7 +151,8 @@ def result(bisection: Bisection, events: list[Event]) -> BisectResult:
         take(history, event)
         if isinstance(event, Gap):
             reasons[event.version] = event.reason
-    if history.log_ratios and (history.end not in history.log_ratios or history.gaps & history.log_ratios.keys()):
+    searched = any(version != history.end for version in history.log_ratios)
+    if (searched and not history.log_ratios.get(history.end)) or history.gaps & history.log_ratios.keys():
         hint = "restore the directory from a copy"
         raise RecordError(
             "the journal measures versions without the end of the history, or one that is a gap", hint=hint

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Self, TypeVar
 
 import duckdb
-from pydantic import BaseModel, Field, Json, ValidationError
+from pydantic import BaseModel, Field, Json, ValidationError, model_validator
 
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.record import reader
@@ -133,6 +133,12 @@ class _PlanRow(BaseModel):
     cells: Json[list[Cell]]
     metrics: Json[PlannedMetrics]
     design: Json[Design]
+
+    @model_validator(mode="after")
+    def _has_its_arm(self) -> Self:
+        if self.arm not in self.factors:
+            raise ValueError(f"the arm {self.arm!r} is none of the factors")
+        return self
 
     @property
     def orders(self) -> dict[str, list[str]]:

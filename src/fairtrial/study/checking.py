@@ -77,7 +77,7 @@ def check(
         message = f"{count} combinations of levels, more than {MAXIMUM_COMBINATIONS}"
         problems.add(message, tree.where("factors"), field=("factors",), suggestion="split it into several studies")
         return StudyDefinitions((), {})
-    combinations_ = one_at_a_time(factors) if design else list(product(*factors.values()))
+    combinations_ = one_at_a_time(factors) if design and count else list(product(*factors.values()))
     resolutions = _resolve_all(tree, factors, every=combinations_, catalogue=catalogue, problems=problems)
     _check_base_kinds(tree, catalogue, problems)
     trials = [each.trial for each in resolutions.values() if each.trial is not None]

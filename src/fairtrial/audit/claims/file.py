@@ -137,6 +137,7 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
         )
         _raise_if_any(problems)
         if description is not None:
+            _check_tables(node, description)
             return description
     contrasts = list(dict.fromkeys((each.metric, each.contrast) for each in claims.claims if each.contrast))
     factors = {
@@ -166,6 +167,21 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
         block=claims.block,
         notes=claims.notes,
     )
+
+
+def _check_tables(node: Node, description: PublicationDescription) -> None:
+    """A table of a description's own file is of one of its metrics, and compares a factor that has levels."""
+    problems = Problems()
+    entries = node.entries.get("tables") if isinstance(node, Tree) else None
+    compared = [name for name in description.factors if _levels(description, name)]
+    for index, table in enumerate(description.tables):
+        item = entries.items[index] if isinstance(entries, Listing) else node
+        named = (("metric", table.metric, list(description.metrics)), ("contrast", table.contrast, compared))
+        for key, name, known in named:
+            if name not in known:
+                where = item.where(key) if isinstance(item, Tree) else item.at
+                problems.unknown(key, name, known, at=where, field=("tables", str(index), key))
+    _raise_if_any(problems)
 
 
 def _check_size(path: Path, description: PublicationDescription) -> None:

@@ -18,7 +18,7 @@ _HINT: Final = f"give {EXPECTED}, complete"
 _FIGURES: Final = {
     VALUE: Printed(rf"^Requests/sec:\s+{NUMBER}$", "requests/s", "higher"),
     "requests": Printed(rf"^ +{NUMBER} requests in ", "requests", "higher"),
-    "error_responses": Printed(rf"^\s+Non-2xx or 3xx responses: {NUMBER}", "responses", "lower"),
+    "error_responses": Printed(rf"^ +Non-2xx or 3xx responses: {NUMBER}", "responses", "lower"),
 }
 _MILLISECONDS: Final = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 60e3, "h": 3600e3}
 _BYTES: Final = {"B": 1.0, "KB": 2.0**10, "MB": 2.0**20, "GB": 2.0**30, "TB": 2.0**40}

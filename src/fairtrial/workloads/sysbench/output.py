@@ -82,7 +82,10 @@ def intervals(text: str) -> list[SysbenchInterval]:
             continue
         try:
             now_ns, since_start_s, *counts = line.removeprefix(_MARK).split()
-            lines.append(SysbenchInterval(int(now_ns), float(since_start_s), SysbenchCounts(*map(int, counts))))
+            counted = SysbenchCounts(*map(int, counts))
+            if min(counted) < 0:
+                raise ValueError("a count is below zero")  # noqa: TRY301 - refused with what is cut
+            lines.append(SysbenchInterval(int(now_ns), float(since_start_s), counted))
         except (ValueError, TypeError) as error:
             raise PlaceError(f"sysbench's output has a damaged line: {line}", hint="see log/load.log") from error
     return lines

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -170,8 +171,12 @@ class Run(Conductor):
             self._note_place(place, open_place)
             self._one(self._runner(place, open_place), trial)
 
-    def _open(self, place: Section, disk: Disk = PASSING) -> contextlib.AbstractContextManager[OpenPlace]:
-        return opened(place, directory=self.writer.directory, progress=self.progress, disk=disk)
+    @contextlib.contextmanager
+    def _open(self, place: Section, disk: Disk = PASSING) -> Iterator[OpenPlace]:
+        began_s = time.monotonic()
+        with opened(place, directory=self.writer.directory, progress=self.progress, disk=disk) as open_place:
+            self.pace.note_opened(time.monotonic() - began_s)
+            yield open_place
 
     def _runner(self, place: Section, open_place: OpenPlace, clients: tuple[elsewhere.Client, ...] = ()) -> TrialRunner:
         servers = ExistingServers(open_place, holder(self.writer.directory))
@@ -206,7 +211,7 @@ class Run(Conductor):
             record = runner.run(trial, has_started=(trial.cell, trial.arm) in self.started)
         self.lost_in_a_row = 0
         self.started.add((trial.cell, trial.arm))
-        self.pace.note(record)
+        self.pace.note_run(record)
         self.schedule.finish(trial.id, valid=record.valid)
         self._repair()
         return record

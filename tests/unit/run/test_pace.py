@@ -66,3 +66,23 @@ def test_arms_and_cells_of_another_name_are_not_alike() -> None:
     other = planned(2, "a", cell="other")
     assert left_s(pace, other) == 20.0, "as any trial did"
     assert left_s(pace, planned(2, "a"), other, planned(2, "b")) == 10.0 + 20.0 + 30.0
+
+
+def test_a_place_that_opens_for_each_trial_takes_its_time_each_time_and_one_that_opened_once_does_not() -> None:
+    pace = Pace(expected_s=90.0)
+    pace.note_opened(60.0)
+    assert left_s(pace, planned(1, "a")) == 90.0, "as planned"
+    pace.note_run(took("a", 2.0))
+    assert left_s(pace, planned(2, "a")) == 2.0
+    pace.note_opened(80.0)
+    assert left_s(pace, planned(2, "a"), planned(3, "a")) == 164.0
+    pace.note_run(took("a", 2.0))
+    pace.note_opened(40.0)
+    assert left_s(pace, planned(3, "a")) == 62.0
+
+
+def test_trials_of_before_a_resumption_open_nothing_here() -> None:
+    pace = Pace(expected_s=90.0)
+    pace.note(took("a", 2.0))
+    pace.note_opened(60.0)
+    assert left_s(pace, planned(2, "a")) == 2.0

@@ -22,7 +22,7 @@ POSTGRES = shutil.which("postgres") or next(
 POSTGRES_BASE = Path(POSTGRES or "/none/bin/postgres").resolve().parents[1]
 
 # The median of a transaction a second after the last is within 50 ms on any machine; nothing runs a million per second.
-SEARCH = "{search: {objective: {p50: 50ms}, from: 20/s, to: 1000000/s, precision: 100 %, window: 500ms, settle: 0s}}"
+SEARCH = "{search: {objective: {p50: 50ms}, from: 20/s, to: 1000000/s, precision: 100 %, window: 1s, settle: 0s}}"
 STUDY = """\
 study: capacity
 system: {system}

@@ -74,8 +74,7 @@ def _counts(of: Table) -> Iterator[str]:
         f"{table.metric} by {table.contrast}: {claimed} of {len(comparisons)} intervals exclude 0, "
         f"{kept} of {len(comparisons)} comparisons remain significant after Holm"
     )
-    bounded = all(each.all_positive and math.isfinite(each.ratio_percent[1]) for each in comparisons)
-    if bounded:
+    if all(each.all_positive and math.isfinite(each.ratio_percent[1]) for each in comparisons):
         widths = [_width(each.ratio_percent) / _width(each.percent) for each in comparisons]
         yield (
             f"{table.metric} by {table.contrast}: percentages take the baseline as known; intervals of the ratio are "

@@ -58,6 +58,11 @@ class History:
         return [number for number in range(self.versions) if number not in self.gaps]
 
     @property
+    def is_searched(self) -> bool:
+        """Whether a version between the ends has been measured: the ends are settled then."""
+        return any(version != self.end for version in self.log_ratios)
+
+    @property
     def ends(self) -> settling.Ends:
         """What is known of the two ends."""
         return settling.ends_of(self.log_ratios.get(self.end, []))
@@ -108,7 +113,7 @@ class Limits:
 
 def decide(history: History, limits: Limits) -> Measure | Answer:
     """What happens next."""
-    if not any(version != history.end for version in history.log_ratios):
+    if not history.is_searched:
         outcome, more = settling.settle(history.ends, margin=limits.margin, limit=max(limits.blocks // 2, 1))
         if outcome == settling.OPEN:
             return Measure(history.end, int(more), ends=True)

@@ -97,7 +97,7 @@ def block_seconds(of: Record) -> float:
 
 def summary(history: History) -> Believed | None:
     """The posterior for the journal; None while the ends are settled."""
-    if not any(version != history.end for version in history.log_ratios):
+    if not history.is_searched:
         return None
     now = believed(history)
     shares = probabilities(history, now)
@@ -151,8 +151,7 @@ def result(bisection: Bisection, events: list[Event]) -> BisectResult:
         take(history, event)
         if isinstance(event, Gap):
             reasons[event.version] = event.reason
-    searched = any(version != history.end for version in history.log_ratios)
-    if (searched and not history.log_ratios.get(history.end)) or history.gaps & history.log_ratios.keys():
+    if (history.is_searched and not history.log_ratios.get(history.end)) or history.gaps & history.log_ratios.keys():
         hint = "restore the directory from a copy"
         raise RecordError(
             "the journal measures versions without the end of the history, or one that is a gap", hint=hint

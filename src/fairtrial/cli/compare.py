@@ -32,7 +32,7 @@ from fairtrial.places.local import KEPT_VARIABLE
 from fairtrial.record import Record, Writer
 from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.report.analysing import analysed
-from fairtrial.run import Run, opened, watched
+from fairtrial.run import Run, opened
 from fairtrial.run.interrupting import heed
 from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
@@ -224,8 +224,7 @@ def _loaded(text: str) -> Study:
 
 def _run(writer: Writer, progress: OneLine) -> Record:
     try:
-        with watched(writer.directory, progress) as told:
-            Run(writer=writer, progress=told, stopping=stopping_rule(writer.plan)).execute()
+        Run(writer=writer, progress=progress, stopping=stopping_rule(writer.plan)).execute()
     finally:
         writer.close()
     return record.read(writer.directory)

@@ -9,16 +9,15 @@ if TYPE_CHECKING:
     from fairtrial.run.conducting import Conductor, Decision, StoppingRule
     from fairtrial.run.loop import Run
     from fairtrial.run.opening import opened
-    from fairtrial.run.progress import Progress, watched
+    from fairtrial.run.progress import Progress
 
-__all__ = ["Conductor", "Decision", "Progress", "Run", "StoppingRule", "opened", "watched"]
+__all__ = ["Conductor", "Decision", "Progress", "Run", "StoppingRule", "opened"]
 _HOMES = {
     "Conductor": "conducting",
     "Decision": "conducting",
     "Progress": "progress",
     "StoppingRule": "conducting",
     "opened": "opening",
-    "watched": "progress",
 }
 
 

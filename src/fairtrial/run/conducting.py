@@ -17,7 +17,7 @@ from fairtrial.record.events import Event, PageServed, RunFinished, RunInterrupt
 from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, PlannedTrial, TrialRecord
 from fairtrial.record.writer import Changes
 from fairtrial.run.pace import Pace
-from fairtrial.run.progress import Progress
+from fairtrial.run.progress import LiveProgress, Progress
 from fairtrial.run.schedule import Schedule
 from fairtrial.run.steering import Mailbox, Steering
 from fairtrial.run.trial.outcome import levels_of
@@ -45,7 +45,7 @@ class Conductor:
 
     Attributes:
         writer: its record.
-        progress: who is told.
+        progress: who is told; whoever looks on is, too.
         stopping: asked after every complete round, in their order, and told what is new; None runs all that is planned.
         study: reads the study, to say where what a system refuses was written.
         page: what the page beside the run has cost so far; None if there is none.
@@ -60,6 +60,7 @@ class Conductor:
     page: Callable[[], PageServed | None] | None = None
     schedule: Schedule = field(init=False)
     pace: Pace = field(init=False)
+    mirror: LiveProgress = field(init=False)
     steering: Steering = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
@@ -68,6 +69,7 @@ class Conductor:
 
     def __post_init__(self) -> None:
         plan, record = self.writer.plan, self.writer.record()
+        self.progress = self.mirror = LiveProgress(self.writer.directory, self.progress)
         self.schedule = Schedule(plan=plan, replacement=partial(planning.replacement, plan))
         self.schedule.replay(record.events)
         self.steering = Steering(
@@ -87,23 +89,25 @@ class Conductor:
             FairtrialError: the run cannot go on; what is finished stays, and `--resume` goes on from there.
             KeyboardInterrupt: the user stopped it; the same holds.
         """
-        try:
-            self._repair()
-            self._run_trials()
-            self._note_page()
-        except KeyboardInterrupt:
-            self._note_page()
-            self.steering.interrupted()
-            self.writer.append(RunInterrupted(reason="stopped by the user", exit_code=INTERRUPTED))
-            raise
-        except (FairtrialError, OSError) as error:
-            with contextlib.suppress(FairtrialError, OSError):  # the first error is the one to show
+        with contextlib.ExitStack() as shown:
+            try:
+                shown.enter_context(self.mirror)  # from here on, who interrupts the run is in the journal
+                self._repair()
+                self._run_trials()
                 self._note_page()
-                self.writer.append(_interrupted(error))
-            raise
-        finally:
-            self.steering.mailbox.clear()
-        self.writer.append(RunFinished())
+            except KeyboardInterrupt:
+                self._note_page()
+                self.steering.interrupted()
+                self.writer.append(RunInterrupted(reason="stopped by the user", exit_code=INTERRUPTED))
+                raise
+            except (FairtrialError, OSError) as error:
+                with contextlib.suppress(FairtrialError, OSError):  # the first error is the one to show
+                    self._note_page()
+                    self.writer.append(_interrupted(error))
+                raise
+            finally:
+                self.steering.mailbox.clear()
+            self.writer.append(RunFinished())
 
     def _run_trials(self) -> None:
         """Runs every trial that is owed, to the last."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record import live
@@ -42,7 +41,7 @@ class Progress(Protocol):
 
 
 class LiveProgress:
-    """Mirrors progress for whoever looks on: see `fairtrial.record.live`."""
+    """Mirrors progress for whoever looks on, while it is entered: see `fairtrial.record.live`."""
 
     def __init__(self, directory: Path, inner: Progress) -> None:
         self._directory = directory
@@ -94,22 +93,14 @@ class LiveProgress:
         self._write()
         self._inner.note(text)
 
-    def begin(self) -> None:
+    def __enter__(self) -> Self:
         """Somebody runs it from now on."""
         self._write()
+        return self
 
-    def end(self) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         """Nothing runs any more."""
         self._feed.end()
         (self._directory / live.NAME).unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def watched(directory: Path, inner: Progress) -> Iterator[Progress]:
-    """Progress that others can look at for as long as the run goes on."""
-    progress = LiveProgress(directory, inner)
-    progress.begin()
-    try:
-        yield progress
-    finally:
-        progress.end()

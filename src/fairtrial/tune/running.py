@@ -20,7 +20,7 @@ from fairtrial.queries import loaded, run_whole
 from fairtrial.record import Record, Writer
 from fairtrial.record.files import MERGED
 from fairtrial.record.models import Plan
-from fairtrial.run import Progress, Run, watched
+from fairtrial.run import Progress, Run
 from fairtrial.study import Factor, Study
 from fairtrial.study.resolved import Section
 from fairtrial.study.tuning import ARM, DEFAULT, Value
@@ -100,9 +100,8 @@ class Runner:
         return run_whole(self.directory / blocks.name, partial(self.text, blocks), self._conduct, arm=only)
 
     def _conduct(self, writer: Writer) -> None:
-        with watched(writer.directory, self.progress) as progress:
-            source = partial(language.load, writer.directory / MERGED, catalogue=catalogue())
-            Run(writer=writer, progress=progress, study=source, examined=self.examined, known=self.known).execute()
+        source = partial(language.load, writer.directory / MERGED, catalogue=catalogue())
+        Run(writer=writer, progress=self.progress, study=source, examined=self.examined, known=self.known).execute()
 
 
 def _number(name: str) -> int:

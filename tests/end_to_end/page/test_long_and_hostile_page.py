@@ -20,7 +20,7 @@ from fairtrial.record import Writer, create
 from fairtrial.record.events import RunFinished
 from fairtrial.record.live import Feed
 from fairtrial.record.models import BlockVoided, CellLook, LookTaken, Plan, PlannedTrial, TrialStarted
-from fairtrial.run import watched
+from fairtrial.run.progress import LiveProgress
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
@@ -87,7 +87,7 @@ def test_a_thousand_trials_and_an_hour_by_second_stay_small(here: Desk, page_of:
         commit(writer, trial)
     last = plan.trials[-1]
     writer.append(TrialStarted(trial=last))
-    with watched(directory, Told()) as progress:
+    with LiveProgress(directory, Told()) as progress:
         progress.trial_started(last, number=len(plan.trials), total=len(plan.trials), left_s=60)
         feed = Feed(directory)
         feed.begin()

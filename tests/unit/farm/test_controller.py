@@ -23,7 +23,7 @@ from fairtrial.record import Record
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import Cell, Plan
 from fairtrial.record.writer import Changes
-from fairtrial.run import steering, watched
+from fairtrial.run import steering
 from fairtrial.run.conducting import Decision
 from fairtrial.study.resolved import Section
 
@@ -309,9 +309,7 @@ def test_a_pause_hands_out_nothing_and_takes_in_what_is_out(tmp_path: Path) -> N
             steering.ask(writer.directory, steering.Request(act="resume"))
 
     told.paused = paused  # type: ignore[method-assign]
-    with watched(writer.directory, told) as progress:
-        run.progress = run.steering.progress = progress
-        run.execute()
+    run.execute()
     writer.close()
     assert committed == [4, 4]
     assert "paused: no more blocks are handed out; hosts finish those that they have" in told.notes

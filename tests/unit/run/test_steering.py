@@ -25,7 +25,8 @@ from fairtrial.record import live
 from fairtrial.record.events import RunFinished, RunInterrupted, Steered
 from fairtrial.record.models import Extended, LookTaken, Plan, PlannedTrial, TrialRecord
 from fairtrial.report.analysing import analysed
-from fairtrial.run import Run, loop, steering, watched
+from fairtrial.run import Run, loop, steering
+from fairtrial.run.progress import LiveProgress
 from fairtrial.run.steering import Request, ask
 
 RATIOS = (1.3, 0.8, 1.1, 0.7, 1.25, 0.9, 1.2, 0.75)  # of arm b by block: nothing is decided by them
@@ -77,8 +78,7 @@ def go(directory: Path, asking: Asking, monkeypatch: pytest.MonkeyPatch, *, like
         record.create(directory, plan=like, sources={"study.yaml": "study: tiny\n"}).close()
     writer = record.resume(directory)
     try:
-        with watched(directory, told) as progress:
-            Run(writer=writer, progress=progress, stopping=stopping_rule(writer.plan)).execute()
+        Run(writer=writer, progress=told, stopping=stopping_rule(writer.plan)).execute()
     finally:
         writer.close()
     return told
@@ -176,7 +176,7 @@ def test_only_whole_requests_to_this_process_are_read_and_an_ended_run_refuses_a
     directory: Path, tmp_path: Path
 ) -> None:
     writer = record.create(directory, plan=plan("fixed"), sources={"study.yaml": "study: tiny\n"})
-    with watched(directory, Told()):
+    with LiveProgress(directory, Told()):
         ask(directory, Request(act="pause"))
     (path,) = tmp_path.glob("fairtrial-*/*.requests")
     assert path.stat().st_mode & 0o077 == 0
@@ -201,6 +201,25 @@ def test_stopping_now_interrupts_the_process_that_holds_the_record(
     assert [(each.act, each.obeyed) for each in steered(directory)] == [("stop_now", True)]
     assert asking.ran == ["all.b01.a", "all.b01.b"]
     assert os.getpid() == record.read(directory).events[0].process  # type: ignore[union-attr]
+
+
+def test_a_run_that_is_stopped_the_moment_it_says_that_it_runs_has_it_in_its_journal(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = live.write
+
+    def said(directory: Path, live_: live.Live) -> None:
+        write(directory, live_)
+        monkeypatch.setattr(live, "write", write)
+        ask(directory, Request(act="stop_now"))
+        eventually(lambda: False, "no signal came")
+
+    monkeypatch.setattr(live, "write", said)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        go(directory, asking := Asking(), monkeypatch, like=plan("fixed"))
+    signal.signal(signal.SIGINT, before)
+    assert (steered(directory), asking.ran) == ([Steered(act="stop_now", obeyed=True)], [])
 
 
 IN_THE_BACKGROUND = """\

@@ -21,7 +21,7 @@ from fairtrial.record import Writer, live
 from fairtrial.record.events import RunFinished
 from fairtrial.record.live import Feed, Live, LiveTrial
 from fairtrial.record.models import TrialStarted
-from fairtrial.run import watched
+from fairtrial.run.progress import LiveProgress
 from fairtrial.serve import following, run_page
 from fairtrial.serve.following import Following, Seen
 from fairtrial.serve.rendering import environment
@@ -63,7 +63,7 @@ class Browser:
 def test_telemetry_out_of_phase_reaches_who_follows_as_whoever_comes_late(writer: Writer, phase_s: float) -> None:
     trial = writer.plan.trials[0]
     writer.append(TrialStarted(trial=trial))
-    with watched(writer.directory, Told()):
+    with LiveProgress(writer.directory, Told()):
         feed, shown, browser = Feed(writer.directory), page(writer), Browser()
         feed.begin()
         for second in range(30):

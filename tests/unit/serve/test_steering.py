@@ -16,7 +16,7 @@ from support.records import tiny_plan
 from fairtrial import record
 from fairtrial.cli.running.serve import _plan
 from fairtrial.record import Writer, live
-from fairtrial.run import watched
+from fairtrial.run.progress import LiveProgress
 from fairtrial.run.steering import Mailbox, Request
 from fairtrial.serve.guard import COOKIE, Guard
 from fairtrial.serve.site import application
@@ -89,7 +89,7 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
     """A run that goes on."""
     monkeypatch.setattr(live, "MEMORY", tmp_path)
     found = record.create(tmp_path / "runs" / "one", plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"})
-    with watched(found.directory, Told()):
+    with LiveProgress(found.directory, Told()):
         yield found
     found.close()
 

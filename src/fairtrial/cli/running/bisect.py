@@ -21,7 +21,7 @@ from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.queries import loaded
 from fairtrial.record import Writer
 from fairtrial.record.files import MERGED, write_synced
-from fairtrial.run import Run, watched
+from fairtrial.run import Run
 from fairtrial.run.interrupting import heed
 
 FINDING = 1
@@ -71,7 +71,7 @@ def bisect(request: Request, *, output: Path, resume: bool, dry_run: bool) -> No
 
 
 def _conduct(console: Console, writer: Writer) -> None:
-    with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
+    with progress_for(console, writer.plan) as progress:
         Run(writer=writer, progress=progress).execute()
 
 

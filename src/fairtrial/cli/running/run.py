@@ -25,7 +25,6 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
 from fairtrial.record.files import GIVEN, MERGED
-from fairtrial.run import watched
 from fairtrial.run.interrupting import heed
 
 
@@ -81,7 +80,7 @@ def run(
         for warning in writer.plan.warnings:
             console.print(f"warning: {warning}", markup=False, soft_wrap=True)
         shown_at = _page(writer, console) if page else None
-        with progress_for(console, writer.plan) as shown, watched(writer.directory, shown) as progress:
+        with progress_for(console, writer.plan) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
             farm.conductor_of(writer.plan)(
                 writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at

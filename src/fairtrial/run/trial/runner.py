@@ -279,12 +279,12 @@ class Attempt:
             addresses=addresses,
             certificate=self.certificate,
         )
-        killed = memory_kills.count(self.place)
-        with self._phase("start"), memory_kills.named(self.place, since=killed):
+        killed = memory_kills.from_now(self.place, groups=self.effect.server_groups + self.effect.client_groups)
+        with self._phase("start"), killed.named():
             instance = self.parts.system.start(self.place, launch)
         self.outcome.options = dict(instance.options)
         try:
-            with memory_kills.named(self.place, since=killed):
+            with killed.named():
                 self._read_processes_back(instance)
             if self.existing is not None:
                 self.runner.servers.started(self.existing)
@@ -309,7 +309,7 @@ class Attempt:
                 self.outcome.invalidate(self.runner.servers.disturbance(self.existing, instance))
             self.parts.system.stop(self.place, instance, settled=False)
         preloading.keep(self.place, self.effect, self.remote)
-        self._ran_out_of_memory(memory_kills.report(self.place, since=killed))
+        self._ran_out_of_memory(killed.report())
 
     def _certificate(self, addresses: Sequence[str]) -> Certificate | None:
         """Of the trial's server, where the study has connections encrypted."""

@@ -11,6 +11,7 @@ from support.machines.places import place_here, place_in_memory
 from fairtrial.errors import SystemStartError
 from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import memory_kills
+from fairtrial.run.trial.memory_kills import Kills
 from fairtrial.run.trial.outcome import TrialOutcome
 from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.fake import FakeProgram
@@ -34,10 +35,62 @@ def test_kills_are_counted_where_the_kernel_counts(counter: str, count: int) -> 
 
 def test_only_what_was_killed_since_is_told_with_the_kernels_words_if_it_gives_them() -> None:
     with place_in_memory(kernel("oom_kill 3", LINE)) as (place, _):
-        assert memory_kills.report(place, since=3) == ""
-        assert memory_kills.report(place, since=2) == f"the kernel killed 1 for want of memory: {LINE}"
+        assert Kills(place, since=3).report() == ""
+        assert Kills(place, since=2).report() == f"the kernel killed 1 for want of memory: {LINE}"
     with place_in_memory(kernel("oom_kill 3")) as (place, _):
-        assert memory_kills.report(place, since=0) == "the kernel killed 3 for want of memory"
+        assert Kills(place, since=0).report() == "the kernel killed 3 for want of memory"
+
+
+FULL = """\
+[11320.11] sh invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
+[11320.12] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg={group},\
+task_memcg={group}/leaf,task=sh,pid=115,uid=0
+[11320.13] Memory cgroup out of memory: Killed process 115 (sh) total-vm:125488kB, anon-rss:61908kB
+"""
+WHOLE = """\
+[11321.12] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,\
+task_memcg=/libpod_parent/libpod-1,task=sh,pid=116,uid=0
+[11321.13] Out of memory: Killed process 116 (sh) total-vm:125488kB, anon-rss:61908kB
+"""
+
+
+VERSIONS = {
+    "1": ["9:name=systemd:/", "4:cpu,memory:/system.slice/ssh.service", "0::/"],
+    "2": ["0::/system.slice/ssh.service"],
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("group", "ours"),
+    [
+        ("/libpod_parent/libpod-1", False),
+        ("/system", False),
+        ("/fairtrial-001-server", True),
+        ("/fairtrial-002-server", False),
+        ("/system.slice", True),  # around the agent
+        ("/system.slice/ssh.service/below", True),
+        ("/", True),
+    ],
+)
+def test_what_a_group_that_is_not_the_trials_was_too_small_for_is_not_told(
+    group: str, version: str, *, ours: bool
+) -> None:
+    log = FULL.format(group=group)
+
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        if spawn.argv[0] == "cat":
+            return FakeProgram(stdout=VERSIONS[version])
+        return FakeProgram(stdout=["oom_kill 2"] if spawn.argv[0] == "grep" else log.splitlines())
+
+    killed = ["the kernel killed 1 for want of memory: " + log.splitlines()[-1]]
+    with place_in_memory(run) as (place, _):
+        kills = Kills(place, since=1, groups=["/fairtrial-001-server"])
+        assert kills.report() == (killed[0] if ours else "")
+        log += WHOLE
+        both = "\n".join([*log.splitlines()[2:3], log.splitlines()[-1]] if ours else log.splitlines()[-1:])
+        expected = f"the kernel killed {1 + ours} for want of memory: {both}"
+        assert Kills(place, since=0, groups=["/fairtrial-001-server"]).report() == expected
 
 
 def test_a_containers_limit_is_named_where_it_killed() -> None:
@@ -45,14 +98,14 @@ def test_a_containers_limit_is_named_where_it_killed() -> None:
     with place_in_memory(kernel("oom_kill 1")) as (place, _):
         place.agent.container = container
         killed = "the kernel killed 1 for want of memory (place.container.memory is 64MiB: raise it, or use less)"
-        assert memory_kills.report(place, since=0) == killed
+        assert Kills(place, since=0).report() == killed
 
 
 def test_this_kernel_counts(tmp_path: Path) -> None:
     counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     with place_here(tmp_path) as place:
         assert memory_kills.count(place) >= int(counters["oom_kill"])
-        assert memory_kills.report(place, since=memory_kills.count(place)) == ""
+        assert memory_kills.from_now(place).report() == ""
 
 
 def test_a_server_that_was_killed_while_it_started_says_so() -> None:
@@ -61,9 +114,9 @@ def test_a_server_that_was_killed_while_it_started_says_so() -> None:
 
     killed = r"^it exited during startup; the kernel killed 1 for want of memory: .*python3"
     with place_in_memory(kernel("oom_kill 3", LINE)) as (place, _):
-        with pytest.raises(SystemStartError, match=killed), memory_kills.named(place, since=2):
+        with pytest.raises(SystemStartError, match=killed), Kills(place, since=2).named():
             failing()
-        with pytest.raises(SystemStartError, match=r"^it exited during startup$"), memory_kills.named(place, since=3):
+        with pytest.raises(SystemStartError, match=r"^it exited during startup$"), Kills(place, since=3).named():
             failing()
 
 

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-import typer.main
 from support.command_line import desk
 
 from fairtrial import errors, study
 from fairtrial.analyse.models import DOUBT_CODES
 from fairtrial.analyse.result import Verdict
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.app import app
+from fairtrial.cli import command
 from fairtrial.study.reference import MARKER
 from fairtrial.wire import find_agent
 
@@ -89,7 +88,7 @@ def commands() -> dict[tuple[str, ...], Any]:
         for name, below in getattr(command, "commands", {}).items():
             walk(below, (*path, name))
 
-    walk(typer.main.get_command(app), ())
+    walk(command(), ())
     return found
 
 

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-import typer.main
-
-from fairtrial.cli.app import app
+from fairtrial.cli import command
 from fairtrial.wire import Limits
 from reference.markdown import render, table
 
@@ -77,7 +75,7 @@ NOTES = {
 
 def page() -> str:
     """The page as Markdown."""
-    root = typer.main.get_command(app)
+    root = command()
     commands = [_shown(path, command) for path, command in walk(root) if path]
     return render("commands.md", commands=commands, limits=asdict(Limits()))
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import typer.main
 from typer._completion_shared import get_completion_script
 
 from fairtrial import __version__
-from fairtrial.cli.app import app
+from fairtrial.cli import command
 from reference.commands import NOTES, placeholder, walk
 
 SHELLS: Mapping[str, str] = {
@@ -41,9 +40,9 @@ def write(directory: Path) -> None:
 
 def pages() -> Iterator[tuple[str, str]]:
     """Name and source of every page: one for each command, and one for the program."""
-    commands = dict(walk(typer.main.get_command(app)))
-    for path, command in commands.items():
-        yield "-".join(("fairtrial", *path)), "\n".join(_page(path, command, commands)) + "\n"
+    commands = dict(walk(command()))
+    for path, each in commands.items():
+        yield "-".join(("fairtrial", *path)), "\n".join(_page(path, each, commands)) + "\n"
 
 
 def _page(path: tuple[str, ...], command: Any, commands: Mapping[tuple[str, ...], Any]) -> Iterator[str]:

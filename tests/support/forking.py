@@ -242,6 +242,7 @@ def import_all() -> None:
         if not module.name.startswith("fairtrial.locks.lib"):  # what servers preload is no module of Python's
             importlib.import_module(module.name)
     importlib.import_module("scipy.stats")
+    fairtrial.cli.command()
     gc.enable()
     freeze()  # a search for garbage writes to what it sees, and forks would copy it
 

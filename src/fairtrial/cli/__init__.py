@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import os
 import sys
 from collections.abc import Callable
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, cast
+
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
 
 # Objects made since the last search for garbage. What a command imports lives to its end: searching through it after
 # every 700, as Python does, takes a seventh of a start.
@@ -23,13 +27,13 @@ def main() -> NoReturn:
     """
     gc.set_threshold(SEARCHED)
     atexit.register(_spare_last_search)
-    from fairtrial.cli.app import app
+    line = command()
     from fairtrial.disks import TROUBLES
     from fairtrial.errors import CLOSED, INTERRUPTED, FairtrialError, PlaceError
     from fairtrial.words import printable
 
     try:
-        _run(app)
+        _run(line)
     except FairtrialError as error:
         print(printable(f"error: {error}\nhint: {error.hint}"), file=sys.stderr)
         sys.exit(error.exit_code)
@@ -52,10 +56,20 @@ def main() -> NoReturn:
     sys.exit(0)
 
 
-def _run(app: Callable[..., object]) -> None:
+@functools.cache
+def command() -> TyperGroup:
+    """The whole command line. What its functions take is read once: whoever runs several commands need not wait."""
+    from typer.main import get_command
+
+    from fairtrial.cli.app import app
+
+    return cast("TyperGroup", get_command(app))  # of more than one command
+
+
+def _run(line: Callable[..., object]) -> None:
     """Runs the command, to the last byte that it printed: later nobody could say that there is no room for it."""
     try:
-        app(standalone_mode=True)
+        line(standalone_mode=True)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # typer and rich would call it a finding
             raise BrokenPipeError from ended

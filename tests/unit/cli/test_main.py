@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from fairtrial import cli
-from fairtrial.cli import app as application
 from fairtrial.errors import (
     AgentError,
     FairtrialError,
@@ -24,14 +23,14 @@ from fairtrial.run.interrupting import as_interrupt
 
 
 def failing(error: BaseException) -> Callable[..., Any]:
-    def app(**_: Any) -> None:
+    def line(**_: Any) -> None:
         raise error
 
-    return app
+    return line
 
 
 def code_of(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
-    monkeypatch.setattr(application, "app", failing(error))
+    monkeypatch.setattr(cli, "command", lambda: failing(error))
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert isinstance(ended.value.code, int)

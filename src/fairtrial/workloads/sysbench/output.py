@@ -17,7 +17,7 @@ from pydantic import Field
 
 from fairtrial.errors import PlaceError
 from fairtrial.metrics import latency
-from fairtrial.metrics.drive import ErrorCount, TransactionOutcomes
+from fairtrial.metrics.drive import LARGEST, ErrorCount, TransactionOutcomes
 from fairtrial.record.models import Window
 from fairtrial.workloads import agreement, made_files
 from fairtrial.workloads.made_files import HistogramLine
@@ -32,6 +32,7 @@ NANOSECONDS_PER_MS: Final = 1e6
 NANOSECONDS_PER_S: Final = 1e9
 _MARK: Final = "fairtrial: "
 _BIN: Final = re.compile(rf"^ *{DECIMAL} \|[* ]{{40}} {COUNT}$", re.MULTILINE)
+_INTERVAL: Final = re.compile(rf"{_MARK}{COUNT} {DECIMAL}" + rf" {COUNT}" * 6)
 _COMMENT: Final = "Latencies of sysbench's events, nanoseconds; values are upper ends of sysbench's bins"
 
 
@@ -80,14 +81,10 @@ def intervals(text: str) -> list[SysbenchInterval]:
     for line in text.splitlines():
         if not line.startswith(_MARK):
             continue
-        try:
-            now_ns, since_start_s, *counts = line.removeprefix(_MARK).split()
-            counted = SysbenchCounts(*map(int, counts))
-            if min(counted) < 0:
-                raise ValueError("a count is below zero")  # noqa: TRY301 - refused with what is cut
-            lines.append(SysbenchInterval(int(now_ns), float(since_start_s), counted))
-        except (ValueError, TypeError) as error:
-            raise PlaceError(f"sysbench's output has a damaged line: {line}", hint="see log/load.log") from error
+        if (found := _INTERVAL.fullmatch(line)) is None:
+            raise PlaceError(f"sysbench's output has a damaged line: {line}", hint="see log/load.log")
+        now_ns, since_start_s, *counts = found.groups()
+        lines.append(SysbenchInterval(int(now_ns), float(since_start_s), SysbenchCounts(*map(int, counts))))
     return lines
 
 
@@ -130,13 +127,22 @@ def bins(text: str) -> list[tuple[int, int]]:
 
 
 def _window(text: str, *, ended_ns: int) -> Window:
-    """The first interval's line has both clocks; without one the window ended with the process, or nearly so."""
+    """The first interval's line has both clocks; without one the window ended with the process, or nearly so.
+
+    Raises:
+        PlaceError: it began before the clock did.
+    """
     whole_ns = round(report(text).total_s * NANOSECONDS_PER_S)
     lines = intervals(text)
-    if not lines:
-        return Window(start_ns=ended_ns - whole_ns, end_ns=ended_ns)
-    start_ns = lines[0].end_ns - round(lines[0].since_start_s * NANOSECONDS_PER_S)
-    return Window(start_ns=start_ns, end_ns=max(start_ns + whole_ns, lines[-1].end_ns))
+    start_ns = ended_ns - whole_ns
+    if lines:
+        start_ns = lines[0].end_ns - round(lines[0].since_start_s * NANOSECONDS_PER_S)
+        ended_ns = max(start_ns + whole_ns, lines[-1].end_ns)
+    if not 0 <= start_ns <= ended_ns < LARGEST:
+        raise PlaceError(
+            f"sysbench's times cannot be: it ran from {start_ns} to {ended_ns} ns", hint="see log/load.log"
+        )
+    return Window(start_ns=start_ns, end_ns=ended_ns)
 
 
 def result(text: str, *, ended_ns: int) -> SysbenchResult:

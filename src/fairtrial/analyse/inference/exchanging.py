@@ -7,6 +7,7 @@ choices of signs are alike. Owns that test's p over many samples at once. It mus
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -29,30 +30,29 @@ def exchange_p(differences: Values) -> Values:
     """
     rows = np.abs(differences).reshape(-1, differences.shape[-1])
     sums = np.abs(differences.sum(axis=-1)).reshape(-1)
-    if differences.shape[-1] <= EXACT_N:
-        p = np.array([_exact(row, float(total)) for row, total in zip(rows, sums, strict=True)])
-    else:
-        p = _saddle_point(rows, sums)
+    p = _exact(rows, sums) if differences.shape[-1] <= EXACT_N else _saddle_point(rows, sums)
     return p.reshape(differences.shape[:-1])
 
 
-def _exact(sizes: Values, total: float) -> float:
-    """The share of signs whose sum is at least this far from 0, all of them counted in two halves."""
-    half = len(sizes) // 2
-    some, others = _sums(sizes[:half]), np.sort(_sums(sizes[half:]))
-    least = total - _ROUNDING * float(sizes.sum())
-    if least <= 0:
-        return 1.0
-    reached = len(some) * len(others) - int(np.searchsorted(others, least - some).sum())
-    return min(1.0, 2 * reached / 2.0 ** len(sizes))
+def _exact(sizes: Values, total: Values) -> Values:
+    """The share of signs whose sum is at least this far from 0, all of them counted in two halves.
+
+    Shapes (rows, n) and (rows,).
+    """
+    half = sizes.shape[-1] // 2
+    some, others = sizes[:, :half] @ _signs(half), np.sort(sizes[:, half:] @ _signs(sizes.shape[-1] - half))
+    least = total - _ROUNDING * sizes.sum(axis=-1)
+    bounds = least[:, None] - some
+    short = [float(each.searchsorted(bound).sum()) for each, bound in zip(others, bounds, strict=True)]
+    reached = 1 - np.array(short) / 2.0 ** sizes.shape[-1]  # exact: there are fewer choices than a number has values
+    return np.where(least > 0, np.minimum(1.0, 2 * reached), 1.0)
 
 
-def _sums(sizes: Values) -> Values:
-    """Of every choice of signs."""
-    sums = np.zeros(1)
-    for size in sizes.tolist():
-        sums = np.concatenate([sums - size, sums + size])
-    return sums
+@cache
+def _signs(n: int) -> Values:
+    """Every choice of n signs, shape (n, 2ⁿ)."""
+    choices = np.arange(2**n) >> np.arange(n)[:, None] & 1
+    return np.where(choices, 1.0, -1.0)
 
 
 def _saddle_point(sizes: Values, total: Values) -> Values:

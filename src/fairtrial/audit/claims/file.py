@@ -137,7 +137,7 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
         )
         _raise_if_any(problems)
         if description is not None:
-            _check_tables(node, description)
+            _check_factors(node, description)
             return description
     contrasts = list(dict.fromkeys((each.metric, each.contrast) for each in claims.claims if each.contrast))
     factors = {
@@ -169,9 +169,12 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
     )
 
 
-def _check_tables(node: Node, description: PublicationDescription) -> None:
-    """A table of a description's own file is of one of its metrics, and compares a factor that has levels."""
+def _check_factors(node: Node, description: PublicationDescription) -> None:
+    """A description's own arm is one of its factors; its tables are of its metrics, and compare factors with levels."""
     problems = Problems()
+    if description.arm not in description.factors:
+        at = node.where("arm") if isinstance(node, Tree) else node.at
+        problems.unknown("factor", description.arm, description.factors, at=at, field=("arm",))
     entries = node.entries.get("tables") if isinstance(node, Tree) else None
     compared = [name for name in description.factors if _levels(description, name)]
     for index, table in enumerate(description.tables):

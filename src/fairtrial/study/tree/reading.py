@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent, NodeEvent
+from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
+from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent, Event, NodeEvent
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
+from ruamel.yaml.parser import Parser
 
 from fairtrial import foreign
 from fairtrial.errors import InputError, Problem
@@ -32,7 +33,6 @@ MAXIMUM_FILES = 100  # files that each include the next one twice multiply, too
 MAXIMUM_INTEGER = (1 << 64) - 1  # what the options of any server hold; longer ones take long to print
 
 _TAG = "tag:yaml.org,2002:"
-_SIGNS = "\n,:[{-?&*"  # before every value but the first stands one of these
 _TEXT_TAGS = ("str", "timestamp", "value")  # a date is text to a study, and so is a lone `=`
 _VALUE_TAGS = ("int", "float", "bool", "null")
 _DIRECTIVE = re.compile(r"^%YAML", re.MULTILINE)  # 1.1 would make `on` true
@@ -136,9 +136,11 @@ def _parsed(text: str, file: str) -> tuple[Node | None, tuple[Problem, ...]]:
     if _DIRECTIVE.search(text):
         raise _refusal("a %YAML directive; studies are YAML 1.2", Position(file), hint="remove the directive")
     yaml = YAML(typ="safe", pure=True)
+    yaml.Parser = _Counting
     try:
-        _refuse_too_much(text, file=file)
         root = yaml.compose(text)
+    except _TooMuchError as error:
+        raise _refusal(str(error), Position(file, error.mark.line + 1, error.mark.column + 1)) from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         at = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
@@ -154,19 +156,29 @@ def _too_large(file: str) -> InputError:
     return _refusal(f"larger than {MAXIMUM_BYTES >> 10} KiB: not a study", Position(file))
 
 
-def _refuse_too_much(text: str, *, file: str) -> None:
-    """Counts levels and values before they are composed, which takes minutes for thousands inside each other."""
-    brackets = text.count("[") + text.count("{")
-    if brackets <= MAXIMUM_DEPTH and sum(map(text.count, _SIGNS)) <= MAXIMUM_NODES:
-        return
+class _TooMuchError(YAMLError):
+    """More levels or values than a study has, at this mark."""
+
+    def __init__(self, limit: str, mark: StringMark) -> None:
+        super().__init__(f"more than {limit}")
+        self.mark = mark
+
+
+class _Counting(Parser):
+    """Ends before thousands of values inside each other are composed, which takes minutes."""
+
     depth = nodes = 0
-    for event in YAML(typ="safe", pure=True).parse(text):
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        nodes += isinstance(event, NodeEvent)
-        if depth > MAXIMUM_DEPTH + 1 or nodes > MAXIMUM_NODES:
-            at = Position(file, event.start_mark.line + 1, event.start_mark.column + 1)
-            limit = f"{MAXIMUM_DEPTH} levels" if depth > MAXIMUM_DEPTH + 1 else f"{MAXIMUM_NODES} values"
-            raise _refusal(f"more than {limit}", at)
+
+    def get_event(self) -> Event:
+        """The next event."""
+        event: Event = super().get_event()
+        self.depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        self.nodes += isinstance(event, NodeEvent)
+        if self.depth > MAXIMUM_DEPTH + 1:
+            raise _TooMuchError(f"{MAXIMUM_DEPTH} levels", event.start_mark)
+        if self.nodes > MAXIMUM_NODES:
+            raise _TooMuchError(f"{MAXIMUM_NODES} values", event.start_mark)
+        return event
 
 
 def read_documents(path: Path, problems: Problems) -> list[Tree]:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 DIRECTORY = "fairtrial_tokens"  # what the controller tells its workers
-TOKENS_A_PROCESSOR = 2  # a test of a server or a guest uses less than half of one
+TOKENS_A_PROCESSOR = 3  # a test of a server or a guest uses less than half of one, and more wait for disks
 LOOK_EVERY_S = 0.01
 
 

@@ -1,4 +1,4 @@
-"""Tokens: more workers than processors, and not many more tests that compute than there are processors.
+"""Tokens: a test that runs alone has all of them, and however many workers there are, no more tests compute.
 
 `docs/explanation/developing.md` explains the scheme. A token is a lock on a file: the kernel gives it back when a
 worker dies.
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 DIRECTORY = "fairtrial_tokens"  # what the controller tells its workers
-TOKENS_A_PROCESSOR = 3  # a test of a server or a guest uses less than half of one, and more wait for disks
+TOKENS_A_PROCESSOR = 3  # a test of a server or a guest uses less than half of one, and waits for disks
 LOOK_EVERY_S = 0.01
 
 

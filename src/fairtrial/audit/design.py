@@ -13,8 +13,8 @@ MOST_LEVELS: Final = 20  # a column with more values is a measurement, not somet
 
 
 def problems(dataset: Dataset) -> Iterator[str]:
-    """In sentences; nothing without data."""
-    if not dataset.rows:
+    """In sentences; nothing without data, or factors."""
+    if not dataset.rows or not dataset.description.factors:
         return
     if dataset.description.order == "rows":
         yield from _order(dataset)

@@ -45,7 +45,7 @@ class Conductor:
 
     Attributes:
         writer: its record.
-        progress: who is told; whoever looks on is, too.
+        progress: who is told; from the beginning of the run on with a mirror of it in the record.
         stopping: asked after every complete round, in their order, and told what is new; None runs all that is planned.
         study: reads the study, to say where what a system refuses was written.
         page: what the page beside the run has cost so far; None if there is none.
@@ -60,7 +60,7 @@ class Conductor:
     page: Callable[[], PageServed | None] | None = None
     schedule: Schedule = field(init=False)
     pace: Pace = field(init=False)
-    mirror: LiveProgress = field(init=False)
+    mirror: contextlib.AbstractContextManager[object] = field(init=False)
     steering: Steering = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Conductor:
 
     def __post_init__(self) -> None:
         plan, record = self.writer.plan, self.writer.record()
-        self.progress = self.mirror = LiveProgress(self.writer.directory, self.progress)
+        self.mirror = self._mirrored()
         self.schedule = Schedule(plan=plan, replacement=partial(planning.replacement, plan))
         self.schedule.replay(record.events)
         self.steering = Steering(
@@ -108,6 +108,11 @@ class Conductor:
             finally:
                 self.steering.mailbox.clear()
             self.writer.append(RunFinished())
+
+    def _mirrored(self) -> contextlib.AbstractContextManager[object]:
+        """Has whoever looks on told, too, while what is returned is entered."""
+        self.progress = mirror = LiveProgress(self.writer.directory, self.progress)
+        return mirror.shown()
 
     def _run_trials(self) -> None:
         """Runs every trial that is owed, to the last."""

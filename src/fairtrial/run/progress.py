@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from fairtrial.protocol.progress import ProgressLine
@@ -41,7 +42,7 @@ class Progress(Protocol):
 
 
 class LiveProgress:
-    """Mirrors progress for whoever looks on, while it is entered: see `fairtrial.record.live`."""
+    """Mirrors progress for whoever looks on, while it is `shown`: see `fairtrial.record.live`."""
 
     def __init__(self, directory: Path, inner: Progress) -> None:
         self._directory = directory
@@ -93,14 +94,12 @@ class LiveProgress:
         self._write()
         self._inner.note(text)
 
-    def __enter__(self) -> Self:
-        """Somebody runs it from now on."""
-        self._write()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Nothing runs any more."""
-        self._feed.end()
-        (self._directory / live.NAME).unlink(missing_ok=True)
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[Self]:
+        """Somebody runs it, from here to the end."""
+        try:
+            self._write()
+            yield self
+        finally:
+            self._feed.end()
+            (self._directory / live.NAME).unlink(missing_ok=True)

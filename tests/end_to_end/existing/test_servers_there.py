@@ -206,7 +206,8 @@ def test_what_somebody_else_sets_meanwhile_makes_the_trial_invalid_and_stays(her
     output, _ = run.communicate(timeout=120)
     assert run.returncode == 0, output
     (invalid,) = [trial for trial in record.read(here.run).trials if not trial.valid]
-    assert invalid.invalid_reason == f"changed by another process during the trial: {server.option[0]}"
+    said = invalid.invalid_reason.split("; the kernel killed")[0]  # in another test's container: ours might be in any
+    assert said == f"changed by another process during the trial: {server.option[0]}"
     assert server.value() not in (original, server.option[2])
     server.reset()
     assert server.snapshot() == before

@@ -87,7 +87,7 @@ def test_a_thousand_trials_and_an_hour_by_second_stay_small(here: Desk, page_of:
         commit(writer, trial)
     last = plan.trials[-1]
     writer.append(TrialStarted(trial=last))
-    with LiveProgress(directory, Told()) as progress:
+    with LiveProgress(directory, Told()).shown() as progress:
         progress.trial_started(last, number=len(plan.trials), total=len(plan.trials), left_s=60)
         feed = Feed(directory)
         feed.begin()

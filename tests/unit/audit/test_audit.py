@@ -338,3 +338,15 @@ def test_a_claim_of_the_only_contrast_has_no_empty_place(tmp_path: Path) -> None
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the file"):
         claims_file.read(tmp_path / "none.yaml")
+
+
+def test_a_contrast_that_is_no_factor_does_not_end_the_audit(desk: Path) -> None:
+    value = "values: [{at: {kind: a, cache: cold}, printed: 100}]"
+    (found,) = audited(desk, f"- {{where: here, metric: speed, contrast: king, {value}}}\n").findings
+    assert found.verdict == "confirmed"
+
+
+def test_data_without_factors_have_no_problems_of_a_design(desk: Path) -> None:
+    head = HEAD.replace("factors: {kind: [a, b, c], cache: [cold, warm]}\n", "")
+    found = audited(desk, "- {where: here, metric: speed, values: [{at: {}, printed: 148.4}]}\n", head=head)
+    assert (found.problems, [each.verdict for each in found.findings]) == ((), ["confirmed"])

@@ -17,7 +17,7 @@ from fairtrial.run.progress import LiveProgress
 
 def test_it_holds_the_trial_its_phase_its_logs_and_what_was_noted(tmp_path: Path) -> None:
     told = Told()
-    with LiveProgress(tmp_path, told) as progress:
+    with LiveProgress(tmp_path, told).shown() as progress:
         progress.trial_started(planned(1, "a"), number=1, total=4, left_s=12.4)
         progress.logs(tmp_path / "log")
         progress.phase("drive")
@@ -39,7 +39,7 @@ def test_it_holds_the_trial_its_phase_its_logs_and_what_was_noted(tmp_path: Path
 
 def test_what_comes_every_second_goes_to_memory_and_not_to_the_record(tmp_path: Path) -> None:
     told = Told()
-    with LiveProgress(tmp_path, told) as progress:
+    with LiveProgress(tmp_path, told).shown() as progress:
         reader = FeedReader(tmp_path)
         progress.trial_started(planned(1, "a"), number=1, total=1, left_s=1)
         before = (tmp_path / live.NAME).stat().st_mtime_ns
@@ -67,7 +67,7 @@ def test_a_directory_that_others_may_write_to_holds_no_feed(tmp_path: Path, monk
 
 def test_a_disk_that_takes_nothing_does_not_end_the_run_here(tmp_path: Path) -> None:
     told = Told()
-    with LiveProgress(tmp_path / "gone", told) as progress:
+    with LiveProgress(tmp_path / "gone", told).shown() as progress:
         progress.phase("drive")
     assert told.phases == ["drive"]
 
@@ -81,15 +81,15 @@ def test_what_a_killed_controller_left_in_memory_goes_when_the_next_run_begins(t
     assert requests is not None
     assert orphan is not None
     try:
-        with LiveProgress(tmp_path, Told()) as goes_on:
+        with LiveProgress(tmp_path, Told()).shown() as goes_on:
             goes_on.trial_started(planned(1, "a"), number=1, total=1, left_s=1)
             requests.touch()
             orphan.touch()
-            with LiveProgress(tmp_path / "next", Told()):
+            with LiveProgress(tmp_path / "next", Told()).shown():
                 assert path.exists()
                 assert (requests.exists(), orphan.exists()) == (True, False)
         path.touch()  # as a kill leaves it: nobody holds its lock
-        with LiveProgress(tmp_path / "next", Told()):
+        with LiveProgress(tmp_path / "next", Told()).shown():
             assert not path.exists()
             assert requests.exists(), "it may be for a run that has no feed yet"
     finally:

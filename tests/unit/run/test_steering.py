@@ -176,7 +176,7 @@ def test_only_whole_requests_to_this_process_are_read_and_an_ended_run_refuses_a
     directory: Path, tmp_path: Path
 ) -> None:
     writer = record.create(directory, plan=plan("fixed"), sources={"study.yaml": "study: tiny\n"})
-    with LiveProgress(directory, Told()):
+    with LiveProgress(directory, Told()).shown():
         ask(directory, Request(act="pause"))
     (path,) = tmp_path.glob("fairtrial-*/*.requests")
     assert path.stat().st_mode & 0o077 == 0
@@ -216,9 +216,12 @@ def test_a_run_that_is_stopped_the_moment_it_says_that_it_runs_has_it_in_its_jou
 
     monkeypatch.setattr(live, "write", said)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with pytest.raises(KeyboardInterrupt):
-        go(directory, asking := Asking(), monkeypatch, like=plan("fixed"))
-    signal.signal(signal.SIGINT, before)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            go(directory, asking := Asking(), monkeypatch, like=plan("fixed"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not (directory / live.NAME).exists()
     assert (steered(directory), asking.ran) == ([Steered(act="stop_now", obeyed=True)], [])
 
 

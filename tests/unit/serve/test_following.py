@@ -63,7 +63,7 @@ class Browser:
 def test_telemetry_out_of_phase_reaches_who_follows_as_whoever_comes_late(writer: Writer, phase_s: float) -> None:
     trial = writer.plan.trials[0]
     writer.append(TrialStarted(trial=trial))
-    with LiveProgress(writer.directory, Told()):
+    with LiveProgress(writer.directory, Told()).shown():
         feed, shown, browser = Feed(writer.directory), page(writer), Browser()
         feed.begin()
         for second in range(30):

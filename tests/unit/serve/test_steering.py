@@ -89,7 +89,7 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
     """A run that goes on."""
     monkeypatch.setattr(live, "MEMORY", tmp_path)
     found = record.create(tmp_path / "runs" / "one", plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"})
-    with LiveProgress(found.directory, Told()):
+    with LiveProgress(found.directory, Told()).shown():
         yield found
     found.close()
 

@@ -16,6 +16,7 @@ from scipy import special
 from fairtrial.analyse.inference.t_tests import Values
 
 EXACT_N: Final = 20  # blocks: all signs in two halves of 1,024 sums; one more block would double the time
+_MOST_SUMS: Final = 1 << 20  # of one half of the blocks, at once: 8 MiB
 _ROUNDING: Final = 1e-12  # of a sum: choices of signs whose sums differ by less have the same
 _CLOSE: Final = 1e-9  # of the tilt: the formula is flat in it
 _MOST_STEPS: Final = 200  # ten do, but where all signs but the smallest are alike
@@ -30,7 +31,12 @@ def exchange_p(differences: Values) -> Values:
     """
     rows = np.abs(differences).reshape(-1, differences.shape[-1])
     sums = np.abs(differences.sum(axis=-1)).reshape(-1)
-    p = _exact(rows, sums) if differences.shape[-1] <= EXACT_N else _saddle_point(rows, sums)
+    if (n := differences.shape[-1]) <= EXACT_N:
+        some = _MOST_SUMS >> (n + 1) // 2
+        parts = [slice(start, start + some) for start in range(0, max(1, len(rows)), some)]
+        p = np.concatenate([_exact(rows[part], sums[part]) for part in parts])
+    else:
+        p = _saddle_point(rows, sums)
     return p.reshape(differences.shape[:-1])
 
 

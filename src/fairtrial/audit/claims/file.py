@@ -147,7 +147,7 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
     return PublicationDescription(
         title=claims.title or path.parent.name,
         source=claims.source,
-        arm=contrasts[0][1] if contrasts else next(iter(factors), ""),
+        arm=next((name for _metric, name in contrasts if name in factors), next(iter(factors), "")),
         factors={
             name: FactorDescription(label=name, levels=dict.fromkeys(levels, "")) for name, levels in factors.items()
         },

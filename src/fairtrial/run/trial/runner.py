@@ -279,7 +279,7 @@ class Attempt:
             addresses=addresses,
             certificate=self.certificate,
         )
-        killed = memory_kills.from_now(self.place, groups=self.effect.server_groups + self.effect.client_groups)
+        killed = memory_kills.from_now(self.place, self.effect if self.existing is None else None)
         with self._phase("start"), killed.named():
             instance = self.parts.system.start(self.place, launch)
         self.outcome.options = dict(instance.options)

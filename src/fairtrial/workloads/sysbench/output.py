@@ -130,7 +130,7 @@ def _window(text: str, *, ended_ns: int) -> Window:
     """The first interval's line has both clocks; without one the window ended with the process, or nearly so.
 
     Raises:
-        PlaceError: it began before the clock did.
+        PlaceError: no clock tells such times.
     """
     whole_ns = round(report(text).total_s * NANOSECONDS_PER_S)
     lines = intervals(text)
@@ -138,10 +138,9 @@ def _window(text: str, *, ended_ns: int) -> Window:
     if lines:
         start_ns = lines[0].end_ns - round(lines[0].since_start_s * NANOSECONDS_PER_S)
         ended_ns = max(start_ns + whole_ns, lines[-1].end_ns)
-    if not 0 <= start_ns <= ended_ns < LARGEST:
-        raise PlaceError(
-            f"sysbench's times cannot be: it ran from {start_ns} to {ended_ns} ns", hint="see log/load.log"
-        )
+    if start_ns < 0 or ended_ns > LARGEST:
+        found = f"expected a window between 0 and {LARGEST} ns, found {start_ns} to {ended_ns}"
+        raise PlaceError(f"sysbench's output has times that cannot be: {found}", hint="see log/load.log")
     return Window(start_ns=start_ns, end_ns=ended_ns)
 
 

@@ -13,6 +13,7 @@ from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import memory_kills
 from fairtrial.run.trial.memory_kills import Kills
 from fairtrial.run.trial.outcome import TrialOutcome
+from fairtrial.settings.steps.effect import Effect
 from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.fake import FakeProgram
 
@@ -93,6 +94,38 @@ def test_what_a_group_that_is_not_the_trials_was_too_small_for_is_not_told(
         assert Kills(place, since=0, groups=["/fairtrial-001-server"]).report() == expected
 
 
+DIES_AS_ONE = FULL.format(group="/theirs") + "[11320.14] Memory cgroup out of memory: Killed process 117 (sh)\n"
+
+
+def answering(log: str, *, killed: int) -> Callable[[wire.Spawn], FakeProgram]:
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        said = {"cat": ["0::/ours"], "grep": [f"oom_kill {killed}"]}.get(spawn.argv[0], log.splitlines())
+        return FakeProgram(stdout=[line for line in said if "invoked" not in line])
+
+    return run
+
+
+def test_all_processes_of_a_group_that_dies_as_one_are_that_groups() -> None:
+    with place_in_memory(answering(DIES_AS_ONE, killed=2)) as (place, _):
+        assert Kills(place, since=0).report() == ""
+    with place_in_memory(answering(DIES_AS_ONE + WHOLE, killed=3)) as (place, _):
+        assert Kills(place, since=0).report().startswith("the kernel killed 1 for want of memory: [11321.13]")
+    with place_in_memory(answering(DIES_AS_ONE, killed=200)) as (place, _):
+        assert Kills(place, since=0).report() == "", "there are more than the log has"
+
+
+def test_where_the_server_may_be_in_any_group_all_kills_are_told() -> None:
+    with place_in_memory(answering(DIES_AS_ONE, killed=2)) as (place, _):
+        assert Kills(place, since=0, groups=None).report().startswith("the kernel killed 2 for want of memory: ")
+
+
+def test_a_container_counts_its_own_kills_whatever_the_machine_says() -> None:
+    container = ContainerFacts(image="db:1", image_id="0", runtime="podman 5", run_options=[], memory_bytes=None)
+    with place_in_memory(answering(DIES_AS_ONE, killed=1)) as (place, _):
+        place.agent.container = container
+        assert Kills(place, since=0).report().startswith("the kernel killed 1 for want of memory")
+
+
 def test_a_containers_limit_is_named_where_it_killed() -> None:
     container = ContainerFacts(image="db:1", image_id="0", runtime="podman 5", run_options=[], memory_bytes=64 << 20)
     with place_in_memory(kernel("oom_kill 1")) as (place, _):
@@ -105,7 +138,7 @@ def test_this_kernel_counts(tmp_path: Path) -> None:
     counters = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     with place_here(tmp_path) as place:
         assert memory_kills.count(place) >= int(counters["oom_kill"])
-        assert memory_kills.from_now(place).report() == ""
+        assert memory_kills.from_now(place, Effect()).report() == ""
 
 
 def test_a_server_that_was_killed_while_it_started_says_so() -> None:

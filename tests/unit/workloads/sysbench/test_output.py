@@ -153,8 +153,20 @@ def test_an_empty_histogram_is_an_empty_log(tmp_path: Path) -> None:
         (PRINTED.replace("total time:", "total tome:"), "did not print a report"),
         ("fairtrial: 12 1.5\n" + PRINTED, "damaged line: fairtrial: 12 1.5"),
         ("fairtrial: x 1.5 1 2 3 4 5 6\n" + PRINTED, "damaged line"),
+        ("fairtrial: 12 1.5 1 2 3 4 5 -6\n" + PRINTED, "damaged line"),
+        ("fairtrial: 12 inf 1 2 3 4 5 6\n" + PRINTED, "damaged line"),
+        (f"fairtrial: {'9' * 19} 1.5 1 2 3 4 5 6\n" + PRINTED, "damaged line"),
     ],
 )
 def test_an_output_that_is_none_is_refused_with_what_there_is(text: str, said: str) -> None:
     with pytest.raises(PlaceError, match=said):
         output.timeline(text, window=Window(start_ns=1, end_ns=2))
+
+
+@pytest.mark.parametrize("line", ["1000000000 1.5 1 2 3 4 5 6", f"{'9' * 18} {'9' * 18} 1 2 3 4 5 6"])
+def test_times_that_no_clock_tells_are_refused(line: str) -> None:
+    with pytest.raises(PlaceError, match="expected a window between 0 and"):
+        output.result(f"fairtrial: {line}\n{PRINTED}", ended_ns=1 << 40)
+    report = "".join(line for line in PRINTED.splitlines(keepends=True) if not line.startswith("fairtrial: "))
+    with pytest.raises(PlaceError, match="found -"):
+        output.result(report, ended_ns=1)

@@ -1,4 +1,4 @@
-"""Tokens: a test that runs alone has all of them, and however many workers there are, no more tests compute.
+"""Tokens: no more tests compute than there are of them, however many workers; one that runs alone has them all.
 
 `docs/explanation/developing.md` explains the scheme. A token is a lock on a file: the kernel gives it back when a
 worker dies.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -61,6 +61,16 @@ VERSIONS = {
 }
 
 
+def answering(log: str, *, killed: int, around: Sequence[str] = ("0::/ours",)) -> Callable[[wire.Spawn], FakeProgram]:
+    """A kernel that says what the agent's groups are, too."""
+
+    def run(spawn: wire.Spawn) -> FakeProgram:
+        said = {"cat": around, "grep": [f"oom_kill {killed}"]}.get(spawn.argv[0], log.splitlines())
+        return FakeProgram(stdout=[line for line in said if "invoked" not in line])
+
+    return run
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("group", "ours"),
@@ -78,31 +88,17 @@ def test_what_a_group_that_is_not_the_trials_was_too_small_for_is_not_told(
     group: str, version: str, *, ours: bool
 ) -> None:
     log = FULL.format(group=group)
-
-    def run(spawn: wire.Spawn) -> FakeProgram:
-        if spawn.argv[0] == "cat":
-            return FakeProgram(stdout=VERSIONS[version])
-        return FakeProgram(stdout=["oom_kill 2"] if spawn.argv[0] == "grep" else log.splitlines())
-
-    killed = ["the kernel killed 1 for want of memory: " + log.splitlines()[-1]]
-    with place_in_memory(run) as (place, _):
-        kills = Kills(place, since=1, groups=["/fairtrial-001-server"])
-        assert kills.report() == (killed[0] if ours else "")
-        log += WHOLE
-        both = "\n".join([*log.splitlines()[2:3], log.splitlines()[-1]] if ours else log.splitlines()[-1:])
-        expected = f"the kernel killed {1 + ours} for want of memory: {both}"
-        assert Kills(place, since=0, groups=["/fairtrial-001-server"]).report() == expected
+    killed = [line for line in (log + WHOLE).splitlines() if "Killed process" in line]
+    with place_in_memory(answering(log, killed=1, around=VERSIONS[version])) as (place, _):
+        told = f"the kernel killed 1 for want of memory: {killed[0]}" if ours else ""
+        assert Kills(place, since=0, groups=["/fairtrial-001-server"]).report() == told
+    with place_in_memory(answering(log + WHOLE, killed=2, around=VERSIONS[version])) as (place, _):
+        words = "\n".join(killed if ours else killed[1:])
+        told = f"the kernel killed {1 + ours} for want of memory: {words}"
+        assert Kills(place, since=0, groups=["/fairtrial-001-server"]).report() == told
 
 
 DIES_AS_ONE = FULL.format(group="/theirs") + "[11320.14] Memory cgroup out of memory: Killed process 117 (sh)\n"
-
-
-def answering(log: str, *, killed: int) -> Callable[[wire.Spawn], FakeProgram]:
-    def run(spawn: wire.Spawn) -> FakeProgram:
-        said = {"cat": ["0::/ours"], "grep": [f"oom_kill {killed}"]}.get(spawn.argv[0], log.splitlines())
-        return FakeProgram(stdout=[line for line in said if "invoked" not in line])
-
-    return run
 
 
 def test_all_processes_of_a_group_that_dies_as_one_are_that_groups() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,8 +74,10 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BootingHost]:
 
 
 @pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _patient(monkeypatch: pytest.MonkeyPatch, host: BootingHost) -> Iterator[None]:
     monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=30")
+    yield
+    sys.stderr.write(host.shown())  # pytest shows it of a test that failed
 
 
 def study(here: Desk, host: BootingHost, *, by: str, **others: str | int) -> Path:

@@ -104,6 +104,11 @@ with socket.socket(socket.AF_UNIX) as monitor:
     monitor.sendall(b"system_reset\\ncont\\n")
     time.sleep(0.5)
 """
+# Of VGA in text mode: a character and its colours, 25 rows of 80.
+TEXT_SCREEN: Final = 0xB8000
+TEXT_COLUMNS: Final = 80
+TEXT_ROWS: Final = 25
+CONSOLE_END: Final = 4000
 SAID_S: Final = 0.5
 PATIENCE_S: Final = 1800.0
 LOOK_EVERY_S: Final = 1.0
@@ -202,6 +207,15 @@ class BootingHost:
             monitor.connect(str(self.monitor))
             monitor.sendall(f"{command}\n".encode())
             time.sleep(SAID_S)  # the monitor reads nothing from who has gone
+
+    def shown(self) -> str:
+        """The end of its console, and its screen, where its firmware and GRUB print."""
+        screen = self.directory / "screen"
+        self.say(f'pmemsave {TEXT_SCREEN} {2 * TEXT_COLUMNS * TEXT_ROWS} "{screen}"')  # bare, the path would divide
+        characters = screen.read_bytes()[::2].decode("cp437").replace("\0", " ")
+        rows = [characters[at : at + TEXT_COLUMNS].rstrip() for at in range(0, len(characters), TEXT_COLUMNS)]
+        console = self.console.read_text(errors="replace")[-CONSOLE_END:]
+        return "\n".join(["its console:", console, "its screen:", *filter(None, rows)])
 
 
 def patiently(condition: Callable[[], object], what: str) -> None:

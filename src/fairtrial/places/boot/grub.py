@@ -1,7 +1,8 @@
 """GRUB: an entry of our own in custom.cfg, booted once by `next_entry` in GRUB's environment block.
 
 grub.cfg is not touched. GRUB must clear `next_entry` itself, before it starts the kernel; where it cannot write, it
-would boot the entry for ever (grub-mkconfig's 00_header knows the same file systems and abstractions).
+would boot the entry for ever (grub-mkconfig's 00_header knows the same file systems and abstractions). It does not read
+a file system's log either: what is written there alone, it does not see.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fairtrial.wire.open_place import OpenPlace
 
 NAME: Final = "fairtrial-once"
 OURS: Final = "# fairtrial: a kernel that is booted once; removed when the default kernel is back"
+LOGGED: Final = ("ext2", "xfs")  # `ext2` is GRUB's word for ext3 and ext4, too
 READ_ONLY: Final = ("btrfs", "cpiofs", "newc", "odc", "romfs", "squash4", "tarfs", "zfs")
 ENTRY: Final = """{ours}
 menuentry 'fairtrial' --id {name} {{
@@ -26,6 +28,14 @@ menuentry 'fairtrial' --id {name} {{
 # An empty `next_entry=` is what GRUB leaves; where it was not there before, it is not there afterwards.
 FORGET: Final = f'{PATH} rm -f "$1/custom.cfg"; "$2-editenv" "$1/grubenv" unset next_entry; sync'
 REBOOT: Final = f'{PATH} exec "$1-reboot" {NAME}'
+# A freeze empties the log, where `sync` only writes to it. Whoever is killed before the thaw leaves it to the sleeper.
+SLEEPER: Final = 'sleep 10 & trap "kill $!; exit" TERM; wait; fsfreeze --unfreeze "$1"'
+SETTLE: Final = f"""{PATH}
+setsid sh -c "$2" sh "$1" </dev/null >/dev/null 2>&1 &
+fsfreeze --freeze "$1"
+fsfreeze --unfreeze "$1"
+kill $!
+"""
 RELATIVE: Final = f'{PATH} exec "$1-mkrelpath" "$2"'
 
 
@@ -39,9 +49,9 @@ class Grub(Way):
         """GRUB's programs, a configuration that boots once, and a /boot that GRUB can write to."""
         family, directory = seen.grub_family, seen["grub"]
         programs = [f"{family}-{each}" for each in ("reboot", "editenv", "probe", "mkrelpath")]
-        missing = [program for program in programs if not seen.has(program)]
+        missing = [program for program in (*programs, "fsfreeze") if not seen.has(program)]
         if missing:
-            return WayLack(f"no {', '.join(missing)} on this host", "install grub2-common there")
+            return WayLack(f"no {', '.join(missing)} on this host", "install grub2-common and util-linux there")
         if seen["systemd_boot"]:
             return WayLack("this host was started by systemd-boot", "use `by: systemd-boot`")
         if not directory:
@@ -55,11 +65,13 @@ class Grub(Way):
         text = custom(entry, image=image, initial=initial, uuid=seen["grub_uuid"])
         place.agent.put(f"{seen['grub']}/custom.cfg", text.encode())
         in_sh(place, REBOOT, family)
+        _settle(place, seen)
 
     def disarm(self, place: OpenPlace, seen: BootObservation) -> None:
         """Takes both back."""
         if seen["custom"] == OURS:
             in_sh(place, FORGET, seen["grub"], seen.grub_family)
+            _settle(place, seen)
 
     def armed(self, seen: BootObservation) -> str:
         """What GRUB has not cleared."""
@@ -77,6 +89,12 @@ def custom(entry: Entry, *, image: str, initial: str, uuid: str) -> str:
     """
     words = " ".join(shlex.quote(word) for word in entry.command_line.split())
     return ENTRY.format(ours=OURS, name=NAME, uuid=uuid, image=image, initial=initial, words=words)
+
+
+def _settle(place: OpenPlace, seen: BootObservation) -> None:
+    """Has GRUB see what was written, though the power fails now."""
+    if seen["grub_fs"] in LOGGED:
+        in_sh(place, SETTLE, seen["grub"], SLEEPER, hint="use `by: kexec` on this host")
 
 
 def _cannot_boot_once(seen: BootObservation) -> WayLack | None:

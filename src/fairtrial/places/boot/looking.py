@@ -15,7 +15,7 @@ PATH: Final = 'PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"; LC_ALL=C; export PA
 PROGRAMS: Final = (
     *("kexec", "grub-reboot", "grub-editenv", "grub-probe", "grub-mkrelpath"),
     *("grub2-reboot", "grub2-editenv", "grub2-probe", "grub2-mkrelpath"),
-    *("bootctl", "efibootmgr", "findmnt", "lsblk", "mkinitramfs", "dracut", "depmod", "tar"),
+    *("bootctl", "efibootmgr", "findmnt", "fsfreeze", "lsblk", "mkinitramfs", "dracut", "depmod", "tar"),
 )
 # Numbers of our boot options among what efibootmgr(8) prints, with a tab before the path from version 18 on.
 OUR_ENTRIES: Final = r"sed -n 's/^Boot\([0-9A-F]*\)[* ] fairtrial\([[:cntrl:]].*\)*$/\1/p'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -27,6 +28,7 @@ program/grub-reboot /usr/sbin/grub-reboot
 program/grub-editenv /usr/bin/grub-editenv
 program/grub-probe /usr/sbin/grub-probe
 program/grub-mkrelpath /usr/bin/grub-mkrelpath
+program/fsfreeze /usr/sbin/fsfreeze
 program/mkinitramfs /usr/sbin/mkinitramfs
 program/depmod /usr/sbin/depmod
 program/tar /usr/bin/tar
@@ -85,6 +87,7 @@ def test_a_way_that_works_is_taken(by: str, printed: str) -> None:
         ("grub", (BY_GRUB, {"custom": "menuentry 'mine' {"}), "is your own"),
         ("grub", (BY_GRUB, {"grubenv__next_entry": "2"}), "about to boot 2 once already"),
         ("grub", (BY_GRUB, {"program__grub-editenv": "-"}), "no grub-editenv"),
+        ("grub", (BY_GRUB, {"program__fsfreeze": "-"}), "no fsfreeze"),
         ("grub", (BY_SYSTEMD, {}), "no grub-reboot"),
         ("kexec", (BY_GRUB, {"kexec_disabled": "1"}), "kexec_load_disabled"),
         ("kexec", (BY_GRUB, {"lockdown": "integrity"}), "locked down"),
@@ -210,6 +213,47 @@ def test_what_grub_is_about_to_boot_is_read_by_its_own_program(tmp_path: Path) -
     assert environment.read_bytes() == before
     assert not (directory / "custom.cfg").exists()
     assert not ways.WAYS["grub"].armed(looked(tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not Path("/dev/loop-control").exists(), reason="needs root and loop devices")
+def test_grub_sees_at_once_what_was_written_to_xfs_whose_log_it_does_not_read(tmp_path: Path) -> None:
+    image, mounted = tmp_path / "image", tmp_path / "mounted"
+    mounted.mkdir()
+    subprocess.run(["truncate", "--size=320M", image], check=True)
+    subprocess.run(["mkfs.xfs", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, mounted], check=True)
+    try:
+        custom = mounted / "custom.cfg"
+        custom.write_text(grub.OURS)
+        subprocess.run(["sync"], check=True)
+        assert seen_by_grub(image, custom.name) == "", "or nothing needs to be settled"
+        settle(mounted)
+        assert seen_by_grub(image, custom.name) == grub.OURS
+        custom.unlink()
+        settle(mounted)
+        assert seen_by_grub(image, custom.name) == ""
+        (mounted / "thawed").touch()
+    finally:
+        subprocess.run(["umount", mounted], check=True)
+
+
+def settle(directory: Path) -> None:
+    subprocess.run(["sh", "-euc", grub.SETTLE, "sh", directory, grub.SLEEPER], check=True, timeout=30)
+
+
+def seen_by_grub(image: Path, name: str) -> str:
+    return subprocess.run(
+        ["grub-fstest", image, "cat", f"(loop0)/{name}"], capture_output=True, text=True, check=False
+    ).stdout
+
+
+def test_what_is_frozen_is_thawed_though_nobody_is_left_who_would(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    for name, script in {"sleep": "", "fsfreeze": f'echo "$@" >>{asked}'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    subprocess.run(["sh", "-c", grub.SLEEPER, "sh", "/boot"], check=True, env={"PATH": f"{tmp_path}:/bin"})
+    assert asked.read_text() == "--unfreeze /boot\n"
 
 
 def test_only_boot_options_of_our_own_name_are_ours() -> None:

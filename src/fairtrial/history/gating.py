@@ -137,7 +137,7 @@ def _worse_by_all(of: SeriesResult, failing: Sequence[LevelChange | Alarm]) -> f
     if isinstance(failing[0], LevelChange):
         every += reversed(list(takewhile(_matters, reversed(of.changes[:-1]))))
     every += failing
-    ratios = [each.ratio.estimate for each in every]
+    ratios = [*_untold_step(of), *(each.ratio.estimate for each in every)]
     if None in ratios:
         return None
     sizes = [each for each in ratios if each is not None]
@@ -145,6 +145,14 @@ def _worse_by_all(of: SeriesResult, failing: Sequence[LevelChange | Alarm]) -> f
         worse_by(Interval(estimate=each, low=None, high=None), of.better) for each in (*sizes, math.prod(sizes))
     )
     return max((each for each in together if each is not None), default=None)
+
+
+def _untold_step(of: SeriesResult) -> list[float]:
+    """The step onto the constant that the newest run is held against, where too few runs make it no level's change."""
+    start = of.constant[0] if of.constant is not None else 0
+    if not start or not of.relative or any(each.index == start for each in of.changes):
+        return []
+    return [of.values[start] / of.values[start - 1]]
 
 
 def constant_in_words(of: SeriesResult) -> str:
@@ -222,7 +230,7 @@ def by_baseline(
     )
     both = {pair: _measured(used, pair) for pair in pairs}
     made = {
-        pair: _compared(pair, (new, old), setting=setting)
+        pair: _compared(pair, (new, old), definition=definitions[pair[2]], setting=setting)
         for pair, (new, old) in both.items()
         if comparing.comparable(old, new, paired=False)
     }
@@ -256,12 +264,22 @@ def _measured(
 
 
 def _compared(
-    pair: tuple[str, str, str], both: tuple[ArmValues, ArmValues], *, setting: comparing.ComparisonOptions
+    pair: tuple[str, str, str],
+    both: tuple[ArmValues, ArmValues],
+    *,
+    definition: MetricDefinition,
+    setting: comparing.ComparisonOptions,
 ) -> Comparison:
     cell, arm, metric = pair
     new, old = both
     # Every arm is held against its own past, so arms share no baseline: each is a place of its own in the family.
-    subject = comparing.Subject(metric=metric, role="primary", cell=named(cell, arm))
+    subject = comparing.Subject(
+        metric=metric,
+        role="primary",
+        cell=named(cell, arm),
+        resolution=definition.resolution,
+        total=definition.total,
+    )
     return comparing.compare(old, new, subject=subject, setting=setting)
 
 

@@ -68,6 +68,14 @@ def test_losses_in_a_row_are_as_large_as_all_of_them() -> None:
     assert check.worse_by == pytest.approx(0.19, abs=0.02)
 
 
+@pytest.mark.parametrize("before", [7, 12])
+def test_deterministic_losses_in_a_row_are_as_large_as_all_of_them(before: int) -> None:
+    """The first is a change of the level only with many runs before it."""
+    (check,) = gate(series([*[100.0] * before, 90.0, 90.0, 90.0, 80.0])).checks
+    assert check.status == "failed"
+    assert check.worse_by == pytest.approx(0.2)
+
+
 @pytest.mark.parametrize(
     ("acknowledged", "newest", "status"),
     [
@@ -224,12 +232,12 @@ def test_a_newest_run_without_a_value_fails(values: np.ndarray | list[float]) ->
     assert gate(replace(series(values), newest="r19")).passed
 
 
-def record(name: str, *, level: float, blocks: int = 8, seed: int = 0) -> Record:
-    """Times of arms a and b around `level`, 1 % apart from trial to trial."""
+def record(name: str, *, level: float, blocks: int = 8, seed: int = 0, noise: float = 0.01) -> Record:
+    """Times of arms a and b around `level`, 1 % apart from trial to trial unless it is said."""
     generator = np.random.default_rng(seed)
     trials = [
         trial_record(planned(block, arm)).model_copy(
-            update={"scalars": {"elapsed_s": level * math.exp(0.01 * generator.standard_normal())}}
+            update={"scalars": {"elapsed_s": level * math.exp(noise * generator.standard_normal())}}
         )
         for block in range(1, blocks + 1)
         for arm in "ab"
@@ -265,6 +273,29 @@ def test_a_change_that_no_percentage_holds_is_told_in_the_metrics_unit() -> None
         record("new", level=1e10, seed=1), record("old", level=1e-298), metrics=["elapsed_s"], alpha=0.05
     )
     assert [each.message.partition(", p")[0] for each in found.checks] == ["+1e+10 s: slower", "+1.002e+10 s: slower"]
+
+
+def test_a_metric_is_judged_by_its_definition_as_within_a_run() -> None:
+    """Hits of 98.5 % after 99.5: three times as many misses, more than a margin of 2 %. And values one class apart."""
+    new, old = (
+        defined(record(name, level=level, noise=0.0003), unit="share", better="higher")
+        for name, level in {"new": 0.985, "old": 0.995}.items()
+    )
+    assert statuses(by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05, margin=0.02)) == ["failed", "failed"]
+    new, old = (
+        defined(record(name, level=level, noise=0.0), resolution=1 / 1024)
+        for name, level in {"new": 1000960.0, "old": 1000448.0}.items()
+    )
+    assert by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05, margin=0.0002).passed
+
+
+def defined(found: Record, **how: float | str) -> Record:
+    """The run with another definition of its metric."""
+    definition = found.plan.metrics.definitions["elapsed_s"].model_copy(update=how)
+    metrics = found.plan.metrics.model_copy(update={"definitions": {"elapsed_s": definition}})
+    other = replace(found, plan=found.plan.model_copy(update={"metrics": metrics}))
+    vars(other)["trials"] = found.trials
+    return other
 
 
 def test_a_difference_within_the_margin_passes() -> None:

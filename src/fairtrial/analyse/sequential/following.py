@@ -239,7 +239,9 @@ class Following:
 
 
 def _followed(plan: Plan, trials: Sequence[TrialRecord], selection: Selection, *, through: int | None) -> SequentialRun:
-    course = _course(selection, _pairs(plan, trials, selection), is_farm=is_farm(trials))
+    # Of another contrast, `in_time` has left what the run's own rule counted; it was not stopped by this one.
+    cut = is_farm(trials) and selection.contrast == plan.arm
+    course = _course(selection, _pairs(plan, trials, selection), is_farm=cut)
     rounds: dict[int, list[TrialRecord]] = {}
     for trial in trials:
         rounds.setdefault(trial.trial.round, []).append(trial)

@@ -105,8 +105,8 @@ class Farm:
                 self.schedule.apply(look)
 
 
-def compared(plan: Plan, trials: list[TrialRecord]) -> Mapping[str, Comparison]:
-    return {cell.cell: cell.comparisons["tpm"][0] for cell in analyse(plan, trials).cells}
+def compared(plan: Plan, trials: list[TrialRecord], *, contrast: str | None = None) -> Mapping[str, Comparison]:
+    return {cell.cell: cell.comparisons["tpm"][0] for cell in analyse(plan, trials, contrast=contrast).cells}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,11 @@ def test_looks_decisions_and_analysis_do_not_depend_on_the_order_of_commits(desi
         assert mine.p == pytest.approx(other.p, rel=1e-9)
         assert mine.ratio.low == pytest.approx(other.ratio.low, rel=1e-12)
         assert other.over_hosts is not None
+    theirs = compared(plan, farm.trials, contrast="load")
+    for cell, mine in compared(plan, one.trials, contrast="load").items():
+        other = theirs[cell]
+        assert (mine.verdict, mine.n) == (other.verdict, other.n)
+        assert (mine.p, mine.ratio.low) == pytest.approx((other.p, other.ratio.low), rel=1e-9)
 
 
 def test_blocks_that_came_back_after_their_cell_had_stopped_are_counted_and_change_nothing() -> None:

@@ -31,6 +31,7 @@ class InstantFarm:
     """
 
     kinds: Sequence[str] = ("local",)
+    has_places = True
 
     def __init__(
         self,

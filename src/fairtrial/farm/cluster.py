@@ -36,6 +36,7 @@ class Cluster:
     """
 
     kinds: Sequence[str] = ("local", "vm", "container")
+    has_places = False
 
     def __init__(self, address: str, directory: Path) -> None:
         self._address, self._directory = address, directory

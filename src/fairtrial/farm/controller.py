@@ -103,6 +103,16 @@ class FarmRun(HandingRun):
                         suggestion="write `place: {local: {}}`, and name hosts in the file of --places",
                     )
                     raise InputError([problem], hint="nothing was started")
+                given = trial.place.parameters
+                own = [key for key, value in given.items() if value is not None] if isinstance(given, dict) else []
+                if self.executor.has_places and own:
+                    problem = Problem(
+                        f"each host is a place of its own: expected `{trial.place.kind}: {{}}`, found {', '.join(own)}",
+                        "the study",
+                        field=f"place.{trial.place.kind}",
+                        suggestion="write it in the file of --places, for each host",
+                    )
+                    raise InputError([problem], hint="nothing was started")
                 if elsewhere.of(trial):
                     problem = Problem(
                         "a host of a farm has no second one for the load", "the study", field=elsewhere.FIELD
@@ -196,8 +206,7 @@ class FarmRun(HandingRun):
         try:
             self._require_alike(outcome)
             trials = adopting.arrived(outcome, returned.directory, order=asked)
-            for trial in trials:
-                self._accept(trial)
+            self._accept_all(trials)
         except (PlaceError, RecordError) as error:
             self.trouble = error
             self._lost(asked, outcome.host, str(error), now=True)

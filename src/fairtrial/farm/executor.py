@@ -34,9 +34,11 @@ class Executor(Protocol):
 
     Attributes:
         kinds: of places that studies may name.
+        has_places: whether each host is a place of its own, which takes that of the study's trials.
     """
 
     kinds: Sequence[str]
+    has_places: bool
 
     def idle(self) -> Sequence[str]:
         """Hosts that would take a block at once, the longest idle first; nameless where the back end chooses.

@@ -56,6 +56,7 @@ class Leases:
     """
 
     kinds: Sequence[str] = ("local",)
+    has_places = True
 
     def __init__(self, hosts: Mapping[str, Section], directory: Path, *, body: Body | None = None) -> None:
         self._barred: set[str] = set()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -63,7 +64,7 @@ class Conductor:
     mirror: contextlib.AbstractContextManager[object] = field(init=False)
     steering: Steering = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
-    content: dict[str, str] = field(default_factory=dict)
+    content: dict[tuple[str, str], str] = field(default_factory=dict)
     subjects: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
     loads: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
 
@@ -177,13 +178,23 @@ class Conductor:
         self._same_content(record)
         self._same_subject(record)
 
+    def _accept_all(self, records: Iterable[TrialRecord]) -> None:
+        """Of a block that is refused, nothing is the measure for others."""
+        before = copy.deepcopy((self.content, self.subjects, self.loads))
+        try:
+            for record in records:
+                self._accept(record)
+        except BaseException:
+            self.content, self.subjects, self.loads = before
+            raise
+
     def _same_content(self, record: TrialRecord) -> None:
-        """Arms of a cell must start from the same data, or they are not comparable."""
+        """Arms of a cell must start from the same data, or they are not comparable; each host has its own."""
         content = record.data.content_sha256
         if content is None:
             return
         cell = record.trial.cell
-        if self.content.setdefault(cell, content) != content:
+        if self.content.setdefault((cell, record.host), content) != content:
             raise PlaceError(
                 f"in cell {cell}, arm {record.trial.arm} starts from other data than the arms before it",
                 hint="arms may not change what the data are made of (scale, seed); a loader without a seed makes "

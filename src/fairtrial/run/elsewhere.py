@@ -34,7 +34,7 @@ class Client:
 
     Attributes:
         place: where the workload runs.
-        address: at which it reaches the system's place.
+        address: at which it reaches the system's place, unless a trial's study chooses another; empty: unknown.
         title: the place in words.
     """
 
@@ -141,32 +141,27 @@ def _refuse(message: str, suggestion: str, field: str = FIELD) -> NoReturn:
     raise InputError([Problem(message, "the study", field=field, suggestion=suggestion)], hint="nothing was started")
 
 
-def reached(
-    system: OpenPlace, client: OpenPlace, *, places: tuple[Section, Section], chosen: str | None = None
-) -> Client:
+def reached(system: OpenPlace, client: OpenPlace, *, places: tuple[Section, Section], must_know: bool = True) -> Client:
     """A client with the address of the system's place as it sees it, taken from the connections to both.
 
     Args:
         system: the system's place, open.
         client: the workload's, open.
         places: both as the study names them.
-        chosen: the address that the study chooses.
+        must_know: whether there are trials for which the study chooses no address; else it may stay unknown.
 
     Raises:
         PlaceError: neither was reached over SSH, so that no address is known.
     """
     first, second = (place.kind for place in places)
-    if chosen is not None:
-        address = chosen
-    elif first == "ssh":
+    address = ""
+    if first == "ssh":
         words = _connection(system)
         address = words[2] if words else ""
     elif second == "ssh":
         words = _connection(client)
         address = words[0] if words else ""
-    else:
-        address = ""
-    if not address:
+    if must_know and not address:
         raise PlaceError(
             "the workload's place does not know an address of the system's",
             hint="name at least one of them as `ssh: {host: …}`, or set `address` beside the workload's `place`",

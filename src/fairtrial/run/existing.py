@@ -133,6 +133,7 @@ class ExistingServers:
     holder: str
     _sessions: dict[str, Process] = field(default_factory=dict)
     _by_server: dict[str, Process] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def require(self, trials: Iterable[ResolvedTrial]) -> None:
         """Everything that every arm needs, and the servers' locks, before anything is changed.
@@ -214,11 +215,21 @@ class ExistingServers:
         return None
 
     def prepare(self, parts: Parts, server: ExistingServer, *, key: str | None, on_progress: OnProgress) -> None:
-        """Loads the data that all trials start from, where they are kept on the server."""
+        """Loads the data that all trials start from, where they are kept on the server.
+
+        Raises:
+            PlaceError: others are kept in the same database.
+        """
         self.hold(server)
         if key is None or server.restores not in ("template", "none"):
             return
         database = f"{TEMPLATE}{key}" if server.restores == "template" else server.at.database
+        if self._kept.setdefault((server.address, database), key) != key:
+            raise PlaceError(
+                f"`restore: none` keeps one set of data in {database} on {server.address}, and trials need several",
+                hint="name a database for each, or let fairtrial restore them: leave `restore` out",
+                field=f"system.{server.kind}.at.restore",
+            )
         mark = server.mark(self.place, database)
         if mark is not None and mark.key == key:
             return

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import signal
+from collections.abc import Iterator
 from types import FrameType
 
 
 def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
     """Ends it as Ctrl-C does: what it changed is undone, what is finished stays."""
     raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def goes_first() -> Iterator[None]:
+    """What fails while an interrupt unwinds is no reason to go on: the interrupt is raised in its place."""
+    try:
+        yield
+    except Exception as error:
+        behind: BaseException | None = error
+        while behind is not None and not isinstance(behind, KeyboardInterrupt):
+            behind = behind.__context__
+        if behind is not None:
+            raise behind from error
+        raise
 
 
 def heed() -> None:

@@ -28,8 +28,9 @@ from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import probes as probe_checks
 from fairtrial.run.feasibility import settings as settable
 from fairtrial.run.opening import holder, opened
-from fairtrial.run.trial.runner import STREAM_LOST, TrialRunner
-from fairtrial.study.resolved import Section
+from fairtrial.run.trial.outcome import STREAM_LOST
+from fairtrial.run.trial.runner import TrialRunner
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import system_of
 from fairtrial.wire.open_place import OpenPlace
 
@@ -119,11 +120,10 @@ class Run(Conductor):
             self._note_place(place, open_place, findings=self._examined(place, open_place))
             self._require(place, open_place)
             self._require_probes(first, open_place)
-            chosen = self._resolved(first).network.address
-            clients = tuple(self._client(stack, each, system=(place, open_place), chosen=chosen) for each in client_of)
+            driven = elsewhere.driven_from(client_of[0], self.writer.plan.resolved) if client_of else []
+            here = [trial for trial in driven if (trial.place, elsewhere.of(trial)) == (place, client_of)]
+            clients = tuple(self._client(stack, each, system=(place, open_place), driven=here) for each in client_of)
             if clients:
-                driven = elsewhere.driven_from(client_of[0], self.writer.plan.resolved)
-                here = [trial for trial in driven if (trial.place, elsewhere.of(trial)) == (place, client_of)]
                 settable.require_of_clients(open_place, clients, here)
             runner = self._runner(place, open_place, clients)
             self._prepare(runner, place)
@@ -148,12 +148,18 @@ class Run(Conductor):
         return doctor.examine(open_place)
 
     def _client(
-        self, stack: contextlib.ExitStack, place: Section, *, system: tuple[Section, OpenPlace], chosen: str | None
+        self,
+        stack: contextlib.ExitStack,
+        place: Section,
+        *,
+        system: tuple[Section, OpenPlace],
+        driven: Sequence[ResolvedTrial],
     ) -> elsewhere.Client:
-        """Opens a place that workloads run at, for as long as the system's; `chosen`: the study's address of that."""
+        """Opens a place that workloads run at, for as long as the system's; `driven`: the trials of both."""
         open_place = stack.enter_context(self._open(place))
         self._note_place(place, open_place, findings=self._examined(place, open_place))
-        return elsewhere.reached(system[1], open_place, places=(system[0], place), chosen=chosen)
+        must_know = any(trial.network.address is None for trial in driven)
+        return elsewhere.reached(system[1], open_place, places=(system[0], place), must_know=must_know)
 
     def _fresh(self, place: Section, trial: PlannedTrial) -> None:
         """Runs one trial at a place that begins with it. What all trials start from is made in one of its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Failure, Order, Outcome, order
 from fairtrial.record import Record
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
-from fairtrial.record.models import Cell, Plan
+from fairtrial.record.models import Cell, Plan, TrialData
 from fairtrial.record.writer import Changes
 from fairtrial.run import steering
 from fairtrial.run.conducting import Decision
@@ -134,6 +134,41 @@ def test_a_host_unlike_the_first_is_refused_unless_hosts_are_a_factor(tmp_path: 
     found, _ = conducted(other, InstantFarm("y", "x", facts=facts), plan(hosts="factor"))
     assert left(found) == []
     assert {trial.host for trial in found.trials} == {"x", "y"}
+
+
+def told_apart(outcome: Outcome, *, subject: str, content: Callable[[str], str]) -> Outcome:
+    """With another kernel, and data by arm."""
+    trials = [
+        trial.model_copy(
+            update={
+                "subject": {"kernel": subject},
+                "system_facts": {"sha256": "s"},
+                "data": TrialData(content_sha256=content(trial.trial.arm)),
+            }
+        )
+        for trial in outcome.trials
+    ]
+    return outcome.model_copy(update={"trials": trials})
+
+
+def test_hosts_may_start_from_data_of_their_own_where_arms_of_a_block_share_them(tmp_path: Path) -> None:
+    """A loader without a seed makes other rows on each."""
+
+    def fate(host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        return told_apart(outcome, subject="6.1", content=lambda _arm: f"of {host}")
+
+    found, _ = conducted(tmp_path, InstantFarm("x", "y", fate=fate), plan())
+    assert left(found) == []
+    assert {trial.host for trial in found.trials} == {"x", "y"}
+
+
+def test_a_block_that_is_refused_is_no_measure_for_others(tmp_path: Path) -> None:
+    def fate(host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+        return told_apart(outcome, subject=host, content=lambda arm: arm if host == "refused" else "same")
+
+    found, _ = conducted(tmp_path, InstantFarm("good", "refused", fate=fate), plan())
+    assert left(found) == ["refused"]
+    assert {trial.host for trial in found.trials} == {"good"}
 
 
 KERNELS = ("debian-6.1", "debian-6.12")
@@ -321,6 +356,7 @@ def test_a_pause_hands_out_nothing_and_takes_in_what_is_out(tmp_path: Path) -> N
     [
         ({"place": {"vm": {"kernel": "debian-6.1"}}}, r"place: expected a place that the farm's hosts have \(local\)"),
         ({"workload_place": {"ssh": {"host": "b"}}}, "no second one for the load"),
+        ({"place": {"local": {"state_directory": "/new"}}}, "place of its own: .*, found state_directory"),
     ],
 )
 def test_a_study_that_a_farm_cannot_run_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
-from support.records import RESOLVED, planned, tiny_plan
+import pytest
+from support.records import RESOLVED, planned, tiny_plan, trial_record
 
+from fairtrial import record
 from fairtrial.farm.orders import Order
-from fairtrial.farm.station import Station
+from fairtrial.farm.station import BlockRun, Quiet, Station
 from fairtrial.record.models import Cell
+from fairtrial.run import Run
+from fairtrial.run.trial.outcome import STREAM_LOST
 from fairtrial.study.resolved import Section
 
 MORE_THAN_ANY_DISK = 1 << 62
@@ -38,3 +44,29 @@ def test_a_place_is_looked_at_once_for_the_blocks_of_a_cell_and_again_for_those_
     assert failure(1, order(state, 1, cell="p")) == ""
     assert failure(2, order(state, 2, cell="p", disk_bytes=MORE_THAN_ANY_DISK)) == ""
     assert "disk" in failure(3, order(state, 1, cell="q", disk_bytes=MORE_THAN_ANY_DISK))
+
+
+@pytest.mark.parametrize(
+    ("boot", "opened"), [({}, 1), ({"boot": {"by": "kexec", "kernel": "debian-6.12"}}, 0)], ids=["stays", "boots"]
+)
+def test_a_host_that_lost_its_stream_is_restored_unless_that_would_boot_the_kernel_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, boot: dict[str, dict[str, str]], opened: int
+) -> None:
+    seen: list[Section] = []
+
+    @contextlib.contextmanager
+    def opening(_run: BlockRun, at: Section) -> Iterator[None]:
+        seen.append(at)
+        yield
+
+    monkeypatch.setattr(Run, "_run_trials", lambda _run: None)
+    monkeypatch.setattr(BlockRun, "_open", opening)
+    at = RESOLVED.model_copy(update={"place": Section({"ssh": {"host": "h", **boot}})})
+    plan = tiny_plan().model_copy(update={"resolved": {"all": {"a": at, "b": at}}})
+    writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": ""})
+    lost = trial_record(planned(1, "a"), valid=False)
+    writer.begin(lost.trial.id)
+    writer.commit(lost.model_copy(update={"invalid_reason": f"{STREAM_LOST}: gone", "resolved": at}))
+    with contextlib.closing(writer):
+        BlockRun(writer=writer, progress=Quiet())._run_trials()
+    assert len(seen) == opened

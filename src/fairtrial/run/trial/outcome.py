@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from fairtrial.record.journal import utc_now
 from fairtrial.record.models import (
@@ -19,6 +20,8 @@ from fairtrial.record.models import (
     Window,
 )
 from fairtrial.study.resolved import ResolvedTrial
+
+STREAM_LOST: Final = "the stream to the place was lost"
 
 
 @dataclass

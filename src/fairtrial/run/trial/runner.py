@@ -20,7 +20,7 @@ from fairtrial.protocol.generated import Changed, Step, Undone
 from fairtrial.record import Writer
 from fairtrial.record.files import disk_explained
 from fairtrial.record.models import Clock, EffectiveSetting, PlannedTrial, TrialData, TrialRecord
-from fairtrial.run import elsewhere, hosted, prepared
+from fairtrial.run import elsewhere, hosted, interrupting, prepared
 from fairtrial.run.existing import ExistingServers
 from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.progress import Progress
@@ -40,7 +40,7 @@ from fairtrial.run.trial import (
 from fairtrial.run.trial import sampling as telemetry
 from fairtrial.run.trial.deriving import derive
 from fairtrial.run.trial.driving import Driver
-from fairtrial.run.trial.outcome import TrialOutcome
+from fairtrial.run.trial.outcome import STREAM_LOST, TrialOutcome
 from fairtrial.run.trial.probing import TrialProbes
 from fairtrial.run.trial.separation import separated
 from fairtrial.run.trial.shutting_down import LoadedServer, shut_down_slowly
@@ -136,7 +136,8 @@ class TrialRunner:
         attempt = Attempt(self, planned, resolved, parts_of(resolved), remote)
         try:
             try:
-                attempt.measure()
+                with interrupting.goes_first():
+                    attempt.measure()
             except SystemStartError as error:
                 if not has_started:
                     raise
@@ -169,9 +170,6 @@ class TrialRunner:
 def _require_undone(undone: Undone) -> None:
     if undone.failed:
         raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint=TRIED_AGAIN)
-
-
-STREAM_LOST = "the stream to the place was lost"
 
 
 @dataclass

@@ -74,8 +74,9 @@ class Hammerdb(Workload[HammerdbParameters]):
         identify(place, find(place, self.parameters))
 
     def data(self) -> Mapping[str, Any]:
-        """What the build is told."""
-        return {
+        """What the build is told, and which HammerDB builds: the procedures that are measured are its own."""
+        named = {"directory": self.parameters.directory} if self.parameters.directory is not None else {}
+        return named | {
             "workload": "hammerdb",
             "db": self.parameters.db,
             "warehouses": self.parameters.warehouses,

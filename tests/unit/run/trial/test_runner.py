@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 from support import pgbench
 from support.command_line import eventually
-from support.facts import facts_of
 from support.inference import printed
-from support.machines.places import place_here
-from support.machines.stage import BROKEN, WHOLE, Stage, Staged
-from support.progress import Told
-from support.records import planned, tiny_plan
+from support.machines.stage import BROKEN, WHOLE, Stage
+from support.records import planned
 
-from fairtrial import record
 from fairtrial.errors import PlaceError, RecordError, SystemStartError
 from fairtrial.metrics.telemetry import probes
 from fairtrial.protocol.generated import MeasuringProgress, RampUpProgress
 from fairtrial.record.models import TrialRecord
 from fairtrial.run.trial import runner
+from fairtrial.run.trial.outcome import STREAM_LOST
 from fairtrial.settings import Effect
 from fairtrial.settings.steps.shared import write_file
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS, Drive, workload_of
-
-
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    staged, progress = Staged(), Told()
-    monkeypatch.setattr(runner, "parts_of", lambda _resolved: staged.parts)
-    plan = tiny_plan().model_copy(update={"telemetry_interval_ms": 1000, "probes": [Probe(command="sleep 600")]})
-    writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "study: tiny\n"})
-    with place_here(tmp_path) as place:
-        place.facts = facts_of(processors=[0, 1, 2])  # and not root: nobody's caches are dropped
-        own = runner.TrialRunner(place, writer, progress, runner.ExistingServers(place, "a test"))
-        yield Stage(staged, own, writer, progress, monkeypatch, tmp_path)
-    writer.close()
 
 
 def test_a_trial_goes_through_its_phases_in_order_and_is_committed(stage: Stage) -> None:
@@ -377,7 +361,7 @@ def test_a_lost_stream_costs_the_trial_its_window_and_goes_first(stage: Stage) -
 
     stage.staged.at["drive"] = lose
     found = stage.run()
-    assert found.invalid_reason.startswith(runner.STREAM_LOST)
+    assert found.invalid_reason.startswith(STREAM_LOST)
     assert "cut on purpose" in found.invalid_reason
     assert (found.window, found.scalars) == (None, {})
     assert stage.committed == ["all.b01.a"]

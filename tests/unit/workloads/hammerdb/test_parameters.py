@@ -114,7 +114,13 @@ def test_data_are_what_the_build_is_told_and_nothing_of_the_run() -> None:
     plain = Hammerdb(valid()).data()
     same = {"virtual_users": 9, "ramp_up": "5min", "options": {"vacuum": True}, "load_users": 8, "prepared": True}
     assert Hammerdb(valid(**same)).data() == plain
-    for other in ({"warehouses": 2}, {"data": {"history_pk": True}}, {"procedures": True}, {"db": "maria"}):
+    for other in (
+        {"warehouses": 2},
+        {"data": {"history_pk": True}},
+        {"procedures": True},
+        {"db": "maria"},
+        {"directory": "/h"},
+    ):
         assert Hammerdb(valid(**other)).data() != plain
 
 

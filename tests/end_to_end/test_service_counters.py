@@ -61,7 +61,7 @@ FAULTY = """\
 study: faulty
 system:
   service:
-    run: PYTHON EXPORTER {numbers} FAULT 1.5
+    run: PYTHON EXPORTER {numbers} FAULT 4
     ports: [numbers]
 workload: {command: {run: sleep 2}}
 factors: {arm: {a: {}, b: {workload: {command: {run: sleep 2.1}}}}}

@@ -178,7 +178,7 @@ class Bisecting:
     def _confirm(self, number: int, change: FoundChange) -> None:
         """The paired study whose verdict alone is a claim."""
         size, noise = math.log(change.ratio), math.sqrt(float(believed(self.history).noise))
-        blocks = confirming_blocks(size, noise)
+        blocks = confirming_blocks(size, noise, alpha=self.question.alpha)
         pair = self._pair(
             change.after, change.at, blocks=blocks, seed=_seed(self.question.seed, -number), explained=True
         )

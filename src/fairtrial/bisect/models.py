@@ -44,6 +44,7 @@ class Bisection(RecordModel):
         seed: the study's; every query has one of its own, made from it.
         margin: largest change that does not matter, as a share.
         blocks: the largest number for the search.
+        alpha: level of a confirmation's claim about the metric, one of the study's primary ones.
         build: command line that builds a commit; empty where levels are.
         repository: directory of the git repository; empty where levels are.
     """
@@ -60,6 +61,7 @@ class Bisection(RecordModel):
     seed: int
     margin: float
     blocks: int
+    alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     build: str = ""
     repository: str = ""
 

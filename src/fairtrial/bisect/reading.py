@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from fairtrial import foreign
+from fairtrial.analyse.inference import comparing
 from fairtrial.bisect.deciding import History, believed, probabilities
 from fairtrial.bisect.models import (
     Answered,
@@ -35,8 +36,7 @@ BLOCKS: Final = "blocks"
 CONFIRMATION: Final = "confirmation-{number}"
 CONFIRMED_OUTCOMES: Final = ("one_change", "two_steps")
 POWER: Final = 0.9  # of a confirmation, for the size that was found
-FEWEST_TO_CONFIRM, MOST_TO_CONFIRM = 6, 200  # fewer blocks claim nothing
-_LEVEL: Final = 0.05
+FEWEST_TO_CONFIRM, MOST_TO_CONFIRM = 6, 200
 _CONFIDENCE: Final = 0.95
 
 
@@ -89,10 +89,10 @@ def log_ratios(of: Record, bisection: Bisection, *, version: str) -> list[float]
 
 
 def block_seconds(of: Record) -> float:
-    """What a block took: from the start of the first trial to the end of the last, over the blocks that count."""
+    """What a block's trials took together, over the blocks that count; those of a duet ran at the same time."""
     spans = [(datetime.fromisoformat(each.started), datetime.fromisoformat(each.finished)) for each in of.trials]
     busy = sum((finished - started).total_seconds() for started, finished in spans)
-    return busy / max(of.plan.design.blocks, 1)
+    return busy / max(of.plan.design.blocks, 1) / (2 if of.plan.design.order == "duet" else 1)
 
 
 def summary(history: History) -> Believed | None:
@@ -111,11 +111,15 @@ def summary(history: History) -> Believed | None:
     )
 
 
-def confirming_blocks(size: float, noise: float) -> int:
-    """Blocks with which a paired study finds a log ratio of this size under this noise (Cohen 1988, section 2.3)."""
-    quantiles = special.ndtri(1 - _LEVEL / 2) + special.ndtri(POWER)
+def confirming_blocks(size: float, noise: float, *, alpha: float = 0.05) -> int:
+    """Blocks with which a paired study finds a log ratio of this size under this noise (Cohen 1988, section 2.3).
+
+    At least as many as can claim anything at level `alpha`.
+    """
+    quantiles = special.ndtri(1 - alpha / 2) + special.ndtri(POWER)
     needed = (quantiles * noise / max(abs(size), np.finfo(float).tiny)) ** 2 + quantiles / 2
-    return int(min(max(FEWEST_TO_CONFIRM, math.ceil(min(needed, MOST_TO_CONFIRM))), MOST_TO_CONFIRM))
+    fewest = max(FEWEST_TO_CONFIRM, comparing.fewest_blocks(paired=True, alpha=alpha))
+    return int(min(max(fewest, math.ceil(min(needed, MOST_TO_CONFIRM))), MOST_TO_CONFIRM))
 
 
 def confirmation(of: Record, bisection: Bisection, *, number: int, change: FoundChange) -> Confirmed:

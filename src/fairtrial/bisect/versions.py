@@ -82,6 +82,7 @@ def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
         seed=study.trials.seed,
         margin=study.trials.margin,
         blocks=request.blocks,
+        alpha=(1 - study.trials.confidence) / len(study.file.metrics.primary),
         build=request.build,
         repository=str(request.repository.resolve()) if request.commits else "",
     )

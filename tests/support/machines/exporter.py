@@ -1,11 +1,15 @@
-"""An exporter that goes wrong after a while: `python exporter.py PORT FAULT AFTER_S`. Any Python runs it by itself."""
+"""An exporter that goes wrong after so many answers: `python exporter.py PORT FAULT AFTER`, by any Python.
+
+It prints its port, and a line whenever it is asked from then on.
+"""
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -30,13 +34,16 @@ def answer(fault: str, seconds: float) -> bytes:
     return bodies.get(fault, own.encode())
 
 
-def serve(port: int, fault: str, after_s: float) -> None:
+def serve(port: int, fault: str, after: int) -> None:
     began = time.monotonic()
+    asked = itertools.count()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             seconds = time.monotonic() - began
-            now = fault if seconds > after_s else ""
+            now = fault if next(asked) >= after else ""
+            if now:
+                say("wrong")
             try:
                 body = answer(now, seconds)
                 self.send_response(500 if now == "error" else 200)
@@ -49,22 +56,26 @@ def serve(port: int, fault: str, after_s: float) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    sys.stdout.write(f"{server.server_port}\n")
-    sys.stdout.flush()
+    say(server.server_port)
     server.serve_forever()
 
 
+def say(what: object) -> None:
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
 @contextmanager
-def exporter(fault: str = "", after_s: float = 3600.0) -> Iterator[str]:
-    """Its URL."""
-    command = [sys.executable, __file__, "0", fault, str(after_s)]
+def exporter(fault: str = "", after: int = 0) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Its URL, and what waits until it goes wrong once more."""
+    command = [sys.executable, __file__, "0", fault, str(after)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/metrics"
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/metrics", process.stdout.readline
         finally:
             process.kill()
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), sys.argv[2], float(sys.argv[3]))
+    serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

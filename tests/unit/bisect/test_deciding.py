@@ -121,6 +121,12 @@ def test_a_confirmation_has_as_many_blocks_as_its_size_and_noise_need(noise: flo
     assert confirming_blocks(-0.05, noise) == blocks
 
 
+def test_a_stricter_study_is_confirmed_with_as_many_blocks_as_can_claim_at_its_level() -> None:
+    few, many = (confirming_blocks(0.1, 0.01, alpha=alpha) for alpha in (0.05, 0.01))
+    assert (few, many) == (6, 8)  # ranks of n blocks reach 2 / 2ⁿ
+    assert confirming_blocks(-0.05, 0.1, alpha=0.01) > confirming_blocks(-0.05, 0.1)
+
+
 def test_the_same_history_gives_the_same_answer_in_whatever_order_it_was_measured() -> None:
     seen = {8: [0.05, 0.04, 0.06, 0.05], 4: [0.01], 6: [0.05], 5: [0.0]}
     histories = [History(9, log_ratios=dict(order)) for order in itertools.permutations(seen.items())]

@@ -212,7 +212,7 @@ class _All:
 
     def _peak(self, index: int) -> Peak:
         fit, first, last = self.fits[index], float(self.n[0]), float(self.n[-1])
-        estimate = float(usl.peak(fit.bounded))
+        estimate = float(usl.peak(fit.theta))  # the interval's own: a bound that the data deny would lie outside it
         low, high = np.nan, np.inf
         if self.errors is not None:
             sums = self.sums(index, usl.slope_moves(fit.theta, fit.moves))
@@ -224,7 +224,8 @@ class _All:
         if first <= estimate <= last:
             here = np.array([estimate])
             away = float(self.reach(self.sums(index, fit.moves_at(here)))[0])
-            throughput = _rate(float(fit.shown(here)[0]), float(fit.at(here)[0]), away)
+            highest = float(fit.at(here)[0])
+            throughput = _rate(highest, highest, away)
         return Peak(position=_position(at, first=first, last=last), at=at, throughput=throughput)
 
     def pair(self, index: int, judging: _Judging) -> CurvePair:
@@ -317,8 +318,9 @@ def _adjusted(made: Sequence[Curves], *, alpha: float) -> tuple[Curves, ...]:
 def _parameter(parameter: Parameter, held: float, free: float, *, away: float) -> Estimate:
     if parameter.least is None:
         return _rate(held, free, away)
-    low, high = max(parameter.least, free - away), max(parameter.least, free + away)
-    return _interval(held, low, high) if not np.isnan(away) else _interval(held, np.nan, np.nan)
+    if np.isnan(away):
+        return _interval(held, np.nan, np.nan)
+    return _interval(held, min(held, max(parameter.least, free - away)), max(held, free + away))
 
 
 def _position(at: Estimate, *, first: float, last: float) -> PeakPosition:
@@ -332,8 +334,9 @@ def _position(at: Estimate, *, first: float, last: float) -> PeakPosition:
 
 
 def _rate(shown: float, free: float, away: float) -> Estimate:
-    """Of a logarithm; its interval is around the free estimate."""
-    return Estimate(estimate=_exp_or_none(shown), low=_exp_or_none(free - away), high=_exp_or_none(free + away))
+    """Of a logarithm; its interval is around the free estimate, and holds what is shown, too."""
+    low, high = (np.nan, np.nan) if np.isnan(away) else (min(shown, free - away), max(shown, free + away))
+    return Estimate(estimate=_exp_or_none(shown), low=_exp_or_none(low), high=_exp_or_none(high))
 
 
 def _interval(estimate: float, low: float, high: float) -> Estimate:

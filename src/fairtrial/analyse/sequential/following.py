@@ -381,11 +381,14 @@ class _Course:
         so_far = [pair.until(min(round_, self.end(pair.key[0]))) for pair in self.pairs]
         margin = self.plan.design.margin
         each = [
-            estimates(
-                data.values,
-                n=np.array(len(data.values)),
-                error=np.array(data.mean()[1]),
-                bound=np.array(pair.bound(len(data.values), margin=margin) if data.logs else 0.0),
+            replace(
+                estimates(
+                    data.values,
+                    n=np.array(len(data.values)),
+                    error=np.array(data.mean()[1]),
+                    bound=np.array(pair.bound(len(data.values), margin=margin) if data.logs else 0.0),
+                ),
+                logs=np.array(data.logs),
             )
             for pair, data in zip(self.pairs, so_far, strict=True)
         ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -83,6 +83,7 @@ class Estimates:
         ranked: two-sided p of the signed ranks for a difference in the mean's direction.
         ranked_inside: their one-sided p against the nearer end of the margin.
         neighbours: lag-1 autocorrelation of the blocks; NaN for fewer than `ENOUGH_NEIGHBOURS` or without spread.
+        logs: whether they are of log ratios; else of differences in the metric's unit.
     """
 
     n: Counts
@@ -92,6 +93,7 @@ class Estimates:
     ranked: Values
     ranked_inside: Values
     neighbours: Values
+    logs: Flags = field(default_factory=lambda: np.ones((), dtype=bool))
 
 
 def estimates(differences: Values, *, n: Counts, error: Values, bound: Values) -> Estimates:
@@ -307,18 +309,19 @@ def steadied(estimates: Estimates, *, pools: Counts, until: Counts) -> Estimates
     A few blocks of a metric with two modes may all fall on one side and look certain. No t test sees that in one
     comparison, but the others show the spread. From `until` blocks on an exact test could reach the level.
 
-    Comparisons of equal `pools` number (last axis) measure the same.
+    Comparisons of equal `pools` number (last axis) measure the same; those without logarithms do so in another unit.
     """
+    logs = np.broadcast_to(estimates.logs, estimates.n.shape)
     df = np.where(np.isfinite(estimates.error), np.maximum(0, estimates.n - 1), 0)
     squares = np.where(df > 0, np.square(np.where(df > 0, estimates.error, 0.0)) * estimates.n * df, 0.0)
-    error = estimates.error.copy()
-    for pool in np.unique(pools):
-        members = pools == pool
-        total = df[..., members].sum(axis=-1, keepdims=True).astype(np.float64)
-        spread = _over(squares[..., members].sum(axis=-1, keepdims=True), total)
-        floor = QUIETEST * np.sqrt(_over(spread, estimates.n[..., members].astype(np.float64)))
-        early = estimates.n[..., members] < until[members]
-        error[..., members] = np.where(early, np.maximum(error[..., members], floor), error[..., members])
+    error = estimates.error
+    for pool, scale in itertools.product(np.unique(pools), (True, False)):
+        alike = (pools == pool) & (logs == scale)
+        total = np.where(alike, df, 0).sum(axis=-1, keepdims=True).astype(np.float64)
+        spread = _over(np.where(alike, squares, 0.0).sum(axis=-1, keepdims=True), total)
+        floor = QUIETEST * np.sqrt(_over(spread, estimates.n.astype(np.float64)))
+        early = alike & (estimates.n < until)
+        error = np.where(early, np.maximum(error, floor), error)
     return replace(estimates, error=error)
 
 

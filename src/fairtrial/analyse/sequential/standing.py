@@ -134,8 +134,8 @@ class Standing:
             self.live[..., members] &= open_[..., members].any(axis=-1, keepdims=True)
 
     def _narrow(self) -> Flags:
-        """Whether the interval at the study's confidence is narrow enough."""
+        """Whether the interval at the study's confidence is narrow enough; one in the metric's unit never is."""
         with np.errstate(invalid="ignore"):
             away = reaches(self.latest.n, level=self.rule.alpha, rule=self.rule) * self.latest.error
-            narrow: Flags = away <= self.rule.half_width
+            narrow: Flags = (away <= self.rule.half_width) & self.latest.logs
         return narrow

@@ -64,7 +64,9 @@ def sentences(judged: Sequence[MetricTable]) -> tuple[str, ...]:
         if each.verdict not in (None, "none")
     ]
     if not judged_over:
-        return (f"{here}{part} They say nothing of others: that takes at least {FEWEST_HOSTS}.",)
+        few = {each.reason for each in found} <= {"few_hosts", "one_host"}
+        takes = f": that takes at least {FEWEST_HOSTS}" if few else ""
+        return (f"{here}{part} They say nothing of others{takes}.",)
     return (f"{here}{part} For layouts like these: {', '.join(dict.fromkeys(judged_over))}.",)
 
 

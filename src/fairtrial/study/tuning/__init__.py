@@ -124,7 +124,8 @@ class TunedOption(BaseModel):
         except ValueError:
             return None
         low, high = self.ends
-        return number if unit == self.unit and low <= number <= high else None
+        is_value = low <= number <= high and not (self.whole and number % 1)
+        return number if unit == self.unit and is_value else None
 
 
 def _quantity(value: Value) -> tuple[float, str]:

@@ -103,6 +103,20 @@ def test_parameters_peak_and_crossing_of_two_arms_are_found_with_their_intervals
     assert pair.parameters[0].change.estimate == pytest.approx(0.85, rel=0.02)
 
 
+def test_estimates_lie_in_their_intervals_though_the_law_does_not_allow_what_fits_best() -> None:
+    """Throughput that grows in more than proportion: sigma would be below 0."""
+    found = fitted(table({"plain": (100.0, -0.05, 0.002), "split": SPLIT}, noise=0.01), request())
+    (plain, _split) = found.arms
+    assert plain.parameters["sigma"].estimate == 0
+    assert plain.peak is not None
+    assert plain.peak.throughput is not None
+    for each in (*plain.parameters.values(), plain.peak.at, plain.peak.throughput):
+        assert each.low is not None
+        assert each.high is not None
+        assert each.low <= each.estimate <= each.high  # type: ignore[operator]
+    assert plain.peak.at.estimate == pytest.approx(22.9, abs=0.3)
+
+
 def test_equal_arms_do_not_differ_and_a_crossing_of_theirs_is_not_shown() -> None:
     (pair,) = fitted(table({"plain": PLAIN, "split": PLAIN}), request()).pairs
     assert [each.verdict for each in pair.parameters] == ["undecided"] * 3

@@ -24,10 +24,12 @@ def compared(count: int, apart: float) -> Comparison:
     return comparison
 
 
-def analysed(count: int, apart: float, *, as_hosts: bool = False) -> Analysis:
+def analysed(count: int, apart: float, *, as_hosts: bool = False, zero: bool = False) -> Analysis:
     case = Case({"kernel": ("a", "b")}, blocks=BLOCKS)
 
     def value(levels: Mapping[str, str], block: int) -> float:
+        if zero and block == 1:
+            return 0.0
         noise = block * 7 % 11 - 5
         gain = 1.03 + apart * (block % count - (count - 1) / 2) if levels["kernel"] == "b" else 1.0
         return 1000 * gain + noise * (1 if levels["kernel"] == "a" else -1) * 0.5
@@ -71,8 +73,8 @@ def test_a_claim_about_these_layouts_alone_is_doubted(count: int, apart: float, 
 
 
 def test_the_summary_says_what_verdicts_hold_for() -> None:
-    def said(count: int) -> tuple[str, ...]:
-        analysis = analysed(count, 0.0)
+    def said(count: int, *, zero: bool = False) -> tuple[str, ...]:
+        analysis = analysed(count, 0.0, zero=zero)
         found = layouts.sentences(summary.judged_tables(analysis))
         assert set(found) <= set(summary.sentences(analysis))
         return found
@@ -81,6 +83,8 @@ def test_the_summary_says_what_verdicts_hold_for() -> None:
     assert said(5) == (f"{here.format(5)} lies between layouts. For layouts like these: better.",)
     (few,) = said(4)
     assert few.endswith("They say nothing of others: that takes at least 5.")
+    (without,) = said(8, zero=True)
+    assert without.endswith("They say nothing of others."), "a value has no logarithm; there are layouts enough"
     assert said(1) == ()
 
 

@@ -46,8 +46,8 @@ def seen(n: int, mean: float, error: float, *, bound: float = BOUND) -> Estimate
     """Of blocks whose ranks are as certain as can be."""
     none = np.zeros(1)
     mean_, error_, bound_ = np.array([mean]), np.array([error]), np.array([bound])
-    unknown = np.array([math.nan])
-    return Estimates(np.array([n]), mean_, error_, bound_, ranked=none, ranked_inside=none, neighbours=unknown)
+    others = {"ranked": none, "ranked_inside": none, "neighbours": np.array([math.nan]), "logs": np.array([True])}
+    return Estimates(np.array([n]), mean_, error_, bound_, **others)
 
 
 # How the error is spent.

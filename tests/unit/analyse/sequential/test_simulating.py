@@ -135,6 +135,22 @@ def test_only_comparisons_that_seem_too_quiet_are_steadied_and_only_at_first() -
     assert steadied(seen, pools=pools, until=until).error == pytest.approx([pooled / 2, 0.1, 0.1, math.inf])
     assert steadied(seen, pools=np.arange(4), until=until).error == pytest.approx(error)
     assert steadied(seen, pools=pools, until=np.full(4, 3)).error == pytest.approx(error)
+    in_units = replace(seen, logs=np.array([True, True, False, True]))
+    of_logs = math.sqrt((0.001**2 + 0.1**2) / 2)
+    assert steadied(in_units, pools=pools, until=until).error == pytest.approx([of_logs / 2, 0.1, 0.1, math.inf])
+
+
+def test_an_interval_in_the_metrics_unit_is_never_narrow_enough() -> None:
+    rule = Rule(first=3, last=10, alpha=0.05, bound=BOUND, kind="precision", half_width=0.02)
+    one, none = np.array([0]), np.array([0.0])
+    standing = Standing(rule=rule, shape=(1,), cells=one, pools=one, family=np.array([True]))
+    seen = Estimates(
+        np.array([8]), none, np.array([1e-9]), none, ranked=none, ranked_inside=none, neighbours=np.array([math.nan])
+    )
+    standing.look(replace(seen, logs=np.array([False])))
+    assert standing.live[0]
+    standing.look(replace(seen, n=np.array([9])))
+    assert not standing.live[0]
 
 
 def test_blocks_from_which_an_exact_test_could_agree() -> None:

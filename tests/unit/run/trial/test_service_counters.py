@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,14 +23,18 @@ NONE = Instance(endpoint=None, process=None)
 FAST_S = 0.2
 
 
-def sampled(directory: Path, *, instance: Instance = NONE, lasts_s: float = 0.5, **given: Any) -> str:
+def a_while() -> None:
+    time.sleep(0.5)
+
+
+def sampled(directory: Path, *, instance: Instance = NONE, until: Callable[[], object] = a_while, **given: Any) -> str:
     """Samples for a while and makes Parquet of it; returns the sampler's log."""
     (directory / "out" / "log").mkdir(parents=True)
     plan = tiny_plan().model_copy(update=given)
     with place_here(directory) as place:
         request = sampling.request(PurePosixPath(directory / "out"), instance, plan=plan)
         sampler = sampling.Sampler(place, request)
-        time.sleep(lasts_s)
+        until()
         assert sampler.stop() == ""
     sampling.to_parquet(directory / "out")
     return (directory / "out" / "log" / "sampler.log").read_text()
@@ -40,7 +45,7 @@ def rows(directory: Path, source: str = "prometheus-1") -> pl.DataFrame:
 
 
 def test_an_endpoint_is_read_with_declared_types_and_both_times_of_each_reading(tmp_path: Path) -> None:
-    with exporter() as url:
+    with exporter() as (url, _):
         host, port = url.removeprefix("http://").removesuffix("/metrics").split(":")
         handed_in = Instance(endpoint=ServiceEndpoint(handed_in={"host": host, "numbers": port}), process=None)
         named = Exporter(url="http://{host}:{numbers}/metrics", interval=FAST_S)
@@ -72,8 +77,13 @@ def test_a_command_gives_one_value_at_each_reading(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_what_goes_wrong_is_counted_as_missed_and_explained(tmp_path: Path, fault: str) -> None:
-    with exporter(fault, after_s=1.2) as url:
-        log = sampled(tmp_path, exporters=[Exporter(url=url, interval=0.4)], lasts_s=3.0)
+    with exporter(fault, after=2) as (url, went_wrong):
+
+        def until() -> None:
+            for _ in range(3):  # of the last one nobody has heard yet
+                went_wrong()
+
+        log = sampled(tmp_path, exporters=[Exporter(url=url, interval=0.4)], until=until)
     told = rows(tmp_path)
     missed = told.filter(pl.col("series") == "fairtrial_missed_samples_total")["value"].to_list()
     assert missed[0] == 0

@@ -97,6 +97,7 @@ def test_values_are_rounded_stay_in_their_range_and_keep_their_unit() -> None:
     pool = TunedOption.model_validate({"of": "system.x.y", "from": "32M", "to": "512M"})
     assert [pool.value(number) for number in (32, 117.4, 600)] == ["32M", "117M", "512M"]
     assert (pool.number("117M"), pool.number("1G"), pool.number("600M")) == (117, None, None)
+    assert pool.number("117.5M") is None, "its values are whole"
     share = TunedOption.model_validate({"of": "system.x.y", "from": 0.1, "to": 90.0})
     assert [share.value(number) for number in (0.123456, 12.34567, 0.0)] == [0.1235, 12.35, 0.1]
 

@@ -13,6 +13,7 @@ mod drive;
 mod driver;
 mod error;
 mod file_access;
+mod gate;
 mod noop;
 mod oltp;
 mod population;

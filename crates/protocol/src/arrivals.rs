@@ -118,7 +118,8 @@ pub enum Percentile {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// The percentile of latency, counted from when a transaction should have begun, …
+    /// The percentile of latency, counted from when a transaction should have begun (one that fails, is given up or is
+    /// overdue at a window's end has exceeded every limit), …
     pub percentile: Percentile,
     /// … that must not exceed this, seconds.
     pub limit_s: f64,
@@ -149,6 +150,14 @@ pub struct Arrived {
     /// latency nor lateness. Absent where all wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<u64>,
+    /// Begun, in the window or before it, and not ended when it was over; they have no latency. Absent in records of
+    /// older engines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<u64>,
+    /// In a probe of a search: neither ended nor given up when the window was over, although they should have begun
+    /// longer before that than the objective's limit. Absent elsewhere, and in records of older engines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overdue: Option<u64>,
 }
 
 /// What a search has found. Both bounds are believed: two probes agreed on each.

@@ -15,10 +15,20 @@ class Arrived(BaseModel):
     )
     offered: Annotated[int, Field(ge=0)]
     """Should have begun inside the window."""
+    overdue: Annotated[int | None, Field(ge=0)] = None
+    """
+    In a probe of a search: neither ended nor given up when the window was over, although they should have begun
+    longer before that than the objective's limit. Absent elsewhere, and in records of older engines.
+    """
     timed_out: Annotated[int | None, Field(ge=0)] = None
     """
     Given up inside the window, because they had waited longer than the drive's `queue_timeout_s`; they have neither
     latency nor lateness. Absent where all wait.
+    """
+    under_way: Annotated[int | None, Field(ge=0)] = None
+    """
+    Begun, in the window or before it, and not ended when it was over; they have no latency. Absent in records of
+    older engines.
     """
     waiting: Annotated[int, Field(ge=0)]
     """Should have begun, in the window or before it, and waited for a user when it was over."""
@@ -1984,7 +1994,10 @@ class Search(BaseModel):
     lowest_per_s: float
     """Rate of the first probe."""
     percentile: Literal["p50", "p95", "p99", "p999"]
-    """The percentile of latency, counted from when a transaction should have begun, …"""
+    """
+    The percentile of latency, counted from when a transaction should have begun (one that fails, is given up or is
+    overdue at a window's end has exceeded every limit), …
+    """
     precision: float
     """The bounds found differ by this share of the lower one at most."""
     settle_s: float

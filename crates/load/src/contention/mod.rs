@@ -31,9 +31,10 @@ use self::kinds::{
 };
 use self::section::Sections;
 use self::tally::Shelf;
-use self::worker::{ContentionState, Gate, WorkerTotals};
+use self::worker::{ContentionState, WorkerTotals};
 use crate::drive::schedule::{Measure, Schedule, nanoseconds};
 use crate::error::{LoadError, require, require_count, require_interval};
+use crate::gate::Gate;
 use crate::stop::end_signal;
 
 /// More threads are more histograms than a small machine has memory for, 0.3 MiB each.

@@ -1,7 +1,7 @@
 //! One thread's life: outside, into a lock, inside, and out again.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 
 use fairtrial_locks::{NoObserver, Observer};
 use fairtrial_protocol::arrivals::Spacing;
@@ -12,6 +12,7 @@ use super::kinds::{Lock, LockRow, ThreadContext};
 use super::section::{self, Draws, Sections};
 use super::tally::{Shelf, ThreadTally, TimedAcquisition};
 use crate::drive::schedule::{Moment, Schedule};
+use crate::gate::Gate;
 
 /// What threads and the one that follows them share. Nothing of it is written between two intervals.
 pub struct ContentionState<'a> {
@@ -22,44 +23,6 @@ pub struct ContentionState<'a> {
     pub gate: Gate,
     /// Ends everything: the window is over, or somebody asked.
     pub stop: AtomicBool,
-}
-
-/// Threads wait here for each other: all begin at once, or none does.
-#[derive(Default)]
-pub struct Gate {
-    /// How many wait, and whether they may go, once that is known.
-    state: Mutex<(u32, Option<bool>)>,
-    changed: Condvar,
-}
-
-impl Gate {
-    /// Waits; returns whether to begin.
-    fn wait(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.0 += 1;
-        self.changed.notify_all();
-        loop {
-            if let Some(begins) = state.1 {
-                return begins;
-            }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Waits until so many do.
-    pub fn gathered(&self, threads: u32) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.changed.wait_while(state, |state| state.0 < threads));
-    }
-
-    /// Lets all of them begin, or end.
-    pub fn open(&self, begins: bool) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(begins);
-        self.changed.notify_all();
-    }
 }
 
 /// What a thread leaves.

@@ -168,18 +168,24 @@ fn drawn(random: &mut Random) -> u128 {
 pub struct ArrivalQueue {
     stream: Mutex<ArrivalStream>,
     timeout_ns: Option<i64>,
+    /// Those that should have begun before this are late for a search's objective if they have not ended in the window.
+    due_before_ns: Option<i64>,
     begun: AtomicU64,
     timed_out: AtomicU64,
+    settled: AtomicU64,
 }
 
 impl ArrivalQueue {
-    /// A queue at its beginning; who has waited in it for longer than `timeout_ns` is given up.
-    pub fn new(stream: ArrivalStream, timeout_ns: Option<i64>) -> Self {
+    /// A queue at its beginning; who has waited in it for longer than `timeout_ns` is given up. Those that should begin
+    /// before `due_before_ns` after the drive's start are followed to their end.
+    pub fn new(stream: ArrivalStream, timeout_ns: Option<i64>, due_before_ns: Option<i64>) -> Self {
         Self {
             stream: Mutex::new(stream),
             timeout_ns,
+            due_before_ns,
             begun: 0.into(),
             timed_out: 0.into(),
+            settled: 0.into(),
         }
     }
 
@@ -200,12 +206,11 @@ impl ArrivalQueue {
     }
 
     fn expire_from(&self, stream: &mut ArrivalStream, now_ns: i64) {
-        while stream
-            .peek_ns()
-            .is_some_and(|due_ns| self.is_over(due_ns, now_ns))
+        while let Some(due_ns) = stream.peek_ns()
+            && self.is_over(due_ns, now_ns)
         {
             stream.take_ns();
-            self.give_up();
+            self.give_up(due_ns);
         }
     }
 
@@ -220,9 +225,28 @@ impl ArrivalQueue {
         self.begun.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Says that one is given up.
-    pub fn give_up(&self) {
+    /// Says that one is given up; when it should have begun, nanoseconds after the drive's start.
+    pub fn give_up(&self, due_ns: i64) {
         self.timed_out.fetch_add(1, Ordering::Relaxed);
+        self.settle(due_ns);
+    }
+
+    /// Says that one has come to its end before the window's; when it should have begun, as above.
+    pub fn settle(&self, due_ns: i64) {
+        if self.is_followed(due_ns) {
+            self.settled.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn is_followed(&self, due_ns: i64) -> bool {
+        self.due_before_ns
+            .is_some_and(|before_ns| due_ns < before_ns)
+    }
+
+    /// How many of those followed have not come to their end, of a stream that nothing was taken from.
+    pub fn overdue(&self, mut stream: ArrivalStream) -> Option<u64> {
+        let all = stream.before(self.due_before_ns?);
+        Some(all.saturating_sub(self.settled.load(Ordering::Relaxed)))
     }
 
     /// How many have begun.

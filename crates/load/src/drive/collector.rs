@@ -172,7 +172,7 @@ impl<'a> Collector<'a> {
                 (watch.ended_before, watch.moved_ns) = (totals.0, now_ns);
             }
             watch.rate.say(self.progress, now_ns, || totals)?;
-            if self.nobody_waits(shared, schedule, now_ns) {
+            if self.is_at_rest(shared, schedule, now_ns) {
                 watch.moved_ns = now_ns; // a pause is no stall
             }
             if let Some(error) = self.stall(schedule, &watch, shared.parameters(), now_ns) {
@@ -187,15 +187,16 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether this is an open loop in which everyone has begun who should have.
-    fn nobody_waits<D: Driver, W: Workload>(
+    /// Whether the system has nothing to answer: in an open loop everyone has begun who should have, in a closed one all
+    /// users key or think.
+    fn is_at_rest<D: Driver, W: Workload>(
         &mut self,
         shared: &DriveState<D, W>,
         schedule: &Schedule,
         now_ns: i64,
     ) -> bool {
         let (Some(backlog), Some(queue)) = (&mut self.backlog, &shared.queue) else {
-            return false;
+            return shared.busy.load(Ordering::Relaxed) == 0;
         };
         schedule.missing().is_some() && backlog.waiting(queue, now_ns - schedule.ramp_ns) == 0
     }
@@ -274,7 +275,9 @@ impl<'a> Collector<'a> {
                 .map(ToString::to_string)
                 .zip(self.window.counts.iter().copied())
                 .collect(),
-            arrivals: self.backlog.map(|backlog| backlog.sums()),
+            arrivals: self
+                .backlog
+                .map(|backlog| backlog.sums(shared.queue.as_ref())),
             search: None,
             errors: shared.recorder.errors(),
             drawn: drawn(shared),

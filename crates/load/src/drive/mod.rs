@@ -37,6 +37,6 @@ pub fn drive<W: Workload>(
         }
         return search::search(parameters, search, make, progress);
     }
-    let (driven, _) = once(parameters, make(parameters)?, progress)?;
+    let (driven, _) = once(parameters, make(parameters)?, None, progress)?;
     Ok(driven)
 }

@@ -33,10 +33,12 @@ const STACK_BYTES: usize = 512 * 1024;
 /// Longest time in a queue: a day.
 const QUEUE_TIMEOUT_LIMIT_S: f64 = 86_400.0;
 
-/// Drives once; returns the result with the window's sums.
+/// Drives once; returns the result with the window's sums. Where a search's `limit_s` is given, those are counted that
+/// are older than that when the window is over.
 pub fn once<W: Workload>(
     parameters: &Drive,
     workload: W,
+    limit_s: Option<f64>,
     progress: &mut dyn Write,
 ) -> Result<(Driven, Slot), LoadError> {
     let measure = measure(parameters)?;
@@ -51,6 +53,7 @@ pub fn once<W: Workload>(
             workload,
             measure,
             stream,
+            limit_s,
             progress,
         },
     )
@@ -115,6 +118,7 @@ struct DriveJob<'a, W> {
     workload: W,
     measure: Measure,
     stream: Option<ArrivalStream>,
+    limit_s: Option<f64>,
     progress: &'a mut dyn Write,
 }
 
@@ -126,10 +130,17 @@ impl<W: Workload> Job for DriveJob<'_, W> {
         let end_signal = end_signal()?;
         let threads = driver.user_threads(self.parameters.virtual_users as usize);
         let timeout_ns = self.parameters.queue_timeout_s.map(nanoseconds);
+        let due_before_ns =
+            self.limit_s
+                .zip(self.parameters.duration_s)
+                .map(|(limit_s, duration_s)| {
+                    nanoseconds(self.parameters.ramp_up_s) + nanoseconds(duration_s)
+                        - nanoseconds(limit_s)
+                });
         let queue = self
             .stream
             .clone()
-            .map(|stream| ArrivalQueue::new(stream, timeout_ns));
+            .map(|stream| ArrivalQueue::new(stream, timeout_ns, due_before_ns));
         let shared = DriveState::new(driver, self.workload, self.parameters, queue, threads);
         let shared = Arc::new(shared);
         let limits = Limits::from_environment().map_err(LoadError::Limits)?;

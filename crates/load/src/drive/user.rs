@@ -45,6 +45,8 @@ pub struct DriveState<D: Driver, W: Workload> {
     pub queue: Option<ArrivalQueue>,
     /// Ends the drive.
     pub stop: Stop,
+    /// Users inside a transaction, those that connect again for one included.
+    pub busy: AtomicUsize,
     /// Users that are connected.
     pub connected: AtomicUsize,
     /// Users that have left: at the drive's end, or because no transaction will arrive any more.
@@ -71,6 +73,7 @@ impl<D: Driver, W: Workload> DriveState<D, W> {
             recorder: Recorder::new(threads, workload.types()),
             queue,
             stop: Stop::default(),
+            busy: 0.into(),
             connected: 0.into(),
             left: 0.into(),
             refused: Mutex::new(None),
@@ -172,15 +175,16 @@ impl<D: Driver, W: Workload> UserTask<D, W> {
             if self.shared.stop.stopping() {
                 break;
             }
+            self.shared.busy.fetch_add(1, Ordering::Relaxed);
             self.transaction(kind, due_ns).await;
+            self.shared.busy.fetch_sub(1, Ordering::Relaxed);
             self.wait_s(after_s).await;
         }
     }
 
     /// When the next transaction should begin: in an open loop the user takes it from the queue.
     fn turn(&self) -> UserAction {
-        let (Some(queue), Some(schedule)) = (&self.shared.queue, self.shared.recorder.schedule())
-        else {
+        let Some((queue, schedule)) = self.open_loop() else {
             return UserAction::Free;
         };
         // Nobody is given up after the window: it would be neither in its figures nor among those who wait.
@@ -193,15 +197,20 @@ impl<D: Driver, W: Workload> UserTask<D, W> {
 
     /// Gives a transaction up if it has waited too long, while the user had no connection.
     fn give_up(&self, due_ns: i64) -> bool {
-        let over = self.shared.queue.as_ref().filter(|queue| {
-            let end_ns = self
-                .shared
-                .recorder
-                .schedule()
-                .map_or(i64::MAX, Schedule::end_ns);
-            queue.is_over(due_ns, monotonic_ns().min(end_ns))
-        });
-        over.inspect(|queue| queue.give_up()).is_some()
+        let Some((queue, schedule)) = self.open_loop() else {
+            return false;
+        };
+        let over = queue.is_over(due_ns, monotonic_ns().min(schedule.end_ns()));
+        if over {
+            queue.give_up(due_ns - schedule.ramp_ns);
+        }
+        over
+    }
+
+    /// What an open loop follows, once it has begun.
+    fn open_loop(&self) -> Option<(&ArrivalQueue, &Schedule)> {
+        let shared = &self.shared;
+        Some((shared.queue.as_ref()?, shared.recorder.schedule()?))
     }
 
     /// Whether the window ends before a transaction should begin; the stop may not have been said yet.
@@ -265,6 +274,8 @@ impl<D: Driver, W: Workload> UserTask<D, W> {
         run.retried = attempt.into();
         if self.shared.recorder.ended(self.worker, kind, &run) {
             self.shared.stop.stop();
+        } else if let (Some(due_ns), Some((queue, schedule))) = (due_ns, self.open_loop()) {
+            queue.settle(due_ns - schedule.ramp_ns);
         }
         if run.outcome == Outcome::Failed {
             self.pause(AFTER_FAILURE).await;

@@ -90,10 +90,7 @@ pub fn with<T, J: Job<Output = Result<T, LoadError>>>(
 
 /// Where a server listens: a socket wins over a host.
 fn address(socket: Option<Address>, host: Option<&str>, port: u16) -> Result<Address, LoadError> {
-    let tcp = host.map(|host| Address::Tcp {
-        host: host.to_owned(),
-        port,
-    });
+    let tcp = host.map(|host| Address::tcp(host, port));
     socket
         .or(tcp)
         .ok_or_else(|| LoadError::parameter("endpoint", "needs a socket or a host"))

@@ -14,8 +14,8 @@ mod permutation;
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
 
 use fairtrial_protocol::clock::monotonic_ns;
@@ -27,6 +27,7 @@ use self::job::{FileJob, KINDS, StopCondition};
 use crate::drive::recorder::Recorder;
 use crate::drive::schedule::{Measure, Schedule, nanoseconds};
 use crate::error::{LoadError, require, require_count, require_interval};
+use crate::gate::Gate;
 use crate::stop::end_signal;
 
 /// More jobs than this are more threads than help any machine.
@@ -41,8 +42,8 @@ const ENDLESS_NS: i64 = 31_536_000_000_000_000;
 /// What jobs and the thread that follows them share.
 struct FileDriveState {
     recorder: Recorder,
-    /// Everybody has warmed up; then: the counters are read and the window has begun.
-    gate: Barrier,
+    /// Who has warmed up waits here until all have, the counters are read and the window has begun.
+    gate: Gate,
     /// Ends warm-up and window early: somebody asked, or a job failed.
     stop: Arc<AtomicBool>,
     failed: AtomicBool,
@@ -58,7 +59,7 @@ pub fn drive(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven,
     let stop = end_signal()?;
     let shared = FileDriveState {
         recorder: Recorder::new(jobs.len(), &KINDS),
-        gate: Barrier::new(jobs.len() + 1),
+        gate: Gate::default(),
         stop,
         failed: false.into(),
         running: jobs.len().into(),
@@ -66,10 +67,21 @@ pub fn drive(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven,
     let collector = FileCollector::open(parameters, progress)?;
     thread::scope(|scope| {
         let shared = &shared;
-        let workers: Vec<_> = jobs
-            .into_iter()
-            .map(|job| scope.spawn(move || live(job, parameters, shared)))
-            .collect();
+        let mut workers = Vec::new();
+        for job in jobs {
+            let run = move || live(job, parameters, shared);
+            match thread::Builder::new().spawn_scoped(scope, run) {
+                Ok(worker) => workers.push(worker),
+                Err(source) => {
+                    shared.stop.store(true, Ordering::Release);
+                    shared.gate.open(false);
+                    return Err(LoadError::Start {
+                        what: "a thread",
+                        source,
+                    });
+                }
+            }
+        }
         let followed = follow(collector, parameters, shared);
         for worker in workers {
             worker
@@ -80,7 +92,7 @@ pub fn drive(parameters: &FileDrive, progress: &mut dyn Write) -> Result<Driven,
     })
 }
 
-/// A job's life. It passes both gates whatever happens, because others wait there.
+/// A job's life. It comes to the gate whatever happens, because others wait there.
 fn live(
     mut job: FileJob,
     parameters: &FileDrive,
@@ -95,8 +107,9 @@ fn live(
         shared.failed.store(true, Ordering::Release);
         shared.stop.store(true, Ordering::Release);
     }
-    shared.gate.wait();
-    shared.gate.wait();
+    if !shared.gate.wait() {
+        return warm;
+    }
     let ran = warm.and_then(|()| job.run(&until(parameters.accesses), Some(&shared.recorder)));
     if ran.is_err() {
         shared.stop.store(true, Ordering::Release);
@@ -107,14 +120,14 @@ fn live(
     ran
 }
 
-/// Opens the gates with the window and its counters between them, and follows the jobs to their end.
+/// Opens the gate once the window has begun and its counters are read, and follows the jobs to their end.
 fn follow<'a>(
     mut collector: FileCollector<'a>,
     parameters: &FileDrive,
     shared: &FileDriveState,
 ) -> Result<FileCollector<'a>, LoadError> {
     let first = content::path(Path::new(&parameters.directory), 0);
-    shared.gate.wait();
+    shared.gate.gathered(parameters.jobs);
     let before = counters::read(&first);
     let length_ns = parameters.duration_s.map_or(ENDLESS_NS, nanoseconds);
     let schedule = shared.recorder.begin(Schedule::new(
@@ -127,7 +140,7 @@ fn follow<'a>(
         shared.stop.store(true, Ordering::Release);
     }
     collector.begin();
-    shared.gate.wait();
+    shared.gate.open(true);
     let followed = collector.follow(&shared.recorder, schedule, &shared.running);
     if followed.is_err() {
         shared.stop.store(true, Ordering::Release);

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use fairtrial_protocol::clock::monotonic_ns;
@@ -32,7 +33,7 @@ const SLEEP: Duration = Duration::from_nanos(STOP_LATENCY_NS.unsigned_abs());
 const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Address {
     /// A Unix socket.
     Socket(PathBuf),
@@ -42,14 +43,27 @@ pub enum Address {
         host: String,
         /// Port.
         port: u16,
+        /// What the name stands for, once that was asked.
+        resolved: OnceLock<Vec<SocketAddr>>,
     },
+}
+
+impl Address {
+    /// A TCP port of a host, by name or address.
+    pub fn tcp(host: impl Into<String>, port: u16) -> Self {
+        Self::Tcp {
+            host: host.into(),
+            port,
+            resolved: OnceLock::new(),
+        }
+    }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => write!(formatter, "{}", path.display()),
-            Self::Tcp { host, port } => write!(formatter, "{host}:{port}"),
+            Self::Tcp { host, port, .. } => write!(formatter, "{host}:{port}"),
         }
     }
 }
@@ -69,13 +83,24 @@ impl Socket {
     pub async fn connect(address: &Address, limit: Duration) -> io::Result<Self> {
         let limit_ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
         let deadline_ns = monotonic_ns().saturating_add(limit_ns);
-        let Address::Tcp { host, port } = address else {
+        let Address::Tcp {
+            host,
+            port,
+            resolved,
+        } = address
+        else {
             return Self::unix(address, limit_ns, deadline_ns).await;
         };
-        // Resolving blocks the thread: at the start of a drive, before anything is measured, or from the system's cache.
+        // Resolving blocks the thread: once, at the start of a drive, before anything is measured.
+        let addresses = if let Some(addresses) = resolved.get() {
+            addresses
+        } else {
+            let found = (host.as_str(), *port).to_socket_addrs()?.collect();
+            resolved.get_or_init(|| found)
+        };
         let mut refused = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
-        for address in (host.as_str(), *port).to_socket_addrs()? {
-            match Self::tcp(address, limit_ns, deadline_ns).await {
+        for address in addresses {
+            match Self::tcp(*address, limit_ns, deadline_ns).await {
                 Ok(socket) => return Ok(socket),
                 Err(error) => refused = error,
             }

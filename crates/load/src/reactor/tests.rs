@@ -118,10 +118,7 @@ fn a_server_that_hangs_is_given_up_and_one_that_closes_is_told() {
     for interface in INTERFACES {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let address = Address::Tcp {
-            host: "127.0.0.1".into(),
-            port,
-        };
+        let address = Address::tcp("127.0.0.1", port);
         let closing = thread::spawn(move || {
             let first = listener.accept().expect("a connection");
             let (mut second, _) = listener.accept().expect("a connection");
@@ -153,16 +150,30 @@ fn a_server_that_hangs_is_given_up_and_one_that_closes_is_told() {
 }
 
 #[test]
+fn a_name_is_asked_for_its_addresses_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let mut address = Address::tcp("127.0.0.1", port);
+    let connect = |address: &Address| {
+        block_on(async { Socket::connect(address, LONG).await.map(drop) }).expect("a loop")
+    };
+    connect(&address).expect("connected");
+    let Address::Tcp { host, .. } = &mut address else {
+        panic!("a port");
+    };
+    *host = "name.invalid".into(); // which no resolver knows (RFC 6761)
+    connect(&address).expect("connected again");
+}
+
+#[test]
 fn a_port_where_nobody_listens_refuses() {
     for interface in INTERFACES {
         // Bound until the end: nobody else can listen there.
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
         bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let bound = getsockname(&socket).expect("an address");
-        let address = Address::Tcp {
-            host: "127.0.0.1".into(),
-            port: SocketAddrV4::try_from(bound).expect("IPv4").port(),
-        };
+        let port = SocketAddrV4::try_from(bound).expect("IPv4").port();
+        let address = Address::tcp("127.0.0.1", port);
         let refused = block_on_by(Socket::connect(&address, LONG), interface).expect("a loop");
         assert_eq!(
             refused.expect_err("nobody listens").kind(),

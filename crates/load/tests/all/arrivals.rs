@@ -4,10 +4,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::support::apart::{self, AnyDrive};
 use crate::support::histograms::merged;
 use crate::support::oltp::{SPECIAL, drive, load, loading, parameters, try_drive};
-use crate::support::{completed, sqlite};
+use crate::support::{completed, eventually, sqlite};
 use fairtrial_load::LoadError;
+use fairtrial_protocol::limits::VARIABLE;
 use fairtrial_protocol::load::{Arrivals, Driven, Endpoint, Spacing};
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use tempfile::TempDir;
@@ -192,4 +194,21 @@ fn rates_of_nothing_and_less_are_refused() {
             "{refused}"
         );
     }
+}
+
+#[test]
+fn users_that_all_think_for_longer_than_a_stall_are_no_stall() {
+    let thinking = Arrivals::Closed {
+        think_s: 0.4,
+        spacing: Spacing::Constant,
+    };
+    // Anew where a machine that others load took as long for a transaction.
+    eventually("a drive that ends well", || {
+        let (_directory, mut request) = request(Profile::PointSelect, thinking.clone(), 1.0);
+        (request.drive.transactions, request.drive.duration_s) = (Some(2), None);
+        let limits = [(VARIABLE, "stall_s=0.2")];
+        let said = apart::begin_with(&AnyDrive::Oltp(request), &limits).said();
+        let failed = said.iter().find(|line| line.contains("the drive failed"));
+        failed.is_none().then_some(())
+    });
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 use fairtrial_load::{LoadError, drive_files, load_files};
 use fairtrial_protocol::file::{FileCounters, FileDistribution, FileDrive, FileEngine, FileLoad};
 use fairtrial_protocol::load::Driven;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -145,6 +146,40 @@ fn what_the_kernel_read_for_the_jobs_is_all_that_they_read() {
             eprintln!("no direct access here: {error}");
         }
     }
+}
+
+#[test]
+fn a_thread_that_cannot_be_started_is_an_error_and_nobody_waits_for_it() {
+    // The limit holds for a whole process.
+    if !is_apart("a_thread_that_cannot_be_started_is_an_error_and_nobody_waits_for_it") {
+        return;
+    }
+    let site = FileSet::new();
+    let loading = FileLoad {
+        directory: site.text(),
+        files: 64,
+        bytes: u64::from(BLOCK),
+        seed: 5,
+    };
+    load_files(&loading, &mut std::io::sink()).expect("loaded");
+    let request = FileDrive {
+        jobs: 64,
+        bytes: u64::from(BLOCK),
+        ..site.request()
+    };
+    let status = fs::read_to_string("/proc/self/status").expect("of this process");
+    let space = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let space = space.and_then(|space| space.trim().strip_suffix(" kB"));
+    let space: u64 = space.expect("in kB").parse().expect("a number");
+    let before = getrlimit(Resource::As);
+    let lowered = Rlimit {
+        current: Some((space << 10) + (32 << 20)), // stacks take 2 MiB each
+        ..before
+    };
+    setrlimit(Resource::As, lowered).expect("lowered");
+    let error = drive(&request).expect_err("no room for 64 stacks");
+    setrlimit(Resource::As, before).expect("as before");
+    assert!(matches!(error, LoadError::Start { .. }), "{error}");
 }
 
 #[test]

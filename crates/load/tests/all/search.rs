@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::histograms::merged;
 use crate::support::oltp::{SPECIAL, drive, load, loading, parameters, try_drive};
 use crate::support::{eventually, mariadb, sqlite};
 use fairtrial_load::LoadError;
@@ -10,8 +11,7 @@ use fairtrial_protocol::load::{Arrivals, Driven, Endpoint, Percentile, Search, S
 use fairtrial_protocol::oltp::{OltpDrive, Profile};
 use tempfile::TempDir;
 
-// The limit leaves room for a machine that does other things: what is tested is the search, not the disk. So does the
-// lowest rate: a hundredth of what it offers in a window is more than one or two transactions under way at its end.
+// The limit leaves room for a machine that does other things: what is tested is the search, not the disk.
 const QUICK: Search = Search {
     percentile: Percentile::P99,
     limit_s: 0.25,
@@ -77,20 +77,20 @@ fn assert_found(directory: &Path, driven: &Driven, precision: f64) -> Searched {
         );
     }
     for (number, probe) in searched.probes.iter().enumerate() {
-        // Nothing ends in the window of a probe that a machine stood still for.
-        let within = probe.latency.is_some_and(|latency| {
-            Duration::from_nanos(latency.p99_ns) <= Duration::from_secs_f64(QUICK.limit_s)
-        });
-        assert_eq!(
-            probe.met,
-            within && probe.done * 100 >= probe.offered * 99,
-            "{probe:?}"
-        );
         assert_eq!(probe.directory, format!("probes/{:02}", number + 1));
         let text = std::fs::read(directory.join(&probe.directory).join("result.json"));
         let own: Driven = serde_json::from_slice(&text.expect("it is there")).expect("JSON");
         assert_eq!(own.window, probe.window);
-        assert_eq!(own.arrivals.expect("an open loop").offered, probe.offered);
+        let arrived = own.arrivals.expect("an open loop");
+        assert_eq!(arrived.offered, probe.offered);
+        let failed: u64 = own.transactions.values().map(|each| each.failed).sum();
+        let unserved = failed + probe.timed_out + arrived.overdue.expect("of a probe");
+        let latencies = merged(&directory.join(&probe.directory), "latency.hlog");
+        assert_eq!(latencies.len(), probe.done);
+        let limit_ns = Duration::from_secs_f64(QUICK.limit_s).as_nanos();
+        let within = latencies.count_between(0, u64::try_from(limit_ns).expect("small"));
+        let rank = ((probe.done + unserved) * 990 + 500) / 1_000;
+        assert_eq!(probe.met, within >= rank.max(1), "{probe:?} {arrived:?}");
     }
     let windows: Vec<_> = searched.probes.iter().map(|probe| probe.window).collect();
     assert!(windows.is_sorted_by(|one, next| one.end_ns < next.start_ns));

@@ -1,4 +1,4 @@
-"""Doubts about loads of several clients: each is judged by its own figures, for a sum hides who was at its limit."""
+"""Doubts about what a load, and each of several clients, could measure: a sum hides who was at its limit."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ LATENCY: Final = "latency_ns_"
 # Fewer latencies beyond a percentile than this say little of it: the rule by which a search repeats its probes.
 BEYOND: Final = 10
 LATE_SHARE: Final = 0.5
+UNFINISHED: Final = "unfinished_share"
 
 
 def saturated(used: Sequence[TrialRecord], *, limit: float) -> str:
@@ -28,12 +29,16 @@ def saturated(used: Sequence[TrialRecord], *, limit: float) -> str:
 
 
 def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
-    """Whether each client could measure the percentiles that the study names (after Kogias et al., Lancet, 2019)."""
+    """Whether the load, and each client, could measure the percentiles that the study names.
+
+    Of clients after Kogias et al., Lancet, 2019.
+    """
     named = (*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails)
     for name in dict.fromkeys(named):
         percentile = name.removeprefix(LATENCY)
         if name.startswith(LATENCY) and percentile in percentiles.PERCENTILES:
             yield from _of_percentile(used, percentile)
+            yield from _unfinished(used, percentile)
 
 
 def _of_percentile(used: Sequence[TrialRecord], percentile: str) -> Iterator[Doubt]:
@@ -62,6 +67,23 @@ def _of_percentile(used: Sequence[TrialRecord], percentile: str) -> Iterator[Dou
             message=f"more than half of a client's {percentile} latency passed before its transactions began: "
             f"{_words(late)}",
             advice="the tail is largely the client's own: give it more virtual users or processors, or lower the rate",
+            metric=f"{LATENCY}{percentile}",
+        )
+
+
+def _unfinished(used: Sequence[TrialRecord], percentile: str) -> Iterator[Doubt]:
+    """Asks whether those without a latency could be the whole tail: a stall up to the window's end hides there."""
+    beyond = 1 - percentiles.PERCENTILES[percentile] / 100
+    shares = {trial.trial.id: trial.scalars.get(UNFINISHED, 0.0) for trial in used}
+    left = {name: share for name, share in shares.items() if share > beyond}
+    if left:
+        worst = max(left, key=lambda name: left[name])
+        yield Doubt(
+            code="tail_unmeasured",
+            message=f"in {len(left)} of {len(used)} used trials more transactions had not completed at the end of the "
+            f"window than lie beyond its {percentile}, in {worst} a share of {left[worst]:.2g} of those that were due",
+            advice="they have no latency, and may be the slowest: measure longer, lower the rate, or find out what "
+            "stalled at the end",
             metric=f"{LATENCY}{percentile}",
         )
 

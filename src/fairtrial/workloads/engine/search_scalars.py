@@ -1,8 +1,10 @@
 """Scalars of a search for the highest rate that meets a latency objective, recomputed from the files of its probes.
 
 A probe meets the objective if its percentile of latency, counted from when transactions should have begun, is within
-the limit and at least `ACHIEVED_SHARE` of the transactions that should have begun in its window ended there. A bound
-is believed once `AGREEING` probes of its rate agree.
+the limit. Those that failed, were given up or had waited for longer than the limit when the window was over have no
+latency and count as longer than any. Older engines did not count the overdue: there, at least `ACHIEVED_SHARE` of the
+transactions that should have begun in the window must have ended in it. A bound is believed once `AGREEING` probes of
+its rate agree.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from fairtrial.metrics import drive, latency
 from fairtrial.metrics.latency import percentiles
 from fairtrial.protocol.generated import Searched
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.workloads.engine import arrival_scalars
 
-ACHIEVED_SHARE: Final = 0.99
+ACHIEVED_SHARE: Final = 0.99  # in records of older engines
 AGREEING: Final = 2
 HINT: Final = "restore the trial from a backup, or run it again"
 
@@ -86,7 +89,7 @@ def why_censored(searched: Searched) -> str:
 def _verdict(directory: Path, probe: drive.SearchProbe, *, objective: drive.SearchObjective) -> bool:
     """A probe's verdict from its own files."""
     below = directory / probe.directory
-    own = drive.read(below)
+    own = arrival_scalars.read(below)
     observed = latency.merged(latency.read(below).values())
     offered = own.arrivals.offered if own.arrivals else 0
     percentile_ns = observed.percentile_ns(percentiles.PERCENTILES[objective.percentile])
@@ -95,10 +98,21 @@ def _verdict(directory: Path, probe: drive.SearchProbe, *, objective: drive.Sear
         observed.n and percentile_ns != said
     ):
         raise RecordError(f"{below}: its files disagree with result.json about this probe", hint=HINT)
-    met = bool(observed.n) and percentile_ns / 1e9 <= objective.limit_s and own.done >= ACHIEVED_SHARE * offered
+    arrived = own.arrivals
+    if arrived is None or arrived.overdue is None:
+        met = bool(observed.n) and percentile_ns / 1e9 <= objective.limit_s and own.done >= ACHIEVED_SHARE * offered
+    else:
+        unserved = own.failed + (arrived.timed_out or 0) + arrived.overdue
+        within = int(observed.counts[observed.highest_ns / 1e9 <= objective.limit_s].sum())
+        met = within >= _rank(observed.n + unserved, percent=percentiles.PERCENTILES[objective.percentile])
     if met != probe.met:
         raise RecordError(f"{below}: its files give another verdict than result.json", hint=HINT)
     return met
+
+
+def _rank(count: int, *, percent: float) -> int:
+    """Of a percentile among so many observations, from 1; as the engine has it, in whole numbers."""
+    return max((count * round(10 * percent) + 500) // 1000, 1)
 
 
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {

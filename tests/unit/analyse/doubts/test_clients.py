@@ -46,6 +46,15 @@ def test_a_client_with_few_latencies_beyond_a_percentile_is_named() -> None:
     assert list(clients.about(plan("latency_ns_p99"), [trial("a", number=0)])) == [], "one client has other doubts"
 
 
+def test_more_unfinished_transactions_than_lie_beyond_a_percentile_leave_it_unmeasured() -> None:
+    used = [trial(name, number=0, unfinished_share=share) for name, share in {"a": 0.01, "b": 0.13, "c": 0.02}.items()]
+    (found,) = clients.about(plan("throughput_tps", "latency_ns_p99"), [*used, trial("old", number=0)])
+    assert (found.code, found.metric) == ("tail_unmeasured", "latency_ns_p99")
+    assert found.message.startswith("in 2 of 4 used trials more transactions had not completed")
+    assert found.message.endswith("beyond its p99, in b a share of 0.13 of those that were due")
+    assert list(clients.about(plan("latency_ns_p50"), used)) == [], "the median is known"
+
+
 def test_a_client_whose_transactions_began_late_is_named() -> None:
     late = {"client_1_latency_ns_p99": 4e6, "client_1_lateness_ns_p99": 1.9e6}
     late |= {"client_2_latency_ns_p99": 4e6, "client_2_lateness_ns_p99": 3e6}

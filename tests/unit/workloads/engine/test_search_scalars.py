@@ -164,6 +164,34 @@ def test_one_transaction_in_a_hundred_may_still_be_under_way(tmp_path: Path) -> 
     assert found["highest_rate_per_s"] == 100
 
 
+@pytest.mark.parametrize(
+    ("unserved", "meets"),
+    [
+        ({}, True),
+        ({"overdue": 1}, True),
+        ({"overdue": 2}, False),
+        ({"overdue": 1, "timed_out": 1}, False),
+        ({"overdue": 1, "failed": 1}, False),
+    ],
+)
+def test_what_has_no_latency_exceeds_every_limit_and_what_is_younger_than_it_does_not_count(
+    tmp_path: Path, *, unserved: dict[str, int], meets: bool
+) -> None:
+    """100 of 150 ended: p99 is the rank 100 of 101, and 101 of 102. The others began too late to say anything."""
+    driven = searched(tmp_path, WAY)
+    below = tmp_path / "probes/01"
+    own = json.loads((below / drive.FILE).read_text(encoding="utf-8"))
+    own["arrivals"] |= {"overdue": unserved.get("overdue", 0), "timed_out": unserved.get("timed_out")}
+    own["transactions"]["point_select"]["failed"] = unserved.get("failed", 0)
+    (below / drive.FILE).write_text(json.dumps(own), encoding="utf-8")
+    driven = with_first_probe(tmp_path, driven, offered=150)
+    if meets:
+        assert search.compute(tmp_path, driven)["highest_rate_per_s"] == 100
+    else:
+        with pytest.raises(RecordError, match=r"probes/01: .* another verdict"):
+            search.compute(tmp_path, driven)
+
+
 def test_a_percentile_right_at_the_limit_meets_it_and_one_class_above_does_not(tmp_path: Path) -> None:
     driven = searched(tmp_path, WAY)
     (fast,) = latency.read(tmp_path / "probes/01").values()

@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
+use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::limits::Limits;
 
 /// In the environment of every process of a session and of whatever they start: how a later agent finds them.
 pub const MARK: &str = "FAIRTRIAL_SESSION";
 
 /// Between two looks for what still runs.
-pub const POLL: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// A process, told apart from a later one with its number by when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,21 +42,37 @@ pub struct Found {
 pub fn stop(session: &str, limits: Limits) {
     let find = || of_session(session);
     let mut signalled = HashSet::new();
-    let mut waited = Duration::ZERO;
-    while waited < limits.grace {
-        let running = find();
-        if running.is_empty() {
-            return;
-        }
-        for process in running {
+    until_gone(
+        find,
+        limits.grace,
+        || false,
+        |process| {
             if signalled.insert(process) {
                 signal(process, Signal::TERM);
             }
-        }
-        thread::sleep(POLL);
-        waited += POLL;
-    }
+        },
+    );
     kill(find, limits.hang);
+}
+
+/// Looks for processes, and acts on each, again and again until none is left, `limit` is over or somebody else `ends`
+/// it; returns how many are left. Each look reads all of `/proc`, which takes a while on a busy machine.
+pub fn until_gone<T>(
+    find: impl Fn() -> Vec<T>,
+    limit: Duration,
+    ends: impl Fn() -> bool,
+    mut act: impl FnMut(T),
+) -> usize {
+    let limit_ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
+    let deadline_ns = monotonic_ns().saturating_add(limit_ns);
+    loop {
+        let running = find();
+        if running.is_empty() || monotonic_ns() >= deadline_ns || ends() {
+            return running.len();
+        }
+        running.into_iter().for_each(&mut act);
+        thread::sleep(POLL);
+    }
 }
 
 /// Kills everything a dead session left behind; returns how many processes that were.
@@ -72,19 +89,15 @@ pub fn kill_marked(session: &str, limit: Duration) -> usize {
 
 fn kill(find: impl Fn() -> Vec<ProcessIdentity>, limit: Duration) -> usize {
     let mut killed = HashSet::new();
-    let mut waited = Duration::ZERO;
-    while waited < limit {
-        let running = find();
-        if running.is_empty() {
-            break;
-        }
-        for process in running {
+    until_gone(
+        find,
+        limit,
+        || false,
+        |process| {
             signal(process, Signal::KILL);
             killed.insert(process);
-        }
-        thread::sleep(POLL);
-        waited += POLL;
-    }
+        },
+    );
     killed.len()
 }
 
@@ -158,6 +171,7 @@ pub fn signal(process: ProcessIdentity, signal: Signal) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
 
     #[test]
     fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
@@ -182,6 +196,22 @@ mod tests {
         assert!(descends(4, &parents, |parent| parent == 2));
         assert!(!descends(2, &parents, |parent| parent == 4));
         assert!(!descends(8, &parents, |parent| parent == 1));
+    }
+
+    #[test]
+    fn looking_counts_as_waiting() {
+        let looks = Cell::new(0);
+        let find = || {
+            looks.set(looks.get() + 1);
+            thread::sleep(2 * POLL);
+            vec![()]
+        };
+        let acted = Cell::new(0);
+        let left = until_gone(find, 4 * POLL, || false, |()| acted.set(acted.get() + 1));
+        assert_eq!(left, 1);
+        assert!(looks.get() <= 2, "{} looks", looks.get());
+        assert_eq!(acted.get(), looks.get() - 1, "not after the limit");
+        assert_eq!(until_gone(|| vec![(); 2], 4 * POLL, || true, drop), 2);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::thread;
 use fairtrial_protocol::event::{Event, Exited, OutputLine, Stream};
 use fairtrial_protocol::request::Output;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::ioctl_fionread;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::serve::failure::Failure;
@@ -127,19 +128,29 @@ impl Follower {
                 .iter()
                 .map(|descriptor| !descriptor.revents().is_empty())
                 .collect();
-            if ready[..self.followed.len()].iter().any(|ready| *ready) {
-                self.read(&ready); // before the end is looked at: what was written comes before it
-            } else {
+            if running && ready[self.followed.len()] {
                 running = false;
-                self.followed
-                    .iter_mut()
-                    .for_each(|followed| followed.lines.end());
-                self.say_lines();
+                self.read_rest();
                 if let Ok(end) = receiver.recv() {
                     self.say_exited(&end);
                 }
+            } else {
+                self.read(&ready);
             }
         }
+    }
+
+    /// Reads what the process has written before it ended, and no more than the pipes hold now: others that have them
+    /// may write for ever.
+    fn read_rest(&mut self) {
+        for FollowedPipe { pipe, lines, .. } in &mut self.followed {
+            let held = ioctl_fionread(&*pipe).unwrap_or_default();
+            let mut rest = Vec::new();
+            let _ = pipe.take(held).read_to_end(&mut rest); // an error is met again, in its turn
+            lines.take(&rest);
+            lines.end();
+        }
+        self.say_lines();
     }
 
     fn read(&mut self, ready: &[bool]) {

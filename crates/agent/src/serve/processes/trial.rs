@@ -5,12 +5,11 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid};
 
-use super::descendants::{self, Found, POLL};
+use super::descendants::{self, Found, until_gone};
 use fairtrial_protocol::event::Swept;
 
 /// In the environment of a trial's server and load, and of whatever they start. Not a shorter name: a service's port may
@@ -52,37 +51,20 @@ impl TrialGroups {
     pub fn sweep(&mut self, session: &str, patience: Patience, ends: impl Fn() -> bool) -> Swept {
         let mut programs = BTreeSet::new();
         let mut told = HashSet::new();
-        let mut waited = Duration::ZERO;
-        loop {
-            let running = self.running(session);
-            if running.is_empty() || waited >= patience.grace || ends() {
-                break;
+        let find = || self.running(session);
+        until_gone(find, patience.grace, &ends, |found| {
+            if self.0.get(&found.group) != Some(&true) && told.insert(found.process) {
+                programs.extend(name(&found));
+                descendants::signal(found.process, Signal::TERM);
             }
-            for found in running {
-                if self.0.get(&found.group) != Some(&true) && told.insert(found.process) {
-                    programs.extend(name(&found));
-                    descendants::signal(found.process, Signal::TERM);
-                }
-            }
-            thread::sleep(POLL);
-            waited += POLL;
-        }
+        });
         let mut killed = HashSet::new();
-        waited = Duration::ZERO;
-        let left = loop {
-            let running = self.running(session);
-            if running.is_empty() || waited >= patience.hang || ends() {
-                break running.len();
+        let left = until_gone(find, patience.hang, &ends, |found| {
+            if killed.insert(found.process) {
+                programs.extend(name(&found));
             }
-            for found in running {
-                if killed.insert(found.process) {
-                    programs.extend(name(&found));
-                }
-                descendants::signal(found.process, Signal::KILL);
-            }
-            thread::sleep(POLL);
-            waited += POLL;
-        };
+            descendants::signal(found.process, Signal::KILL);
+        });
         if left == 0 {
             self.0.clear();
         }

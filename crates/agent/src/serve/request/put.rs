@@ -115,6 +115,10 @@ fn create(path: &Path, id: u64) -> Result<TemporaryFile, Failure> {
         .create(directory)
         .map_err(|cause| Failure::system("create", directory, cause))?;
     let temporary = directory.join(format!(".fairtrial-put-{}-{id}", std::process::id()));
+    // Numbers come again: a killed agent's of this name must not be in the way for ever.
+    if fs::symlink_metadata(&temporary).is_ok_and(|left| left.is_file()) {
+        let _ = fs::remove_file(&temporary); // else it cannot be created, which says why
+    }
     let file = File::options()
         .write(true)
         .create_new(true)
@@ -150,6 +154,26 @@ mod tests {
             bytes,
             mode,
         }
+    }
+
+    #[test]
+    fn what_a_killed_put_has_left_is_replaced_and_a_link_is_not() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| directory.path().join(name);
+        let left = path(&format!(".fairtrial-put-{}-7", std::process::id()));
+        let put = put(7, path("file").to_str().expect("text").to_owned());
+        let received = || {
+            let mut transfers = Transfers::default();
+            transfers.begin(&put).expect("begun");
+            transfers.chunk(7, b"x").expect("answered")
+        };
+        fs::write(&left, "half of it").expect("written");
+        assert!(matches!(received(), Event::Done(_)));
+        assert_eq!(fs::read(path("file")).expect("there"), b"x");
+        assert!(!left.exists());
+        std::os::unix::fs::symlink(path("elsewhere"), &left).expect("a link");
+        assert!(!matches!(received(), Event::Done(_)));
+        assert!(!path("elsewhere").exists());
     }
 
     #[test]

@@ -342,3 +342,18 @@ fn ends_are_seen_though_the_launcher_ignores_those_of_its_children() {
     agent.send(&spawn(1, "exit 7"));
     assert_eq!(agent.hear_of("exited")["code"], 7);
 }
+
+#[test]
+fn the_end_of_a_process_is_said_although_its_child_writes_for_ever() {
+    let mut agent = Agent::greeted();
+    agent.send(&spawn(1, "echo first; yes & exit 3"));
+    let heard = (0..2_000_000).map(|_| agent.hear());
+    let mut kept = heard.filter(|event| event["line"] != "y");
+    assert_eq!(kept.next().expect("an answer")["event"], "spawned");
+    assert_eq!(kept.next().expect("a line")["line"], "first");
+    let exited = kept.next().expect("the end");
+    assert_eq!(
+        (&exited["event"], &exited["code"]),
+        (&json!("exited"), &json!(3))
+    );
+}

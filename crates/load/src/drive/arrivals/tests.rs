@@ -54,7 +54,7 @@ fn exponential_gaps_are_a_poisson_process_of_the_rate() {
 
 #[test]
 fn streams_of_one_seed_are_one_and_a_queue_hands_each_arrival_to_one_user() {
-    let queue = ArrivalQueue::new(stream(1e6, Spacing::Exponential), None);
+    let queue = ArrivalQueue::new(stream(1e6, Spacing::Exponential), None, None);
     let taken = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -138,7 +138,7 @@ fn steps_with_exponential_gaps_leave_pauses_empty_and_equal_seeds_are_equal() {
 #[test]
 fn who_has_waited_too_long_is_given_up_and_counted_whoever_comes() {
     // One a millisecond; who waits longer than 10 ms goes.
-    let queue = ArrivalQueue::new(stream(1_000.0, Spacing::Constant), Some(10_000_000));
+    let queue = ArrivalQueue::new(stream(1_000.0, Spacing::Constant), Some(10_000_000), None);
     assert_eq!(queue.take_ns(0), Some(0));
     queue.begin();
     assert_eq!(
@@ -159,10 +159,43 @@ fn who_has_waited_too_long_is_given_up_and_counted_whoever_comes() {
 
 #[test]
 fn without_a_timeout_nobody_is_given_up() {
-    let queue = ArrivalQueue::new(stream(1_000.0, Spacing::Constant), None);
+    let queue = ArrivalQueue::new(stream(1_000.0, Spacing::Constant), None, None);
     queue.expire(3_600 * SECOND_NS);
     assert_eq!(queue.take_ns(3_600 * SECOND_NS), Some(0));
     assert_eq!(queue.timed_out(), 0);
+}
+
+#[test]
+fn who_is_younger_than_the_limit_when_the_window_ends_is_not_overdue() {
+    // Two a second for 10 s: the last two, at 9.0 and 9.5 s, have not ended.
+    let overdue = |limit_ns| {
+        let queue = ArrivalQueue::new(
+            stream(2.0, Spacing::Constant),
+            None,
+            Some(10 * SECOND_NS - limit_ns),
+        );
+        for _ in 0..20 {
+            let due_ns = queue.take_ns(10 * SECOND_NS).expect("it never ends");
+            if due_ns < 9 * SECOND_NS {
+                queue.settle(due_ns);
+            }
+        }
+        queue.overdue(stream(2.0, Spacing::Constant))
+    };
+    assert_eq!(overdue(SECOND_NS), Some(0));
+    assert_eq!(overdue(SECOND_NS - 1), Some(1));
+    assert_eq!(overdue(SECOND_NS / 2 - 1), Some(2));
+}
+
+#[test]
+fn who_is_given_up_is_not_overdue_as_well_and_who_was_never_taken_is() {
+    let limit_ns = Some(SECOND_NS);
+    let queue = ArrivalQueue::new(stream(2.0, Spacing::Constant), limit_ns, limit_ns);
+    queue.expire(SECOND_NS + 1);
+    assert_eq!(queue.timed_out(), 1);
+    assert_eq!(queue.overdue(stream(2.0, Spacing::Constant)), Some(1));
+    let unfollowed = ArrivalQueue::new(stream(2.0, Spacing::Constant), None, None);
+    assert_eq!(unfollowed.overdue(stream(2.0, Spacing::Constant)), None);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod bounds;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use fairtrial_protocol::load::{
     Arrivals, Drive, Driven, Percentile, Probe, Progress, Quantiles, Search, Searched,
@@ -23,11 +24,6 @@ use crate::progress::say;
 use crate::random::Random;
 use crate::stop::end_signal;
 use crate::workload::Workload;
-
-/// Of the transactions that should have begun in a probe's window, as many must have ended in it: a system that lets
-/// them wait for ever would else meet any objective, as those that wait have no latency yet. Those under way at both
-/// ends of the window leave some doubt of a few, which the last hundredth allows for.
-const ACHIEVED_SHARE: f64 = 0.99;
 
 /// Files of the deciding probe that become the drive's own, where there are any.
 const FILES: [&str; 3] = ["latency.hlog", "lateness.hlog", "timeline.arrows"];
@@ -71,7 +67,12 @@ pub fn search<W: Workload>(
                 rate_per_s,
             },
         )?;
-        let (driven, window) = once(&probe_drive, make(&probe_drive)?, progress)?;
+        let (driven, window) = once(
+            &probe_drive,
+            make(&probe_drive)?,
+            Some(search.limit_s),
+            progress,
+        )?;
         if end_signal.load(Ordering::Relaxed) {
             break; // a window cut short is no verdict
         }
@@ -149,13 +150,13 @@ fn judged(search: &Search, probe_drive: &Drive, driven: &Driven, window: &Slot) 
     let arrived = driven.arrivals.unwrap_or_default();
     let outcomes = driven.transactions.values();
     let done = outcomes
+        .clone()
         .map(|outcome| outcome.committed + outcome.rolled_back)
         .sum();
-    let latency = quantiles(&window.latencies);
-    let within = latency.is_some_and(|latency| {
-        std::time::Duration::from_nanos(latency.of(search.percentile)).as_secs_f64()
-            <= search.limit_s
-    });
+    let timed_out = arrived.timed_out.unwrap_or_default();
+    let unserved = outcomes.map(|outcome| outcome.failed).sum::<u64>()
+        + timed_out
+        + arrived.overdue.unwrap_or_default();
     let lost = driven
         .errors
         .iter()
@@ -179,18 +180,32 @@ fn judged(search: &Search, probe_drive: &Drive, driven: &Driven, window: &Slot) 
         offered: arrived.offered,
         done,
         waiting: arrived.waiting,
-        timed_out: arrived.timed_out.unwrap_or_default(),
-        latency,
+        timed_out,
+        latency: quantiles(&window.latencies),
         lateness: quantiles(std::slice::from_ref(&window.lateness)),
         client_busy_share: busy.filter(|share| share.is_finite()).reduce(f64::max),
         connections_lost: lost.map(|error| error.count).sum(),
-        met: within && achieved(done, arrived.offered),
+        met: is_met(search, &window.latencies, unserved),
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // counts of a window
-fn achieved(done: u64, offered: u64) -> bool {
-    done as f64 >= ACHIEVED_SHARE * offered as f64
+/// Whether the objective's percentile is within its limit. Those `unserved` have no latency, and exceed any limit: else
+/// a system that lets most fail or wait for ever would meet every objective. Who is younger than the limit when the
+/// window is over says nothing yet, and is not among them.
+fn is_met(search: &Search, histograms: &[Histogram<u32>], unserved: u64) -> bool {
+    let is_within = |highest_ns| Duration::from_nanos(highest_ns).as_secs_f64() <= search.limit_s;
+    let within: u64 = histograms
+        .iter()
+        .flat_map(|histogram| {
+            let steps = histogram.iter_recorded();
+            steps.filter(move |step| {
+                is_within(histogram.highest_equivalent(step.value_iterated_to()))
+            })
+        })
+        .map(|step| step.count_since_last_iteration())
+        .sum();
+    let all = unserved + histograms.iter().map(Histogram::len).sum::<u64>();
+    within >= rank(all, search.percentile)
 }
 
 /// Percentiles of all these together, in the record's definition (highest value equivalent to the observation whose
@@ -213,14 +228,19 @@ fn quantiles(histograms: &[Histogram<u32>]) -> Option<Quantiles> {
     })
 }
 
-fn value_at(histogram: &Histogram<u32>, percentile: Percentile) -> u64 {
+/// The rank of a percentile among so many observations, from 1.
+fn rank(count: u64, percentile: Percentile) -> u64 {
     let per_mille = match percentile {
         Percentile::P50 => 500,
         Percentile::P95 => 950,
         Percentile::P99 => 990,
         Percentile::P999 => 999,
     };
-    let rank = ((histogram.len() * per_mille + 500) / 1_000).clamp(1, histogram.len());
+    ((count * per_mille + 500) / 1_000).max(1)
+}
+
+fn value_at(histogram: &Histogram<u32>, percentile: Percentile) -> u64 {
+    let rank = rank(histogram.len(), percentile);
     let mut cumulative = 0;
     for step in histogram.iter_recorded() {
         cumulative += step.count_since_last_iteration();
@@ -285,8 +305,29 @@ mod tests {
         assert_eq!(quantiles(&[Histogram::new(3).expect("bounds")]), None);
     }
 
+    /// Whether so many that took a millisecond and so many without a latency meet a limit of 50 ms.
+    fn is_within_50_ms(percentile: Percentile, ended: u32, unserved: u64) -> bool {
+        let search = Search {
+            percentile,
+            limit_s: 0.05,
+            lowest_per_s: 1.0,
+            highest_per_s: 2.0,
+            precision: 0.1,
+            window_s: 1.0,
+            settle_s: 0.0,
+            spacing: fairtrial_protocol::load::Spacing::Constant,
+        };
+        let [mut fast, slow] = [(); 2].map(|()| Histogram::<u32>::new(3).expect("bounds"));
+        fast.record_n(1_000_000, ended).expect("inside the bounds");
+        is_met(&search, &[fast, slow], unserved)
+    }
+
     #[test]
-    fn a_hundredth_may_be_under_way_and_no_more() {
-        assert!(achieved(990, 1_000) && !achieved(989, 1_000));
+    fn who_has_no_latency_exceeds_every_limit() {
+        assert!(is_within_50_ms(Percentile::P99, 99_100, 900));
+        assert!(!is_within_50_ms(Percentile::P999, 99_100, 900));
+        assert!(is_within_50_ms(Percentile::P999, 99_900, 100));
+        assert!(!is_within_50_ms(Percentile::P999, 99_899, 101));
+        assert!(!is_within_50_ms(Percentile::P50, 0, 0), "nothing ended");
     }
 }

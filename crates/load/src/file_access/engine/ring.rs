@@ -57,6 +57,14 @@ impl Engine for RingEngine {
 
     fn end(&mut self) -> io::Result<usize> {
         loop {
+            // What has begun goes to the kernel at once, also where an access has ended already: its time counts.
+            let wanted = usize::from(self.queues.completion().is_empty());
+            if wanted > 0 || !self.queues.submission().is_empty() {
+                match self.queues.submit_and_wait(wanted) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    result => drop(result?),
+                }
+            }
             if let Some(done) = self.queues.completion().next() {
                 self.lent -= 1;
                 let slot = usize::try_from(done.user_data()).map_err(io::Error::other)?;
@@ -64,10 +72,6 @@ impl Engine for RingEngine {
                     .map_err(|_| io::Error::from_raw_os_error(-done.result()))?;
                 whole(moved, self.buffers[slot].length)?;
                 return Ok(slot);
-            }
-            match self.queues.submit_and_wait(1) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => drop(result?),
             }
         }
     }
@@ -85,5 +89,39 @@ impl Drop for RingEngine {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_access_goes_to_the_kernel_although_another_has_ended() {
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(8 * 4096).expect("blocks");
+        let Ok(mut engine) = RingEngine::new(file, 4096, 4) else {
+            eprintln!("no io_uring here");
+            return;
+        };
+        let read = |slot: usize| {
+            let offset = 4096 * slot as u64;
+            (
+                slot,
+                Access {
+                    offset,
+                    writes: false,
+                },
+            )
+        };
+        for (slot, access) in [0, 1, 2].map(read) {
+            engine.begin(slot, access).expect("begun");
+        }
+        engine.queues.submit_and_wait(3).expect("all have ended");
+        engine.end().expect("read");
+        let (slot, access) = read(3);
+        engine.begin(slot, access).expect("begun");
+        engine.end().expect("read");
+        assert!(engine.queues.submission().is_empty());
     }
 }

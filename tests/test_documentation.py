@@ -14,7 +14,7 @@ from typing import Any, get_args
 import pytest
 from support.command_line import desk
 
-from fairtrial import errors, study
+from fairtrial import errors, plan, study
 from fairtrial.analyse.models import DOUBT_CODES
 from fairtrial.analyse.result import Verdict
 from fairtrial.catalogue import catalogue
@@ -254,13 +254,16 @@ def test_readme_and_tutorial_hold_a_whole_study() -> None:
 
 
 @pytest.mark.parametrize(("page", "text"), STUDIES, ids=[name_of(page) for page, _ in STUDIES])
-def test_every_study_on_a_page_loads(page: Path, text: str, tmp_path: Path) -> None:
+def test_every_study_on_a_page_loads_and_can_claim_something(page: Path, text: str, tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(text, encoding="utf-8")
     loaded = study.load(file, catalogue=catalogue())
     for size in loaded.file.sizes:
         study.load(file, catalogue=catalogue(), size=size)
     assert loaded.name, page
+    if loaded.file.tune is None:
+        warnings = plan.make(loaded, catalogue=catalogue()).warnings
+        assert [warning for warning in warnings if "can claim nothing" in warning] == []
 
 
 def test_the_parts_of_the_tutorial_are_its_study() -> None:

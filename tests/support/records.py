@@ -1,6 +1,7 @@
 """A tiny plan and its trials."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -95,3 +96,14 @@ def change_workload(directory: Path, change: Callable[[dict[str, Any]], dict[str
         trial = json.loads(path.read_bytes())
         trial["resolved"]["workload"] = change(trial["resolved"]["workload"])
         path.write_text(json.dumps(trial), encoding="utf-8")
+
+
+def kept_unfaithful(directory: Path) -> Path:
+    """A copy of the newest kept record whose drives never paid by last name."""
+    newest = max((Path(__file__).parents[1] / "records").glob("[0-9]*"), key=lambda path: int(path.name))
+    shutil.copytree(newest, directory)
+    for path in directory.glob("trials/*/result.json"):
+        result = json.loads(path.read_bytes())
+        result["drawn"] |= {"payment": 1000, "payment_by_last_name": 0}
+        path.write_text(json.dumps(result), encoding="utf-8")
+    return directory

@@ -17,7 +17,7 @@ from fairtrial import study as language
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.result import Verdict
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.reading.analyse import direction
+from fairtrial.cli.reading.analyse import confidence, direction, margin
 from fairtrial.cli.running.one_line import OneLine
 from fairtrial.cli.running.resuming import directory_name
 from fairtrial.cli.running.stopping import stopping_rule
@@ -38,7 +38,7 @@ from fairtrial.study import Study
 from fairtrial.study.file_model import DEFAULT_MIN_BLOCKS_ALONE
 from fairtrial.study.resolved import Section
 from fairtrial.study.tree.problems import did_you_mean, listed
-from fairtrial.study.tree.quantities import parse_seconds, parse_share
+from fairtrial.study.tree.quantities import parse_seconds
 
 FINDING = 1
 STOPS = ("sequential", "fixed", "anytime", "precision")
@@ -84,8 +84,8 @@ def compare_options(
             problem = Problem(f"expected one command, which runs in both checkouts, found {wrong}", "--base, --head")
             raise InputError([problem], hint="leave --name out, and give one command")
         commands, names = [*commands, *commands], LABELS
-    for option, read in (("margin", parse_share), ("confidence", parse_share)):
-        _read(f"--{option}", others[option], read)
+    margin(others["margin"])
+    confidence(others["confidence"])
     return CompareOptions(
         commands=tuple(commands),
         names=tuple(names),

@@ -189,7 +189,7 @@ def metrics(options: CompareOptions) -> dict[str, dict[str, str]]:
     by_group = "(" in options.metric
     words = re.findall(r"[A-Za-z]\w*", re.sub(r"\\.|\(.*?\)", " ", options.metric) if by_group else options.metric)
     name = re.sub(r"\W+", "_", "_".join(words), flags=re.ASCII).lower().strip("_") or "metric"
-    name = f"metric_{name}" if name in (*TRIAL_COLUMNS, ARM) else name
+    name = f"metric_{name}" if name in (*TRIAL_COLUMNS, ARM, ELAPSED, *ACCOUNTING) else name
     source = {"regex": options.metric} if by_group else {"json_path": options.metric}
     label = " ".join(words) or "metric"
     return {name: {**source, "unit": options.unit, "better": options.better or "lower", "label": label}}

@@ -28,6 +28,13 @@ def _day(value: object) -> date:
         raise ValueError(f"expected a day such as 2030-01-31, found {value!r}") from error
 
 
+def _share(value: object) -> float:
+    share = parse_share(value)
+    if share >= 1 and "%" not in str(value):
+        raise ValueError(f"write a percentage with its sign: {value} %, not {value}")
+    return share
+
+
 _Words = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=1000),
@@ -47,7 +54,7 @@ class LedgerEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     metric: _Words
-    worse_by: Annotated[float, BeforeValidator(parse_share), Field(gt=0)]
+    worse_by: Annotated[float, BeforeValidator(_share), Field(gt=0)]
     because: _Words
     by: _Words
     until: Annotated[date, BeforeValidator(_day)]
@@ -103,6 +110,8 @@ def _excused(check: GateCheck, ledger: Sequence[LedgerEntry]) -> GateCheck:
     about = [entry for entry in ledger if entry.covers(check)]
     if check.status != "failed" or not about:
         return check
+    if check.worse_by is None:
+        return check.model_copy(update={"message": f"{check.message}, which no entry excuses"})
     most = max(about, key=lambda entry: entry.worse_by)
     said = f"{numbers.percent(most.worse_by)} until {most.until} by {most.by}: {most.because}"
     if _accepts(most, check):
@@ -117,7 +126,7 @@ def _accepts(entry: LedgerEntry, check: GateCheck) -> bool:
 def _state(entry: LedgerEntry, checks: Sequence[GateCheck], *, today: date) -> LedgerState:
     if entry.until < today:
         return "expired"
-    failed = [check for check in checks if check.status == "failed" and entry.covers(check)]
+    failed = [each for each in checks if each.status == "failed" and each.worse_by is not None and entry.covers(each)]
     if not failed:
         return "unused"
     return "used" if all(_accepts(entry, check) for check in failed) else "exceeded"

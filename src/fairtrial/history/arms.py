@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Outcome
 from fairtrial.analyse.result import Verdict
 from fairtrial.history.gating import Gate, GateCheck, Status, interval_in_words, named, size_in_words, worse_by
+from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts
 from fairtrial.report.tables import decided, verdict
@@ -28,15 +29,16 @@ _OF_OUTCOME: Final[dict[Outcome, Status]] = {
 }
 
 
-def by_arms(analysis: Analysis, *, metrics: Sequence[str]) -> Gate:
+def by_arms(analysis: Analysis, *, metrics: Sequence[str], drew: Iterable[Fidelity] = ()) -> Gate:
     """Fails where an arm is slower than the baseline in a cell, breaches a guardrail, or has no value.
 
     Args:
         analysis: of a finished run.
         metrics: names of those to check.
+        drew: as `concerns.doubts` takes it.
     """
     baseline, *arms = analysis.levels
-    judged = [doubt for doubt in doubts(analysis) if doubt.metric in ("", *metrics)]
+    judged = [doubt for doubt in doubts(analysis, drew) if doubt.metric in ("", *metrics)]
     return Gate(
         against=baseline,
         checks=tuple(

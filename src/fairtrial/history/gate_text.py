@@ -25,8 +25,7 @@ def text(gate: Gate) -> Iterator[str]:
     for note in gate.notes:
         yield from columns.prose(f"note: {note}", indent="  ")
     for entry in gate.ledger:
-        words = f"{entry.because} (by {entry.by}, {entry.at})"
-        yield from columns.prose(f"ledger: {_accepted(entry)}: {entry.state}: {words}", indent="  ")
+        yield from columns.prose(_entry(entry), indent="  ")
 
 
 def summary(gate: Gate) -> str:
@@ -56,6 +55,10 @@ def markdown(gate: Gate) -> str:
     return "\n".join([*head, *rows, *([""] if notes else []), *notes]) + "\n"
 
 
+def _entry(entry: AcceptedRegression) -> str:
+    return f"ledger: {_accepted(entry)}: {entry.state}: {entry.because} (by {entry.by}, {entry.at})"
+
+
 def _accepted(entry: AcceptedRegression) -> str:
     """`elapsed_s of head worse by up to 5 % until 2030-01-31`."""
     series = f" of {entry.series}" if entry.series else ""
@@ -63,7 +66,7 @@ def _accepted(entry: AcceptedRegression) -> str:
 
 
 def junit(gate: Gate) -> str:
-    """One suite, one case per check; a case's class is its series, its name the metric."""
+    """One suite, one case per check, its class the series and its name the metric; the suite's output is the ledger."""
     counts = {
         "tests": len(gate.checks),
         "failures": sum(each.status == "failed" for each in gate.checks),
@@ -82,6 +85,8 @@ def junit(gate: Gate) -> str:
             ET.SubElement(case, "skipped", {"message": message})
         else:
             ET.SubElement(case, "system-out").text = message
+    if gate.ledger:
+        ET.SubElement(suite, "system-out").text = "\n".join(printable(_entry(each)) for each in gate.ledger)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

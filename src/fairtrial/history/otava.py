@@ -21,6 +21,7 @@ from fairtrial.history.series import Runs, Series, SeriesPoint
 from fairtrial.imports.asking import ABSENT
 from fairtrial.imports.numerals import PLAIN
 from fairtrial.study.tree.problems import listed
+from fairtrial.words import printable
 
 TIME: Final = "time"
 NAMES: Final = ("commit", "version", "revision", "run")  # attributes that name a run, in this order
@@ -67,7 +68,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> Runs:
         branches.setdefault(row.get(BRANCH, ""), []).append((line, row))
     every = [
         Series(
-            name=" · ".join(part for part in (path.stem, branch) if part),
+            name=" · ".join(part for part in (printable(path.stem), branch) if part),
             metric=metric,
             unit="",
             better=None,
@@ -78,8 +79,9 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> Runs:
         for branch, own in branches.items()
     ]
     others = () if metrics else [name for name in columns if name not in (*_NO_METRICS, *names)]
+    file = printable(path.name)
     left_out = {
-        f"column {name} of {path.name}": f"`{value}` is text; if it is a metric, --metric {name} says what to change"
+        f"column {name} of {file}": f"`{value}` is text; if it is a metric, --metric {name} says what to change"
         for name in others
         if (value := _like_numbers(rows, name))
     }

@@ -117,10 +117,12 @@ class Runs:
 
     Attributes:
         left_out: runs that give no points, with the reason.
+        measured: metrics that the other runs have values of; those with a role first.
     """
 
     series: tuple[Series, ...]
     left_out: dict[str, str]
+    measured: tuple[str, ...] = ()
 
 
 class _PlanRow(BaseModel):
@@ -250,7 +252,18 @@ def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequen
         for title in dict.fromkeys(run.title for run in runs)
         for each in _of_study([run for run in runs if run.title == title], metrics=metrics, by=by)
     ]
-    return Runs(series=tuple(series), left_out={run.directory.name: run.left_out for run in runs if run.left_out})
+    return Runs(
+        series=tuple(series),
+        left_out={run.directory.name: run.left_out for run in runs if run.left_out},
+        measured=_measured([run for run in runs if not run.left_out]),
+    )
+
+
+def _measured(runs: Sequence[_Run]) -> tuple[str, ...]:
+    trials = [trial for run in runs for trial in run.trials]
+    valued = {name for trial in trials for name, value in trial.scalars.items() if value is not None}
+    roles = dict.fromkeys(name for run in runs for name in run.plan.roles if name in valued)
+    return tuple(roles | dict.fromkeys(sorted(valued)))
 
 
 def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]) -> Iterator[Series]:

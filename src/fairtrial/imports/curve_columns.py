@@ -13,6 +13,8 @@ from fairtrial.imports.numerals import Numerals
 from fairtrial.imports.rows import Rows
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.designs.numeric_factors import FEWEST_VALUES, CurveModel
+from fairtrial.study.tree.problems import listed
+from fairtrial.words import counted
 
 OPTION = "--curve"
 ONE_ARM = "curve"  # the column of arms of a table that has none
@@ -54,5 +56,11 @@ def request(
         message = f"`usl` is a law of throughput, and lower values of `{primary.name}` are better"
         problems.append(Problem(message, rows.name, field=OPTION))
     if problems:
-        raise InputError(problems, hint=f"name a column of numbers, and a model that fits it: {OPTION} users=loess")
+        fitting = [
+            name
+            for name, few in FEWEST_VALUES.items()
+            if few <= len(levels) and (name != "usl" or primary.better == "higher")
+        ]
+        models = f"of {counted(len(levels), 'value')}: {listed(fitting)}"
+        raise InputError(problems, hint=f"name a column of numbers, and a model that fits it; {models}")
     return CurveRequest(over, model, dict(zip(levels, numbers.to_list(), strict=True)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from fairtrial.errors import FairtrialError
 from fairtrial.live.followed import FollowedRun
+from fairtrial.metrics import fidelity
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
 
 if TYPE_CHECKING:
@@ -42,15 +43,15 @@ class Doubts:
         return self.stale and (rested or self.run.state != "running")
 
     def look(self) -> None:
-        """Slow."""
+        """Slow. What drives drew is in a file of each trial, and left until the run ends."""
         began = time.monotonic()
         self.stale = False
         try:
-            said = doubts(self.analyse())
+            goes_on = self.run.state == "running"
+            said = doubts(self.analyse(), () if goes_on else fidelity.of_record(self.run.record))
         except FairtrialError as error:
             self.found = (Concern(code="not analysed", message=str(error), advice=error.hint or "", spots=()),)
         else:
-            goes_on = self.run.state == "running"
             self.found = kinds(concerns(each for each in said if not (goes_on and each.code in OF_PARTS)))
         self._looked_at = time.monotonic()
         self._took_s = self._looked_at - began

@@ -53,7 +53,7 @@ def entries(path: Path, of: TypeAdapter[list[E]], *, hint: str) -> list[tuple[E,
     """Reads a file that holds a list of entries; each with where it begins.
 
     Raises:
-        InputError: it cannot be read (then with `hint`), or something in it is wrong, with line and field.
+        InputError: it cannot be read, or something in it is wrong, with line and field; with `hint`.
     """
     problems = Problems()
     try:
@@ -63,6 +63,6 @@ def entries(path: Path, of: TypeAdapter[list[E]], *, hint: str) -> list[tuple[E,
         raise InputError([problem], hint=hint) from error
     node = reading.parse(text, file=str(path), problems=problems)
     found = [] if node is None else validate(of, plain(node), node=node, prefix=(), problems=problems)
-    problems.raise_if_any()
+    problems.raise_if_any(hint=hint)
     positions = [item.at for item in node.items] if isinstance(node, Listing) else []
     return list(zip(found or [], positions, strict=True))

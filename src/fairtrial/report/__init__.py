@@ -143,8 +143,13 @@ def plain(scene: Scene) -> dict[str, str]:
     }
 
 
-def terminal(analysis: Analysis) -> RenderableType:
-    """The compact verdict table with its doubts, for a terminal."""
+def terminal(analysis: Analysis, record: Record | None = None) -> RenderableType:
+    """The compact verdict table with its doubts, for a terminal; those about what drives drew come from the record.
+
+    Raises:
+        RecordError: a trial's `result.json` is missing or damaged.
+    """
+    from fairtrial.metrics import fidelity  # noqa: PLC0415
     from fairtrial.report.text import console  # noqa: PLC0415
 
-    return console.render(analysis)
+    return console.render(analysis, () if record is None else fidelity.of_record(record))

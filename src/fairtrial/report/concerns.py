@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fairtrial.analyse.models import Analysis, Doubt
+from fairtrial.metrics.fidelity import Fidelity
+from fairtrial.report import fidelity
 
 PLACES_NAMED: Final = 3  # in a terminal; more are counted
 _ENDS: Final = (".", "!", "?", "…")
@@ -51,6 +53,11 @@ class Concern:
         named = [next(iter(metrics))] if len(metrics) == 1 else [f"{len(metrics)} metrics"] if metrics else []
         return ", ".join([*named, f"{len(places)} comparisons"])
 
+    @property
+    def sentence(self) -> str:
+        """Its message, and how many like it a reader is spared."""
+        return f"{self.message} ({self.alike} more like this in the report)" if self.alike else self.message
+
 
 def _in_cells(metric: str, cells: dict[str, list[str]]) -> str:
     named = [
@@ -82,8 +89,13 @@ def kinds(concerns: Iterable[Concern]) -> tuple[Concern, ...]:
     return tuple(first.values())
 
 
-def doubts(analysis: Analysis) -> tuple[Doubt, ...]:
-    """Every doubt of an analysis: its own, then those of its comparisons, in order."""
+def doubts(analysis: Analysis, drew: Iterable[Fidelity] = ()) -> tuple[Doubt, ...]:
+    """Every doubt: the analysis's own, then those of its comparisons, in order, then what the drives drew.
+
+    Args:
+        analysis: of a record or a table.
+        drew: `metrics.fidelity.of_record` of the record; a table has none.
+    """
     return (
         *analysis.doubts,
         *(
@@ -93,6 +105,7 @@ def doubts(analysis: Analysis) -> tuple[Doubt, ...]:
             for comparison in comparisons
             for doubt in comparison.doubts
         ),
+        *fidelity.doubts(drew),
     )
 
 

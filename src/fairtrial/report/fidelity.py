@@ -52,7 +52,7 @@ def notes(fidelities: Sequence[Fidelity]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for each in fidelities for note in each.specification.notes))
 
 
-def doubts(fidelities: Sequence[Fidelity]) -> tuple[Doubt, ...]:
+def doubts(fidelities: Iterable[Fidelity]) -> tuple[Doubt, ...]:
     """A doubt for each workload that did not draw what the specification, or the script, asks for."""
     return tuple(
         Doubt(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record
+from fairtrial.record.files import MERGED
 from fairtrial.record.models import Plan
 from fairtrial.report.background import Background
 from fairtrial.words import STOP_REASONS
@@ -85,11 +86,10 @@ def fates(behind: Background) -> list[str]:
 
 
 def again(record: Record, *, name: str) -> list[tuple[str, str]]:
-    """Commands that run the study again and check this record, by its directory's name."""
-    size = f" --size {record.plan.size}" if record.plan.size else ""
-    size += " --aa" if record.plan.against_itself else ""
+    """Commands that run the study again as it ran, and check this record, by its directory's name."""
+    against_itself = " --aa" if record.plan.against_itself else ""
     return [
-        ("run again", f"fairtrial run {name}/study.yaml{size}"),
+        ("run again", f"fairtrial run {name}/{MERGED}{against_itself}"),
         ("check this record", f"fairtrial verify {name}"),
         ("recompute in R", f"Rscript {name}/report/raw_data.r"),
     ]

@@ -84,6 +84,9 @@ def test_a_shell_runs_commands_and_what_prepares_them_if_it_is_asked_to(tmp_path
         (r"größe: (\d+)", "gr_e", "regex"),
         (r"used (\d+)", "metric_used", "regex"),
         ("command", "metric_command", "json_path"),
+        (r"user_s=([0-9.]+)", "metric_user_s", "regex"),
+        (r"elapsed_s: (\S+)", "metric_elapsed_s", "regex"),
+        (r"max_resident_bytes=(\d+)", "metric_max_resident_bytes", "regex"),
     ],
 )
 def test_a_number_of_the_output_is_judged_under_a_name_of_its_own(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from support.inference.series import noisy, series
@@ -48,6 +49,18 @@ def test_what_is_worse_by_more_or_by_no_share_is_not_excused(worse_by: float | N
     assert judged(ENTRY, tmp_path, gate(worse_by=worse_by)).outcome == "failed"
 
 
+def test_shares_are_written_as_fractions_or_with_their_sign(tmp_path: Path) -> None:
+    assert judged(ENTRY.replace("6 %", "0.06"), tmp_path).ledger[0].worse_by == pytest.approx(0.06)
+    assert judged(ENTRY.replace("6 %", "600 %"), tmp_path).ledger[0].worse_by == pytest.approx(6)
+
+
+def test_a_check_without_a_share_is_not_called_more_than_accepted(tmp_path: Path) -> None:
+    lost = GateCheck(series="head", metric="tps", status="failed", message="head has no value")
+    found = judged(ENTRY, tmp_path, Gate(against="base", checks=(lost,)))
+    assert found.checks[0].message == "head has no value, which no entry excuses"
+    assert (found.outcome, found.ledger[0].state) == ("failed", "unused")
+
+
 def test_an_expired_entry_fails_though_nothing_is_worse(tmp_path: Path) -> None:
     steady = Gate(against="base", checks=gate().checks[1:])
     found = judged("\n" + ENTRY, tmp_path, steady, today=date(2026, 11, 27))
@@ -76,6 +89,8 @@ def test_every_form_of_a_gate_has_the_whole_ledger(tmp_path: Path) -> None:
     assert "ledger: tps worse by up to 6 % until 2026-11-26: used: `x` | <b> # y (by Ada," in " ".join(text.split())
     (line,) = [line for line in table.splitlines() if line.startswith("- ledger: ")]
     assert "`tps worse by up to 6 % until 2026-11-26`: used: `` `x` | <b> # y `` by `Ada` (" in line
+    (suite,) = ET.fromstring(gate_text.junit(found)).findall("testsuite")
+    assert (suite.findtext("system-out") or "").startswith("ledger: tps worse by up to 6 % until 2026-11-26: used: `x`")
     assert json.loads(found.model_dump_json())["ledger"][0]["until"] == "2026-11-26"
     assert "accepted" in gate_text.summary(found)
 
@@ -96,6 +111,8 @@ def test_a_series_of_a_history_is_excused_by_its_share(tmp_path: Path) -> None:
     [
         (ENTRY.replace("2026-11-26", "soon"), ":1:", "0.until: expected a day such as 2030-01-31, found 'soon'"),
         (ENTRY + ENTRY.replace("6 %", "-6 %"), ":2:", "1.worse_by: expected a share such as 2 % or 0.02, found '-6 %'"),
+        (ENTRY.replace("6 %", "6"), ":1:", "0.worse_by: write a percentage with its sign: 6 %, not 6"),
+        (ENTRY.replace("6 %", "'1.0'"), ":1:", "0.worse_by: write a percentage with its sign: 1.0 %, not 1.0"),
         (ENTRY.replace("6 %", "0 %"), ":1:", "0.worse_by: expected a value greater than 0"),
         (ENTRY.replace("by: Ada, ", ""), ":1:", "0.by: required but missing"),
         (ENTRY.replace("by: Ada", "by: ' '"), ":1:", "0.by: expected "),
@@ -110,6 +127,7 @@ def test_a_malformed_ledger_says_where_and_what(*, text: str, where: str, said: 
     assert refused.value.exit_code == 2
     assert f"fairtrial-accepted.yaml{where}" in str(refused.value)
     assert said in str(refused.value)
+    assert "fairtrial schema" not in refused.value.hint
 
 
 def test_a_ledger_that_is_not_there_is_an_error_and_an_empty_one_is_none(tmp_path: Path) -> None:

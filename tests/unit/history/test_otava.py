@@ -1,5 +1,6 @@
 """CSV files as Apache Otava reads them."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,17 @@ def test_every_column_of_numbers_is_a_series_named_by_file_and_commit(tmp_path: 
     assert (throughput.name, throughput.metric, latency.metric) == ("nightly", "throughput", "latency")
     assert [point.run for point in latency.points][:2] == ["aaa0", "aaa1"]
     assert latency.points[0].estimate == 10.4
+
+
+def test_a_file_name_that_is_not_utf_8_is_escaped(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"night\xff\x1b[31m.csv")
+    rows = "".join(f"{day},{day},{1000 + day // 6} tps\n" for day in range(1, 12))
+    path.write_text(f"time,m,other\n{rows}", encoding="utf-8")
+    read = otava.read(path)
+    found = examine(read.series, options=HistoryOptions(), left_out=read.left_out)
+    assert [each.series for each in found.series] == [r"night\udcff\x1b[31m"]
+    assert list(found.left_out) == [r"column other of night\udcff\x1b[31m.csv"]
+    assert r"night\\udcff" in found.model_dump_json()
 
 
 def test_the_change_of_the_sample_is_found_at_its_commit(tmp_path: Path) -> None:

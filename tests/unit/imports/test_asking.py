@@ -13,6 +13,7 @@ from support.inference.tables import judged, only_comparison
 
 from fairtrial.analyse import analyse
 from fairtrial.errors import InputError
+from fairtrial.study.catalogue import Better
 
 HEADER = "kernel,memory,block,tpm,p99\n"
 CASE = Case(
@@ -77,6 +78,23 @@ def test_a_column_called_curve_is_what_it_is_where_a_curve_has_one_arm() -> None
     analysis = judged(text, values=("curve",), curve=("users", "linear"))
     (curve,) = analysis.curves
     assert (curve.metric, curve.over) == ("curve", "users")
+
+
+@pytest.mark.parametrize(
+    ("better", "values", "fitting"),
+    [
+        (("higher",), (1, 2), "of 2 values: `linear`"),
+        (("lower",), (1, 2, 4, 8), "of 4 values: `linear`, `loess`"),
+        (("higher",), (1,), "of 1 value: nothing"),
+    ],
+)
+def test_a_curve_that_does_not_fit_is_answered_with_those_that_do(
+    better: tuple[Better, ...], values: tuple[int, ...], fitting: str
+) -> None:
+    text = "users,tpm\n" + "".join(f"{users},{100 + block}\n" for block in range(3) for users in values)
+    with pytest.raises(InputError) as refused:
+        judged(text, values=("tpm",), curve=("users", "usl"), better=better)
+    assert refused.value.hint == f"name a column of numbers, and a model that fits it; {fitting}"
 
 
 def test_the_first_rows_level_is_the_baseline_unless_one_is_named() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.records import tiny_plan, trial_record
+from support.records import kept_unfaithful, tiny_plan, trial_record
 
 from fairtrial import record
 from fairtrial.analyse.models import Analysis
@@ -84,3 +84,11 @@ def test_what_cannot_be_analysed_says_why(writer: Writer) -> None:
     found = Doubts(goes_on(writer), refuses)
     found.look()
     assert [(each.code, each.advice) for each in found.found or ()] == [("not analysed", "look at it")]
+
+
+def test_what_drives_drew_is_looked_at_once_the_run_has_ended(tmp_path: Path) -> None:
+    run = FollowedRun(kept_unfaithful(tmp_path / "run"))
+    run.refresh()
+    found = Doubts(run, run.analysis)
+    found.look()
+    assert "unfaithful" in codes(found)

@@ -58,6 +58,10 @@ def test_doubts_that_differ_in_their_figures_only_are_of_one_kind() -> None:
     other = Concern("zero_variance", "All.", "Do something else.", ())
     assert len(found) == 3
     assert kinds([*found, other]) == (replace(found[0], alike=2), other)
+    assert [each.sentence for each in kinds([*found, other])] == [
+        f"{found[0].message} (2 more like this in the report)",
+        other.message,
+    ]
 
 
 def test_doubts_of_comparisons_follow_those_of_the_run(analysis: Analysis) -> None:

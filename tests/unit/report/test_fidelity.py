@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from support.records import change_workload
 
 from fairtrial import verify
 from fairtrial.analyse.models import Analysis
 from fairtrial.metrics.fidelity import of_record
 from fairtrial.record import Record, read
-from fairtrial.report import document, fidelity, text, write
+from fairtrial.report import document, fidelity, terminal, text, write
 from fairtrial.report.scene import Scene
 from fairtrial.report.text.columns import WIDTH
 
@@ -62,6 +64,14 @@ def test_an_unfaithful_record_says_so_in_text_page_and_json(copy: Record, analys
     stored = json.loads((copy.directory / "report" / "report.json").read_bytes())["record"]["fidelity"]
     broken = [point["name"] for each in stored for point in each["points"] if point["verdict"] == "broken"]
     assert broken == ["payment by last name"] * 2
+
+
+def test_the_terminal_doubts_an_unfaithful_record(copy: Record, analysis: Analysis) -> None:
+    never_by_name(copy)
+    console = Console(file=io.StringIO(), width=200)
+    console.print(terminal(analysis, copy))
+    assert isinstance(console.file, io.StringIO)
+    assert "payment by last name" in console.file.getvalue()
 
 
 def test_a_record_without_tpcc_has_no_section(copy: Record, analysis: Analysis) -> None:

@@ -1,13 +1,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from fairtrial import plan, record, study
+from fairtrial.catalogue import catalogue
 from fairtrial.record import Record
 from fairtrial.report import words
 
+KEPT = sorted(path for path in (Path(__file__).parents[2] / "records").iterdir() if path.is_dir())
 
-def test_commands_to_run_again_name_the_record_and_its_size(record: Record) -> None:
+
+def test_commands_to_run_again_name_the_study_as_it_ran(record: Record) -> None:
     small = replace(record, plan=record.plan.model_copy(update={"size": "ci"}))
     commands = dict(words.again(small, name="2026-run"))
-    assert commands["run again"] == "fairtrial run 2026-run/study.yaml --size ci"
+    assert commands["run again"] == "fairtrial run 2026-run/study.merged.yaml"
     assert commands["check this record"] == "fairtrial verify 2026-run"
+    itself = replace(record, plan=record.plan.model_copy(update={"against_itself": True}))
+    assert dict(words.again(itself, name="run"))["run again"] == "fairtrial run run/study.merged.yaml --aa"
+
+
+@pytest.mark.parametrize("kept", KEPT, ids=[path.name for path in KEPT])
+def test_the_study_to_run_again_plans_the_trials_of_its_record(kept: Path) -> None:
+    found = record.read(kept)
+    command = dict(words.again(found, name=str(kept)))["run again"]
+    merged = study.load(Path(command.removeprefix("fairtrial run ")), catalogue=catalogue())
+    assert plan.make(merged, catalogue=catalogue()).trials == found.plan.trials

@@ -21,6 +21,7 @@ from fairtrial.record import Writer, live
 from fairtrial.record.events import RunFinished
 from fairtrial.record.live import Feed, Live, LiveTrial
 from fairtrial.record.models import TrialStarted
+from fairtrial.report.concerns import Concern
 from fairtrial.run.progress import LiveProgress
 from fairtrial.serve import following, run_page
 from fairtrial.serve.following import Following, Seen
@@ -140,6 +141,13 @@ def test_files_that_contradict_each_other_are_refused_and_not_a_fault_of_ours(wr
     live.write(writer.directory, Live(process=os.getpid(), trial=trial))
     with pytest.raises(RecordError, match="contradict each other"):
         page(writer).refresh()
+
+
+def test_doubts_of_one_kind_are_counted(writer: Writer) -> None:
+    shown = page(writer)
+    shown.doubts.found = (Concern(code="outlier", message="One is far off.", advice="Look.", spots=(), alike=2),)
+    shown.show_analysis()
+    assert "One is far off. (2 more like this in the report) <" in shown.parts.html("doubts")
 
 
 def test_a_valid_trial_without_the_primary_metric_is_in_no_block(writer: Writer) -> None:

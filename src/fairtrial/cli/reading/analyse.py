@@ -58,13 +58,8 @@ class AnalyseOptions:
             baseline=self.baseline,
             better=tuple(way for name, way in better if not name),
             better_of={name: way for name, way in better if name},
-            margin=share("--margin", self.margin, fits=lambda value: 0 < value < 1, limits="above 0 % and below 100 %"),
-            confidence=share(
-                "--confidence",
-                self.confidence,
-                fits=lambda value: LOWEST_CONFIDENCE <= value < 1,
-                limits="from 50 % to below 100 %",
-            ),
+            margin=margin(self.margin),
+            confidence=confidence(self.confidence),
             numerals=foreign.Numerals(self.decimal, self.thousands),
             curve=None if self.curve is None else curve(self.curve),
         )
@@ -87,6 +82,25 @@ def analyse(
         print(json.dumps(finite(document), ensure_ascii=False, allow_nan=False))
     else:
         print_whole(Console(), report.terminal(analysis))
+
+
+def margin(text: str) -> float:
+    """`--margin` as a share.
+
+    Raises:
+        InputError: it is none, or outside its limits.
+    """
+    return share("--margin", text, fits=lambda value: 0 < value < 1, limits="above 0 % and below 100 %")
+
+
+def confidence(text: str) -> float:
+    """`--confidence` as a share.
+
+    Raises:
+        InputError: it is none, or outside its limits.
+    """
+    limits = "from 50 % to below 100 %"
+    return share("--confidence", text, fits=lambda value: LOWEST_CONFIDENCE <= value < 1, limits=limits)
 
 
 def share(option: str, text: str, *, fits: Callable[[float], bool], limits: str) -> float:

@@ -83,9 +83,10 @@ def _within(paths: Sequence[Path], baseline: Path | None, *, metrics: Sequence[s
     Raises:
         InputError: an option that says nothing here, several paths, a run that is not finished or compares no arms, or
             a metric that the run does not define.
-        RecordError: it is no record.
+        RecordError: it is no record, or a raw file of it is damaged.
     """
     from fairtrial.history.arms import by_arms
+    from fairtrial.metrics import fidelity
     from fairtrial.report.analysing import analysed
 
     for option, given in (("--baseline", baseline), ("--margin", margin)):
@@ -97,7 +98,8 @@ def _within(paths: Sequence[Path], baseline: Path | None, *, metrics: Sequence[s
         problem = Problem(message="the run is a screening: it compares no arms", file=str(run.directory))
         raise InputError([problem], hint="name the run that confirmed it")
     analysis = analysed(run)
-    return by_arms(analysis, metrics=_metrics(run, metrics, known=analysis.metrics))
+    drew = fidelity.of_record(run)
+    return by_arms(analysis, metrics=_metrics(run, metrics, known=analysis.metrics), drew=drew)
 
 
 def _against(paths: Sequence[Path], baseline: Path, *, metrics: Sequence[str], levels: DetectionLevels) -> Gate:

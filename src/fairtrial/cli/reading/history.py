@@ -83,6 +83,7 @@ def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options:
     """
     from fairtrial.history import examine, otava
     from fairtrial.history import series as across_runs
+    from fairtrial.study.tree.problems import did_you_mean, listed
 
     tables = [path for path in paths if path.suffix.lower() in CSV_SUFFIXES]
     directories = across_runs.record_directories([path for path in paths if path not in tables])
@@ -91,6 +92,10 @@ def examined(paths: Sequence[Path], *, metrics: Sequence[str], by: str, options:
     series = [one for each in read for one in each.series]
     left_out = {name: reason for each in read for name, reason in each.left_out.items()}
     if not series:
+        if metrics and runs.measured:
+            message = f"no run measures {', '.join(metrics)}; expected one of {listed(runs.measured)}"
+            problem = Problem(message, "--metric", suggestion=did_you_mean(metrics[0], runs.measured))
+            raise InputError([problem], hint="name a metric that the runs measure")
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         which = f" of {', '.join(metrics)}" if metrics else ""
         problem = Problem(message=f"found no series{which}: {reasons or 'no finished run'}", file=str(paths[0]))

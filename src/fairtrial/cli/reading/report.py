@@ -35,5 +35,5 @@ def conclude(finished: Record, *, console: Console, contrast: str | None = None,
         written = reports.write(finished, analysis, directory, drawn=drawn)
         if not is_own:
             console.print(f"\nalso compared: {factor}, as a separate family", markup=False)
-        print_whole(console, reports.terminal(analysis))
+        print_whole(console, reports.terminal(analysis, finished))
         console.print(f"report: {written}", markup=False, soft_wrap=True)

@@ -168,7 +168,7 @@ def _looked(doubts: Doubts, *, grown: bool) -> bool:
 
 
 def _doubt(found: Concern) -> str:
-    return f"{found.briefly}: {found.message}" if found.spots else found.message
+    return f"{found.briefly}: {found.sentence}" if found.spots else found.sentence
 
 
 # A picture, for terminals.

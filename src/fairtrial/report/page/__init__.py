@@ -160,7 +160,7 @@ def _content(scene: Scene) -> dict[str, Any]:
         "several": len(analysis.levels) != tables.TWO_ARMS,  # arms beside the baseline, so a row must say which
         "metrics": scene.tables,
         "methods": sorted({row.comparison.method for table in scene.tables for row in table.rows}),
-        "doubts": concerns(doubts(analysis) + fidelity.doubts(scene.fidelity)),
+        "doubts": concerns(doubts(analysis, scene.fidelity)),
         "counted": counted(analysis),
         "stopping": stopping(analysis),
         "fates": fates(scene.background),

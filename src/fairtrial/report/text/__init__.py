@@ -405,7 +405,7 @@ def _expectations(analysis: Analysis) -> list[str]:
 
 def _doubts(analysis: Analysis, drew: Sequence[Fidelity]) -> list[str]:
     lines = heading("Doubts")
-    raised = concerns(doubts(analysis) + fidelity.doubts(drew))
+    raised = concerns(doubts(analysis, drew))
     if not raised:
         return [*lines, "No check found a reason for doubt."]
     for concern in raised:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from rich.text import Text
 from fairtrial.analyse.designs.screening_models import ScreeningResult
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.result import Verdict
+from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.report import hosts, noise, numbers, why
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
 from fairtrial.report.designs import curves, interactions, screening
@@ -39,8 +40,8 @@ STYLES: Final[dict[Verdict, str]] = {
 }
 
 
-def render(analysis: Analysis) -> RenderableType:
-    """A table per metric, primary first, and every doubt in a line."""
+def render(analysis: Analysis, drew: Iterable[Fidelity] = ()) -> RenderableType:
+    """A table per metric, primary first, and every doubt in a line; `drew` as `concerns.doubts` takes it."""
     parts: list[RenderableType] = []
     if not analysis.finished:
         parts.append(Text("the run is not finished: no verdict yet", style="yellow"))
@@ -64,7 +65,7 @@ def render(analysis: Analysis) -> RenderableType:
         *interactions.sentences(analysis),
     )
     parts += [Text(sentence, style="dim") for sentence in said]
-    if raised := kinds(concerns(doubts(analysis))):
+    if raised := kinds(concerns(doubts(analysis, drew))):
         parts.append(Doubts(raised))
     parts.append(Text(_fate(analysis), style="dim"))
     return Group(*parts)
@@ -126,8 +127,7 @@ class Doubts:
         drawn.add_column(overflow="fold")
         for concern in self.concerns:
             where = f"{concern.briefly}: " if concern.spots else ""
-            alike = f" ({concern.alike} more like this in the report)" if concern.alike else ""
-            said = Text.assemble((where, "bold"), f"{concern.message}{alike}", "\n", (f"– {concern.advice}", "dim"))
+            said = Text.assemble((where, "bold"), concern.sentence, "\n", (f"– {concern.advice}", "dim"))
             drawn.add_row(Text("doubt", style="yellow"), said)
         return drawn
 

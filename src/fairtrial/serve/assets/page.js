@@ -177,6 +177,8 @@
         const known = this.shown.get(name);
         if (known) {
           known.plot.setData(data);
+          const table = known.figure.querySelector("details");
+          if (table.open) { this.tabulate(table, name, chart.title); }
         } else {
           this.shown.set(name, this.figure(name, chart, data));
         }
@@ -266,12 +268,13 @@
       return;
     }
     for (const [id, html] of Object.entries(news.html ?? {})) { replace(id, html); }
+    if (fate() !== chosenFate) { renew(); }
     if (running && news.charts !== undefined) { running.take(news.charts); }
   }
 
   async function showTrial(section) {
     const charts = new Charts(section.querySelector(".charts"));
-    all.push(charts);
+    all.splice(all.indexOf(running) + 1, 1, charts); // in place of those it had before
     const answer = await fetch(section.dataset.series);
     if (answer.ok) {
       charts.take(await answer.json());
@@ -280,9 +283,26 @@
     }
   }
 
+  // The chosen trial is of this browser alone, so nobody sends it: it is fetched again once the plan shows another fate.
+  const chosen = new URLSearchParams(location.search).get("trial");
+  const fate = () => document.querySelector(`.plan a.slot[href="?trial=${CSS.escape(chosen)}"]`)?.className;
+  let chosenFate = fate();
+  async function renew() {
+    const asked = chosenFate = fate();
+    const answer = await fetch(location.pathname + location.search);
+    const html = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("trial")?.outerHTML;
+    if (html && asked === chosenFate) {
+      replace("trial", html);
+      showChosen();
+    }
+  }
+  function showChosen() {
+    const measured = document.querySelector("[data-series]");
+    if (measured) { showTrial(measured); }
+  }
+
   dress(document);
-  const chosen = document.querySelector("[data-series]");
-  if (chosen) { showTrial(chosen); }
+  showChosen();
   if (page.since) {
     const stream = new EventSource(`${location.pathname}/events?since=${encodeURIComponent(page.since)}`);
     stream.onopen = () => { connection.textContent = "live"; connection.className = ""; };

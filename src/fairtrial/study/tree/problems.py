@@ -17,6 +17,7 @@ from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Tree, dotted, locate
 
 FILE_OF = "file_of"  # key of a validation's context; see `validate`
+OF_STUDIES = "fix the lines listed above; with `fairtrial schema` your editor checks and completes every key"
 
 _CLOSE = 0.6  # difflib's own default: closer misses typing errors, wider suggests nonsense
 _LISTED = 12  # names in a message; more hide the sentence
@@ -94,18 +95,15 @@ class Problems:
         expected = f"expected one of {listed(names)}" if names else "none is available"
         self.add(f"unknown {what} `{name}`; {expected}", at, field=field, suggestion=did_you_mean(name, names))
 
-    def raise_if_any(self) -> None:
-        """Raises all of them, in the order of the file.
+    def raise_if_any(self, *, hint: str = OF_STUDIES) -> None:
+        """Raises all of them, in the order of the file, with a hint.
 
         Raises:
             InputError: there are any.
         """
         if self._noted:
             ordered = sorted(self._noted, key=lambda problem: (problem.file, problem.line, problem.column))
-            raise InputError(
-                ordered,
-                hint="fix the lines listed above; with `fairtrial schema` your editor checks and completes every key",
-            )
+            raise InputError(ordered, hint=hint)
 
 
 def validate(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path, problems: Problems) -> Any | None:

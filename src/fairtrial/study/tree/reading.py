@@ -229,7 +229,7 @@ def _text(path: Path, at: Position) -> str:
             return foreign.read_text(path, encoding="utf-8-sig", most_bytes=MAXIMUM_BYTES)
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        hint = "check the path, which is relative to the file that names it"
+        hint = "check the path, which is relative to " + ("the file that names it" if at.line else "this directory")
         raise _refusal(f"cannot read {path}: {error.strerror}", at, hint=hint) from error
     except UnicodeDecodeError as error:
         raise _refusal(f"not UTF-8 at byte {error.start}", Position(str(path)), hint="save it as UTF-8") from error

@@ -128,7 +128,9 @@ def test_options_become_wishes_where_the_user_is(tmp_path: Path, monkeypatch: py
     [
         ({"timeout": "soon"}, "--timeout: expected a time"),
         ({"margin": "some"}, "--margin: expected a share"),
+        ({"margin": "2"}, "--margin: expected a share above 0 % and below 100 %, found '2'"),
         ({"confidence": "sure"}, "--confidence: expected a share"),
+        ({"confidence": "95"}, "--confidence: expected a share from 50 % to below 100 %, found '95'"),
         ({"better": "less"}, "--better: expected higher or lower"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.records import planned, tiny_plan, trial_record
+from support.records import kept_unfaithful, planned, tiny_plan, trial_record
 
 from fairtrial import record
 from fairtrial.cli.reading import gate
@@ -104,3 +104,8 @@ def test_arms_are_judged_by_their_own_study_alone(tmp_path: Path) -> None:
         gate._within([run], None, metrics=["speed"], margin=None)
     (check,) = gate._within([run], None, metrics=[], margin=None).checks
     assert (check.series, check.metric) == ("b", "elapsed_s")
+
+
+def test_a_gate_within_a_run_says_what_its_drives_did_not_draw(tmp_path: Path) -> None:
+    found = gate._within([kept_unfaithful(tmp_path / "run")], None, metrics=[], margin=None)
+    assert any("payment by last name" in note for note in found.notes)

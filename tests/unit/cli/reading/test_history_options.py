@@ -70,6 +70,16 @@ def test_tables_of_several_files_are_looked_at_together(tmp_path: Path) -> None:
     assert found.series[0].p_adjusted == found.series[1].p_adjusted
 
 
+def test_a_metric_that_no_run_measures_is_answered_with_those_measured() -> None:
+    kept = Path(__file__).parents[3] / "records"
+    options = history.options([kept], acknowledged=None, levels=LEVELS)
+    with pytest.raises(InputError) as refused:
+        history.examined([kept], metrics=["throughput_tmp"], by="cell,arm", options=options)
+    said = "--metric: no run measures throughput_tmp; expected one of `throughput_tpm`, `latency_ns_p95`, "
+    assert str(refused.value).startswith(said)
+    assert "did you mean `throughput_tpm`?" in str(refused.value)
+
+
 def test_a_column_that_may_be_meant_as_numbers_is_named_where_it_is_taken_for_text(tmp_path: Path) -> None:
     table = tmp_path / "nightly.csv"
     rows = [f"{day},{day},{1000 if day < 5 else 500} tps,16 cores,note {day}" for day in range(1, 9)]

@@ -21,6 +21,7 @@ from fairtrial.record import Writer, live
 from fairtrial.record.events import RunFinished, RunInterrupted
 from fairtrial.record.live import Live, Note
 from fairtrial.record.models import TrialStarted
+from fairtrial.report.concerns import Concern
 
 ESCAPE = "\x1b]0;owned\x07"
 
@@ -96,6 +97,20 @@ def test_doubts_and_the_ends_of_logs_are_shown_while_the_run_goes_on(
     with pytest.raises(PlaceError, match="without saying why"):
         watch(writer.directory)
     assert "\ndoubt: 1 invalid trial voided 1 block" in capsys.readouterr().out
+
+
+def test_doubts_of_one_kind_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    writer = begun(tmp_path / "one", blocks=1)
+    run = FollowedRun(writer.directory)
+    run.refresh()
+    found = Concern(code="outlier", message="One is far off.", advice="Look.", spots=(), alike=2)
+    console = Console(file=io.StringIO(), width=140, color_system=None)
+    console.print(picture(run, [], [found]))
+    assert isinstance(console.file, io.StringIO)
+    assert "One is far off. (2 more like this in the report) Look." in console.file.getvalue()
+    command._Lines(run, Console()).doubt([found])
+    assert "doubt: One is far off. (2 more like this in the report) Look." in capsys.readouterr().out
+    writer.close()
 
 
 def test_a_finished_run_ends_with_0_and_sends_to_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

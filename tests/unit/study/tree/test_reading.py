@@ -123,8 +123,15 @@ def test_files_that_include_each_other_twice_are_not_read_for_ever(tmp_path: Pat
 
 def test_a_missing_include_is_reported_where_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("x: 1\ninclude: gone.yaml\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a\.yaml:2:10: cannot read .*gone\.yaml: No such file"):
+    with pytest.raises(InputError, match=r"a\.yaml:2:10: cannot read .*gone\.yaml: No such file") as refused:
         read_documents(tmp_path / "a.yaml", Problems())
+    assert refused.value.hint == "check the path, which is relative to the file that names it"
+
+
+def test_a_missing_file_of_the_command_line_is_relative_to_no_other_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*nope\.yaml: No such file") as refused:
+        read_documents(tmp_path / "nope.yaml", Problems())
+    assert refused.value.hint == "check the path, which is relative to this directory"
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ trials: {{blocks: {blocks}, seed: 3}}
 metrics: {{primary: elapsed_s}}
 telemetry: {{interval: 500ms}}
 """
-LIMIT_S = 240  # a host that has not answered by then is switched off and on
+LIMIT_S = 240  # a host that hangs, and has not answered by then, is switched off and on
+PATIENT_S = 1200  # one that boots beside other work, while nothing of it waits for a limit
 RECOVERED_S = 60  # from then until it answers
 HELD = "touch /root/running; while [ -e /root/hold ]; do sleep 0.2; done"
 PLAIN = """\
@@ -85,7 +86,7 @@ def study(here: Desk, host: BootingHost, *, by: str, **others: str | int) -> Pat
     fields = {
         "config": host.config,
         "power": host.power,
-        "limit": LIMIT_S,
+        "limit": PATIENT_S,
         "first": host.image.kernel("6.1"),
         "other": f"{{kernel: {host.image.kernel('6.12')}}}",
         "blocks": 1,
@@ -160,7 +161,7 @@ def test_a_host_that_fails_in_a_trial_costs_its_block_and_ends_with_its_default_
     here: Desk, host: BootingHost, fails: Callable[[BootingHost], None]
 ) -> None:
     host.run("rm -f /root/running; touch /root/hold")
-    running = here.start("run", study(here, host, by="kexec", run=HELD))
+    running = here.start("run", study(here, host, by="kexec", run=HELD, limit=LIMIT_S))
     await_trial(host, running)
     fails(host)
     failed_s = time.monotonic()

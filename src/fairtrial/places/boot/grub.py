@@ -28,13 +28,20 @@ menuentry 'fairtrial' --id {name} {{
 # An empty `next_entry=` is what GRUB leaves; where it was not there before, it is not there afterwards.
 FORGET: Final = f'{PATH} rm -f "$1/custom.cfg"; "$2-editenv" "$1/grubenv" unset next_entry; sync'
 REBOOT: Final = f'{PATH} exec "$1-reboot" {NAME}'
-# A freeze empties the log, where `sync` only writes to it. Whoever is killed before the thaw leaves it to the sleeper.
-SLEEPER: Final = 'sleep 10 & trap "kill $!; exit" TERM; wait; fsfreeze --unfreeze "$1"'
-SETTLE: Final = f"""{PATH}
-setsid sh -c "$2" sh "$1" </dev/null >/dev/null 2>&1 &
-fsfreeze --freeze "$1"
+# A freeze empties the log, where `sync` only writes to it. The sleeper thaws what nobody is left to thaw, also when it
+# is ended with all that the session runs (TERM), perhaps before the freeze is complete; no later session ends it.
+SLEEPER: Final = """
+trap 'kill $! 2>/dev/null; exit' USR1
+trap 'n=0; until fsfreeze --unfreeze "$1" || [ $n = 100 ]; do n=$((n + 1)); sleep 0.1; done; exit 0' TERM
+sleep 60 & wait
 fsfreeze --unfreeze "$1"
-kill $!
+"""
+SETTLE: Final = f"""{PATH}
+sync
+env -u FAIRTRIAL_SESSION setsid sh -c "$2" sh "$1" </dev/null >/dev/null 2>&1 &
+fsfreeze --freeze "$1" || {{ kill -USR1 $!; exit 1; }}
+fsfreeze --unfreeze "$1"
+kill -USR1 $!
 """
 RELATIVE: Final = f'{PATH} exec "$1-mkrelpath" "$2"'
 

@@ -14,17 +14,22 @@ def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def behind(error: BaseException) -> KeyboardInterrupt | None:
+    """The interrupt that an error came in place of, while that unwound."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, KeyboardInterrupt):
+        found = found.__context__
+    return found
+
+
 @contextlib.contextmanager
 def goes_first() -> Iterator[None]:
     """What fails while an interrupt unwinds is no reason to go on: the interrupt is raised in its place."""
     try:
         yield
     except Exception as error:
-        behind: BaseException | None = error
-        while behind is not None and not isinstance(behind, KeyboardInterrupt):
-            behind = behind.__context__
-        if behind is not None:
-            raise behind from error
+        if (interrupt := behind(error)) is not None:
+            raise interrupt from error
         raise
 
 

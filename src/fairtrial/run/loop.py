@@ -20,7 +20,7 @@ from fairtrial.record.models import (
     TrialRecord,
     TrialStarted,
 )
-from fairtrial.run import elsewhere, existing, noise, rebooting
+from fairtrial.run import elsewhere, existing, interrupting, noise, rebooting
 from fairtrial.run.conducting import Conductor
 from fairtrial.run.existing import ExistingServers
 from fairtrial.run.feasibility import carriers, ceiling, emulation
@@ -103,6 +103,8 @@ class Run(Conductor):
             self.progress.trial_finished(rebooting.unbooted(self.writer, trial, error))
             self._repair()
         except StreamLostError as error:
+            if (interrupt := interrupting.behind(error)) is not None:
+                raise interrupt from error
             self.lost_in_a_row += 1
             if self.lost_in_a_row >= STREAMS_LOST_IN_A_ROW:
                 raise

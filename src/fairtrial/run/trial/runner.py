@@ -142,7 +142,8 @@ class TrialRunner:
                 if not has_started:
                     raise
                 attempt.outcome.invalidate(str(error))
-            attempt.collect(local)
+            with interrupting.goes_first():
+                attempt.collect(local)
         except StreamLostError as error:
             attempt.outcome.lose(f"{STREAM_LOST}: {error}")
         except BaseException:

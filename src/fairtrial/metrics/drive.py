@@ -42,12 +42,19 @@ class TransactionOutcomes(BaseModel):
 
 
 class ArrivalCounts(BaseModel):
-    """What became of the transactions that should have begun."""
+    """What became of the transactions that should have begun; the last two are missing in records of older engines.
+
+    Attributes:
+        under_way: begun, and not ended when the window was over.
+        overdue: of a search's probe: neither ended nor given up then, and older than the objective's limit.
+    """
 
     offered: Count
     waiting: Count
     waiting_most: Count
     timed_out: Count | None = None
+    under_way: Count | None = None
+    overdue: Count | None = None
 
 
 class Quantiles(BaseModel):
@@ -125,6 +132,11 @@ class DriveResult(BaseModel):
     def done(self) -> int:
         """Transactions of all types."""
         return sum(outcome.done for outcome in self.transactions.values())
+
+    @property
+    def failed(self) -> int:
+        """Transactions of all types that were given up after they had begun."""
+        return sum(outcome.failed for outcome in self.transactions.values())
 
 
 def read(directory: Path) -> DriveResult:

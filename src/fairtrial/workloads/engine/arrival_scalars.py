@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from fairtrial import foreign
 from fairtrial.metrics import drive, latency
 from fairtrial.metrics.latency import percentiles
 from fairtrial.record.models import Window
@@ -15,39 +14,7 @@ FILE: Final = "lateness.hlog"
 STATISTICS: Final = {"p50": "median", "p99": "p99", "max": "maximum"}
 
 
-class ArrivalCounts(drive.ArrivalCounts):
-    """What became of the transactions that should have begun; the last two are missing in records of older engines.
-
-    Attributes:
-        under_way: begun, and not ended when the window was over.
-        overdue: of a search's probe: neither ended nor given up then, and older than the objective's limit.
-    """
-
-    under_way: drive.Count | None = None
-    overdue: drive.Count | None = None
-
-
-class DriveResult(drive.DriveResult):
-    """The part of `result.json` that the engine's scalars come from."""
-
-    arrivals: ArrivalCounts | None = None
-
-    @property
-    def failed(self) -> int:
-        """Transactions of all types that were given up after they had begun."""
-        return sum(outcome.failed for outcome in self.transactions.values())
-
-
-def read(directory: Path) -> DriveResult:
-    """A trial's `result.json`.
-
-    Raises:
-        RecordError: missing, cut or changed.
-    """
-    return foreign.of_trial(directory / drive.FILE, DriveResult)
-
-
-def compute(directory: Path, result: DriveResult, *, window: Window) -> dict[str, float]:
+def compute(directory: Path, result: drive.DriveResult, *, window: Window) -> dict[str, float]:
     """Scalars of one trial; empty if its users began when they liked.
 
     Raises:
@@ -69,14 +36,14 @@ def compute(directory: Path, result: DriveResult, *, window: Window) -> dict[str
     )
 
 
-def _unfinished(arrived: ArrivalCounts) -> dict[str, float]:
+def _unfinished(arrived: drive.ArrivalCounts) -> dict[str, float]:
     """Nothing where the engine did not count them."""
     if arrived.under_way is None or not arrived.offered:
         return {}
     return {"unfinished_share": (arrived.waiting + arrived.under_way) / arrived.offered}
 
 
-def _timed_out(arrived: ArrivalCounts) -> dict[str, float]:
+def _timed_out(arrived: drive.ArrivalCounts) -> dict[str, float]:
     """Nothing where all wait, however long."""
     if arrived.timed_out is None or not arrived.offered:
         return {}

@@ -23,7 +23,7 @@ def compute(directory: Path, *, window: Window, objective_s: float | None = None
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
     """
-    result = arrivals.read(directory)
+    result = drive.read(directory)
     seconds = drive.seconds(directory, window)
     statements = sum(outcome.statements for outcome in result.transactions.values())
     common = (

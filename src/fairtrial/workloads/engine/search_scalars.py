@@ -18,7 +18,6 @@ from fairtrial.metrics import drive, latency
 from fairtrial.metrics.latency import percentiles
 from fairtrial.protocol.generated import Searched
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.workloads.engine import arrival_scalars
 
 ACHIEVED_SHARE: Final = 0.99  # in records of older engines
 AGREEING: Final = 2
@@ -89,7 +88,7 @@ def why_censored(searched: Searched) -> str:
 def _verdict(directory: Path, probe: drive.SearchProbe, *, objective: drive.SearchObjective) -> bool:
     """A probe's verdict from its own files."""
     below = directory / probe.directory
-    own = arrival_scalars.read(below)
+    own = drive.read(below)
     observed = latency.merged(latency.read(below).values())
     offered = own.arrivals.offered if own.arrivals else 0
     percentile_ns = observed.percentile_ns(percentiles.PERCENTILES[objective.percentile])

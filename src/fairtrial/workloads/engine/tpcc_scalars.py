@@ -33,7 +33,7 @@ def compute(directory: Path, *, window: Window, objective_s: float | None = None
     Raises:
         RecordError: `result.json` is damaged, or the window has no length.
     """
-    result = arrivals.read(directory)
+    result = drive.read(directory)
     minutes = drive.seconds(directory, window) / SECONDS_PER_MINUTE
     new_orders = result.transactions.get("new_order")
     common = (

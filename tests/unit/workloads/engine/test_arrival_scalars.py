@@ -44,7 +44,7 @@ def late(directory: Path) -> None:
 
 def test_lateness_is_merged_and_the_queue_is_taken_from_the_result(tmp_path: Path) -> None:
     late(result(tmp_path))
-    found = arrivals.compute(tmp_path, arrivals.read(tmp_path), window=WINDOW)
+    found = arrivals.compute(tmp_path, drive.read(tmp_path), window=WINDOW)
     assert found.pop("lateness_ns_p50") == pytest.approx(1e6, rel=1e-3)
     assert found.pop("lateness_ns_p99") == pytest.approx(20e6, rel=1e-3)
     assert found.pop("lateness_ns_max") == pytest.approx(20e6, rel=1e-3)
@@ -53,29 +53,29 @@ def test_lateness_is_merged_and_the_queue_is_taken_from_the_result(tmp_path: Pat
 
 def test_every_scalar_is_defined_and_part_of_the_workloads_own(tmp_path: Path) -> None:
     late(result(tmp_path))
-    found = arrivals.compute(tmp_path, arrivals.read(tmp_path), window=WINDOW)
+    found = arrivals.compute(tmp_path, drive.read(tmp_path), window=WINDOW)
     assert set(found) == set(arrivals.DEFINITIONS)
     assert found.items() <= oltp.compute(tmp_path, window=WINDOW).items()
 
 
 def test_a_closed_loop_has_none_of_them(tmp_path: Path) -> None:
     result(tmp_path, opened=False)
-    assert arrivals.compute(tmp_path, arrivals.read(tmp_path), window=WINDOW) == {}
+    assert arrivals.compute(tmp_path, drive.read(tmp_path), window=WINDOW) == {}
 
 
 def test_an_open_loop_in_which_nothing_ended_has_a_queue_and_no_lateness(tmp_path: Path) -> None:
-    found = arrivals.compute(result(tmp_path), arrivals.read(tmp_path), window=WINDOW)
+    found = arrivals.compute(result(tmp_path), drive.read(tmp_path), window=WINDOW)
     assert set(found) == {"offered_per_s", "queue_length_max", "queue_length_end", "unfinished_share"}
 
 
 def test_an_older_engine_did_not_count_who_was_under_way(tmp_path: Path) -> None:
     path = result(tmp_path) / drive.FILE
     path.write_text(path.read_text(encoding="utf-8").replace(', "under_way": 2', ""), encoding="utf-8")
-    assert "unfinished_share" not in arrivals.compute(tmp_path, arrivals.read(tmp_path), window=WINDOW)
+    assert "unfinished_share" not in arrivals.compute(tmp_path, drive.read(tmp_path), window=WINDOW)
 
 
 def test_who_was_given_up_is_a_share_of_all_who_came(tmp_path: Path) -> None:
-    found = arrivals.compute(result(tmp_path, timed_out=7), arrivals.read(tmp_path), window=WINDOW)
+    found = arrivals.compute(result(tmp_path, timed_out=7), drive.read(tmp_path), window=WINDOW)
     assert found["timed_out_share"] == 0.07
     assert set(found) - set(arrivals.DEFINITIONS) == set(arrivals.TIMED_OUT)
 
@@ -85,4 +85,4 @@ def test_a_cut_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / arrivals.FILE
     path.write_text(path.read_text(encoding="utf-8")[:-40], encoding="utf-8")
     with pytest.raises(RecordError, match="lateness"):
-        arrivals.compute(tmp_path, arrivals.read(tmp_path), window=WINDOW)
+        arrivals.compute(tmp_path, drive.read(tmp_path), window=WINDOW)

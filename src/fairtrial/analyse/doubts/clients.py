@@ -74,18 +74,32 @@ def _of_percentile(used: Sequence[TrialRecord], percentile: str) -> Iterator[Dou
 def _unfinished(used: Sequence[TrialRecord], percentile: str) -> Iterator[Doubt]:
     """Asks whether those without a latency could be the whole tail: a stall up to the window's end hides there."""
     beyond = 1 - percentiles.PERCENTILES[percentile] / 100
-    shares = {trial.trial.id: trial.scalars.get(UNFINISHED, 0.0) for trial in used}
-    left = {name: share for name, share in shares.items() if share > beyond}
+    slow = {trial.trial.id: _slow_share(trial, percentile) for trial in used}
+    left = {name: share for name, share in slow.items() if share > beyond}
     if left:
         worst = max(left, key=lambda name: left[name])
         yield Doubt(
             code="tail_unmeasured",
-            message=f"in {len(left)} of {len(used)} used trials more transactions had not completed at the end of the "
-            f"window than lie beyond its {percentile}, in {worst} a share of {left[worst]:.2g} of those that were due",
+            message=f"in {len(left)} of {len(used)} used trials more transactions had been waiting for longer than the "
+            f"{percentile} at the end of the window than lie beyond it, in {worst} a share of at least "
+            f"{left[worst]:.2g} of those that were due",
             advice="they have no latency, and may be the slowest: measure longer, lower the rate, or find out what "
             "stalled at the end",
             metric=f"{LATENCY}{percentile}",
         )
+
+
+def _slow_share(trial: TrialRecord, percentile: str) -> float:
+    """The least share of those that were due that had not completed after the time of a percentile.
+
+    Where transactions are due at a steady rate, no more of the unfinished can be younger than came due in that time:
+    those in progress in a healthy server are fewer, however fast they come.
+    """
+    unfinished = trial.scalars.get(UNFINISHED, 0.0)
+    latency_ns = trial.scalars.get(f"{LATENCY}{percentile}")
+    if latency_ns is None or trial.window is None:
+        return unfinished
+    return max(0.0, unfinished - latency_ns / (trial.window.end_ns - trial.window.start_ns))
 
 
 def _words(by_client: dict[int, str]) -> str:

@@ -7,7 +7,7 @@ deviation is itself uncertain, so its upper bound is planned with (Browne 1995).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,9 +46,9 @@ class Pilot:
         return noise.upper_deviation(self.sd, df=self.df)
 
 
-def of_run(plan: Plan, trials: Sequence[TrialRecord]) -> tuple[Pilot, ...]:
-    """Of each cell and primary metric of a run: of its noisiest arm against the baseline."""
-    cells = select(plan, trials, contrast=None).cells
+def of_run(plan: Plan, trials: Sequence[TrialRecord], *, voided: Iterable[tuple[str, int]] = ()) -> tuple[Pilot, ...]:
+    """Of each cell and primary metric of a run: of its noisiest arm against the baseline. `voided` as in `select`."""
+    cells = select(plan, trials, contrast=None, voided=voided).cells
     pilots = (_noisiest(cell, metric) for cell in cells for metric in plan.metrics.primary)
     return tuple(pilot for pilot in pilots if pilot is not None)
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from fairtrial.analyse.doubts import clients
 from fairtrial.analyse.models import DOUBT_CODES
-from fairtrial.record.models import Plan, TrialRecord
+from fairtrial.record.models import Plan, TrialRecord, Window
 
 
 def plan(*metrics: str) -> Plan:
@@ -16,7 +16,9 @@ def plan(*metrics: str) -> Plan:
 
 
 def trial(name: str, *, number: int = 2, **scalars: float) -> TrialRecord:
-    made: Any = SimpleNamespace(trial=SimpleNamespace(id=name), clients=[None] * number, scalars=scalars)
+    """Of a window of ten seconds."""
+    identity, window = SimpleNamespace(id=name), Window(start_ns=5_000_000_000, end_ns=15_000_000_000)
+    made: Any = SimpleNamespace(trial=identity, clients=[None] * number, scalars=scalars, window=window)
     return cast("TrialRecord", made)
 
 
@@ -46,13 +48,26 @@ def test_a_client_with_few_latencies_beyond_a_percentile_is_named() -> None:
     assert list(clients.about(plan("latency_ns_p99"), [trial("a", number=0)])) == [], "one client has other doubts"
 
 
-def test_more_unfinished_transactions_than_lie_beyond_a_percentile_leave_it_unmeasured() -> None:
-    used = [trial(name, number=0, unfinished_share=share) for name, share in {"a": 0.01, "b": 0.13, "c": 0.02}.items()]
+def test_more_that_waited_for_longer_than_a_percentile_than_lie_beyond_it_leave_it_unmeasured() -> None:
+    shares = {"a": 0.01, "b": 0.13, "c": 0.02}
+    used = [trial(name, number=0, latency_ns_p99=5e6, unfinished_share=share) for name, share in shares.items()]
     (found,) = clients.about(plan("throughput_tps", "latency_ns_p99"), [*used, trial("old", number=0)])
     assert (found.code, found.metric) == ("tail_unmeasured", "latency_ns_p99")
-    assert found.message.startswith("in 2 of 4 used trials more transactions had not completed")
-    assert found.message.endswith("beyond its p99, in b a share of 0.13 of those that were due")
+    assert found.message.startswith("in 2 of 4 used trials more transactions had been waiting for longer than the p99")
+    assert found.message.endswith("in b a share of at least 0.13 of those that were due")
     assert list(clients.about(plan("latency_ns_p50"), used)) == [], "the median is known"
+    (without,) = clients.about(plan("latency_ns_p99"), [trial("none", number=0, unfinished_share=1.0)])
+    assert "in none a share of at least 1 " in without.message, "nothing at all completed"
+
+
+def test_transactions_in_progress_as_always_leave_a_tail_measured() -> None:
+    # 10,000 a second of 20 ms each: 200 in progress at any time, and 100 of the window's beyond its p99.9
+    tail = {"latency_ns_p999": 60e6, "unfinished_share": 200 / 100_000}
+    healthy = trial("healthy", number=0, **tail)
+    assert list(clients.about(plan("latency_ns_p999"), [healthy])) == []
+    stalled = trial("stalled", number=0, **{**tail, "unfinished_share": 1_000 / 100_000})  # for the last 100 ms
+    (found,) = clients.about(plan("latency_ns_p999"), [healthy, stalled])
+    assert "in stalled a share of at least 0.004 " in found.message
 
 
 def test_a_client_whose_transactions_began_late_is_named() -> None:

@@ -85,3 +85,5 @@ def test_a_run_is_a_pilot_of_its_noisiest_arm_and_the_family_sets_the_level() ->
     assert power.family(case.plan()) == 4
     assert power.level(case.plan()) == pytest.approx(0.0125)
     assert power.hardest(pilots) == max(pilots, key=lambda pilot: pilot.sd)
+    whole = power.of_run(case.plan(), trials, voided=[("under", 2), ("over", 9)])
+    assert [pilot.df for pilot in whole] == [4, 5], "a host lost a block of one cell"

@@ -234,6 +234,8 @@ fn spawn(server: &Path, directory: &Path, options: &[String]) -> Child {
         .args(options)
         .stdout(Stdio::null())
         .stderr(log)
+        // What stops the tests and lets them go on does neither to a server that a test froze.
+        .process_group(0)
         .spawn()
         .expect("the server starts")
 }

@@ -1,6 +1,7 @@
 //! A private PostgreSQL server in a temporary directory, where one is installed.
 
 use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -173,6 +174,7 @@ fn spawn(directory: &Path, options: &[String]) -> Child {
         .args(options)
         .stdout(Stdio::null())
         .stderr(log)
+        .process_group(0)
         .spawn()
         .expect("the server starts")
 }

@@ -13,8 +13,7 @@ import numpy as np
 
 from fairtrial.bisect.posterior import Floats, Integers, Posterior
 
-HOLDS: Final = 0.95  # what ends the search
-TWO_STEPS_HOLD: Final = 0.8  # of there being two
+HOLDS: Final = 0.95  # what ends the search: of one change, or of there being two steps and of where each is
 TWO_STEPS_GONE: Final = 0.1  # at most, where one change is the answer
 SEARCHING, ONE_CHANGE, TWO_STEPS = range(3)
 
@@ -44,7 +43,7 @@ def held(now: Posterior) -> Held:
     given = np.maximum(two, np.finfo(float).tiny)[..., None]
     first = now.at_intervals(pairs.sum(axis=-1)) / given
     last = now.at_intervals(pairs.sum(axis=-2)) / given
-    rules = two >= TWO_STEPS_HOLD
+    rules = two >= HOLDS
     both = np.minimum(first.max(axis=-1), last.max(axis=-1))
     alone = (two <= TWO_STEPS_GONE) & (culprits.max(axis=-1) >= HOLDS)
     outcome = np.select([rules & (both >= HOLDS), alone], [TWO_STEPS, ONE_CHANGE], SEARCHING)

@@ -23,7 +23,7 @@ Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 
 NO_CHANGE: Final = 0.02  # prior probabilities; what is left is one step
-TWO_STEPS: Final = 0.2  # with less, one of two equal steps is nearly always taken for the only one
+TWO_STEPS: Final = 0.1  # with more, one step costs more blocks; with less, one of two is nearly always taken for it
 SHAPE: Final = 0.5  # of the noise's prior: as if one block had been seen
 LEAST_NOISE: Final = 5e-4  # with this standard deviation: a metric that never varies is not infinitely sure
 # Prior variances of levels, in units of the noise's, and their probabilities: changes of about the noise are usual, but

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 CANDIDATES = (8, 64, 1000)
 NOISE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # in units of the step: steps of 1 to 10 % under noise of 1 to 5 %
+TWO_STEPS_NOISE = (0.2, 0.5)
 STEP = 0.05
-RUNS = {0.1: 4_000, 0.2: 4_000, 0.5: 4_000, 1.0: 4_000, 2.0: 400, 5.0: 60}  # for up to 64 candidates
+RUNS = {0.1: 4_000, 0.2: 4_000, 0.5: 4_000, 1.0: 4_000, 2.0: 2_000, 5.0: 300}  # for up to 64 candidates
 FEWER = {8: 1, 64: 1, 1000: 5}  # times fewer
 PASS_OR_FAIL_RUNS = 200
 PASS_OR_FAIL_NOISE = 1.0  # with more, thousands of blocks
@@ -293,7 +294,7 @@ def main() -> int:
                 row(candidates, noise, runs=asked.runs or max(50, RUNS[noise] // FEWER[candidates]), seed=asked.seed)
             )
             print(line(rows[-1]), flush=True)
-    runs = asked.runs or 500
+    runs = asked.runs or 1_000
     print(f"\nTwo equal steps, {runs:,} runs per row:\n")
     columns = (
         "candidates",
@@ -307,7 +308,8 @@ def main() -> int:
     print(f"| {' | '.join(columns)} |")
     print("|--:|--:|--:|--:|--:|--:|--:|")
     for candidates in asked.candidates[:2]:
-        print(two_steps(candidates, 0.5, runs=runs, seed=asked.seed), flush=True)
+        for noise in TWO_STEPS_NOISE:
+            print(two_steps(candidates, noise, runs=runs, seed=asked.seed), flush=True)
     wrong = [each for each in rows if each.wrong_confirmed > MOST_WRONG or each.none > MOST_WRONG]
     missed = [each for each in rows if each.missed]
     could = sum(each.attainable for each in rows)

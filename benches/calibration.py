@@ -98,7 +98,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "interactions": Part(
         ("interactions", "interactions-rounds", "interactions-stopped"), n=(10, 4, 6, 8, 20), quick=300
     ),
-    "curves": Part(("curves",), n=(6, 4, 10), noises=tuple(calibrated_curves.NOISE), runs=10_000),
+    "curves": Part(("curves",), n=(6, 4, 10), noises=tuple(calibrated_curves.NOISE)),
     "screening alone": Part(("screened",), n=(20,), runs=5_000, quick=0),
     "screening": Part(("confirmed", "one-at-a-time"), n=(10, 20), runs=10_000, quick=400),
     "bisection": Part(("bisection",), n=(8, 64), noises=("0.5", "1", "0.2"), runs=2_000, quick=40),

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use crate::driver::{DriverError, OPEN_FILES, SETTING_REFUSED};
 
+/// What a kernel may lack, or forbid.
+pub const RING: &str = "io_uring";
+
 /// Characters of what was being done.
 const MOST_SHOWN: usize = 200;
 
@@ -160,6 +163,10 @@ impl LoadError {
             Self::Agreement(_) => {
                 "the other clients, or the network to them, are too slow: look at them, and try again"
             }
+            Self::Start { what: RING, source } if !is_limit(source) => {
+                "the kernel lacks io_uring or forbids it (`fairtrial doctor` says which): allow it, or choose another \
+                 engine"
+            }
             Self::Start { .. } => {
                 "raise the limits on processes and open files (ulimit -u, ulimit -n)"
             }
@@ -181,6 +188,14 @@ pub fn in_full(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+/// Whether there is no room for more files, or memory.
+fn is_limit(error: &std::io::Error) -> bool {
+    let limits = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+    error
+        .raw_os_error()
+        .is_some_and(|code| limits.contains(&code))
 }
 
 /// The beginning of what was done: a statement that reads every variable of a server fills a screen.
@@ -218,6 +233,13 @@ pub fn require_count(field: &'static str, count: u32, limit: u32) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ring_without_a_descriptor_is_told_of_the_limit_and_not_of_the_kernel() {
+        let refused = |code| LoadError::start(RING)(std::io::Error::from_raw_os_error(code));
+        assert!(refused(libc::EPERM).hint().contains("another engine"));
+        assert!(refused(libc::EMFILE).hint().contains("ulimit -n"));
+    }
 
     #[test]
     fn a_long_statement_is_named_by_its_beginning() {

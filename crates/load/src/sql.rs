@@ -1,7 +1,7 @@
 //! Plain statements on one connection, for whoever needs to ask a server something.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fairtrial_protocol::load::{Rows, Sql};
 
@@ -55,15 +55,59 @@ impl SqlJob<'_> {
     /// Connects, trying again while a server may still be starting. A refused setting does not get better by waiting.
     async fn connect<D: Driver>(&self, driver: &D) -> Result<D::Connection, DriverError> {
         let limit = Duration::from_millis(self.parameters.connect_timeout_ms.into());
-        let mut waited = Duration::ZERO;
+        let began = Instant::now();
         loop {
             match driver.connect(&[]).await {
-                Err(error) if waited < limit && error.code != crate::driver::SETTING_REFUSED => {
+                Err(error)
+                    if began.elapsed() < limit && error.code != crate::driver::SETTING_REFUSED =>
+                {
                     thread::sleep(RETRY);
-                    waited += RETRY;
                 }
                 end => return end,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use fairtrial_protocol::load::Endpoint;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_lets_each_connection_wait_is_not_waited_for_beyond_the_limit() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let socket = directory.path().join("socket");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let came = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&came);
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                counted.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(3 * RETRY);
+                drop(client);
+            }
+        });
+        let refused = sql(&Sql {
+            endpoint: Endpoint::Mysql {
+                socket: Some(socket.to_string_lossy().into()),
+                host: None,
+                port: None,
+                user: "root".into(),
+                password: String::new(),
+                tls: None,
+                database: "none".into(),
+            },
+            statements: vec!["SELECT 1".into()],
+            connect_timeout_ms: 200,
+        });
+        assert!(matches!(refused, Err(LoadError::Connect { .. })));
+        let came = came.load(Ordering::Relaxed);
+        assert!((1..=3).contains(&came), "{came} times");
     }
 }

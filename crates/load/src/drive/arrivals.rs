@@ -56,7 +56,11 @@ impl ArrivalStream {
                 spacing,
             } => {
                 let gap_s = 1.0 / rate_per_s;
-                (Gaps::Even { gap_s, next_s: 0.0 }, *spacing)
+                let next_s = match spacing {
+                    Spacing::Constant => 0.0,
+                    Spacing::Exponential => spaced_s(*spacing, gap_s, &mut random),
+                };
+                (Gaps::Even { gap_s, next_s }, *spacing)
             }
             Arrivals::Replay { path, again } => {
                 let replayed = replay::read(path, *again)?;

@@ -87,7 +87,13 @@ pub fn numbered(sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() + 16);
     let (mut number, mut rest) = (0, sql);
     while let Some(letter) = rest.chars().next() {
-        let length = apart(rest).unwrap_or(letter.len_utf8());
+        let before = sql[..sql.len() - rest.len()].chars().next_back();
+        let is_in_name = before.is_some_and(|letter| letter == '$' || is_of_names(letter));
+        let length = if letter == '$' && is_in_name {
+            1
+        } else {
+            apart(rest).unwrap_or(letter.len_utf8())
+        };
         if letter == '?' {
             number += 1;
             out.push('$');
@@ -98,6 +104,10 @@ pub fn numbered(sql: &str) -> String {
         rest = &rest[length..];
     }
     out
+}
+
+fn is_of_names(letter: char) -> bool {
+    letter == '_' || letter.is_alphanumeric()
 }
 
 /// The length of the quoted text or comment that a piece of SQL begins with, up to its end if nothing closes it.
@@ -113,9 +123,7 @@ fn apart(sql: &str) -> Option<usize> {
         b'/' if sql.starts_with("/*") => Some(until(2, "*/")),
         b'$' => {
             let tag = sql[1..].find('$').map(|end| &sql[..end + 2])?;
-            let is_tag = tag[1..tag.len() - 1]
-                .chars()
-                .all(|letter| letter == '_' || letter.is_alphanumeric());
+            let is_tag = tag[1..tag.len() - 1].chars().all(is_of_names);
             is_tag.then(|| until(tag.len(), tag))
         }
         _ => None,
@@ -156,5 +164,10 @@ mod tests {
             "SELECT \"a?'\", $$?'$$, $t$?$t$ /* don't ? */ -- isn't ?\nWHERE a = $1 AND b = '?'"
         );
         assert_eq!(numbered("? 'open ?"), "$1 'open ?");
+        assert_eq!(
+            numbered("SELECT a$b$c, é$$ FROM t WHERE d = ?"),
+            "SELECT a$b$c, é$$ FROM t WHERE d = $1",
+            "a name may hold dollars"
+        );
     }
 }

@@ -92,21 +92,24 @@ pub enum Cell {
     Decimal(Decimal),
     /// Text.
     Text(String),
+    /// Bytes that are no text.
+    Binary,
 }
 
 impl Cell {
-    /// An exact decimal, of which the server always sends the column's full number of digits.
-    pub fn decimal(text: &[u8]) -> Result<Self, DriverError> {
-        Decimal::read(text).map(Self::Decimal).ok_or_else(|| {
-            let text = String::from_utf8_lossy(text);
-            DriverError::unexpected(format!("{text} is not a decimal"))
-        })
+    /// An exact decimal, of which the server always sends the column's full number of digits; one that 64 bits do not
+    /// hold, and what is no number, as its text.
+    pub fn decimal(text: &[u8]) -> Self {
+        Decimal::read(text).map_or_else(
+            || Self::Text(String::from_utf8_lossy(text).into_owned()),
+            Self::Decimal,
+        )
     }
 
-    /// The cell as a value to bind.
+    /// The cell as a value to bind; bytes that are no text are none, which whoever binds must refuse before.
     pub fn value(&self) -> Value<'_> {
         match self {
-            Self::Null => Value::Null,
+            Self::Null | Self::Binary => Value::Null,
             Self::Integer(integer) => Value::Integer(*integer),
             Self::Decimal(decimal) => Value::Decimal(*decimal),
             Self::Text(text) => Value::Text(text),

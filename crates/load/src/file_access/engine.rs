@@ -17,9 +17,27 @@ use self::access::Engine;
 use self::mapped::Mapping;
 use self::plain::Plain;
 use self::ring::RingEngine;
+use crate::error::{LoadError, RING};
 
 /// Opens a job's file with an engine.
-pub fn open(path: &Path, parameters: &FileDrive) -> io::Result<Box<dyn Engine>> {
+pub fn open(path: &Path, parameters: &FileDrive) -> Result<Box<dyn Engine>, LoadError> {
+    let failed = |source| LoadError::File {
+        doing: "open",
+        path: path.to_owned(),
+        source,
+    };
+    let file = file(path, parameters).map_err(failed)?;
+    let (block, depth) = (parameters.block_bytes as usize, parameters.depth);
+    Ok(match parameters.engine {
+        FileEngine::Pread => Box::new(Plain::new(file, block)),
+        FileEngine::IoUring => {
+            Box::new(RingEngine::new(file, block, depth).map_err(LoadError::start(RING))?)
+        }
+        FileEngine::Mmap => Box::new(Mapping::new(&file, parameters.bytes, block).map_err(failed)?),
+    })
+}
+
+fn file(path: &Path, parameters: &FileDrive) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(parameters.write_share > 0.0);
     if parameters.direct {
@@ -31,21 +49,10 @@ pub fn open(path: &Path, parameters: &FileDrive) -> io::Result<Box<dyn Engine>> 
             "the file is shorter than what is to be accessed",
         ));
     }
-    let block = parameters.block_bytes as usize;
-    Ok(match parameters.engine {
-        FileEngine::Pread => Box::new(Plain::new(without_readahead(file)?, block)),
-        FileEngine::IoUring => Box::new(RingEngine::new(
-            without_readahead(file)?,
-            block,
-            parameters.depth,
-        )?),
-        FileEngine::Mmap => Box::new(Mapping::new(&file, parameters.bytes, block)?),
-    })
-}
-
-/// Blocks are chosen one by one: what the kernel would read around one is no access.
-fn without_readahead(file: File) -> io::Result<File> {
-    rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
+    if parameters.engine != FileEngine::Mmap {
+        // Blocks are chosen one by one: what the kernel would read around one is no access. A mapping has its own advice.
+        rustix::fs::fadvise(&file, 0, None, Advice::Random)?;
+    }
     Ok(file)
 }
 
@@ -56,6 +63,7 @@ mod tests {
     use super::super::content;
     use super::access::Access;
     use super::*;
+    use crate::error::in_full;
 
     const BYTES: u64 = 64 * 4096;
 
@@ -169,11 +177,27 @@ mod tests {
     }
 
     #[test]
+    fn a_ring_that_the_kernel_refuses_is_not_blamed_on_the_file() {
+        let file = file();
+        let refused = open(
+            file.path(),
+            &parameters(FileEngine::IoUring, 1 << 20, false),
+        )
+        .err()
+        .expect("more entries than a ring has, if there is one");
+        assert!(
+            in_full(&refused).starts_with("cannot start io_uring: "),
+            "{refused}"
+        );
+        assert!(refused.hint().contains("another engine"), "{refused}");
+    }
+
+    #[test]
     fn a_file_that_is_too_short_is_refused() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let error = open(file.path(), &parameters(FileEngine::Pread, 1, false))
             .err()
             .expect("refused");
-        assert!(error.to_string().contains("shorter"), "{error}");
+        assert!(in_full(&error).contains("shorter"), "{error}");
     }
 }

@@ -43,11 +43,7 @@ impl FileJob {
     /// Opens the job's file.
     pub fn open(number: u32, parameters: &FileDrive) -> Result<Self, LoadError> {
         let path = content::path(Path::new(&parameters.directory), number);
-        let engine = engine::open(&path, parameters).map_err(|source| LoadError::File {
-            doing: "open",
-            path: path.clone(),
-            source,
-        })?;
+        let engine = engine::open(&path, parameters)?;
         let block = u64::from(parameters.block_bytes);
         let depth = parameters.depth as usize;
         let none = Access {

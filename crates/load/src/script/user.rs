@@ -7,7 +7,7 @@ use super::draw::{ValueBuffer, weighted};
 use super::plan::{ScriptPlan, StatementPlan, TransactionPlan};
 use crate::driver::connection::send;
 use crate::driver::pipeline::{BoundStatement, Pipeline};
-use crate::driver::{AccessMode, Connection, DriverError, Row, Value};
+use crate::driver::{AccessMode, Cell, Connection, DriverError, Row, Value};
 use crate::random::Random;
 use crate::workload::{Counts, TransactionEnd, User};
 
@@ -83,6 +83,11 @@ impl ScriptUser {
         }
         let Row(cells) = first.ok_or_else(|| differ(step, "no row to take values from"))?;
         for (slot, cell) in step.take.iter().zip(cells) {
+            if cell == Cell::Binary {
+                let problem =
+                    "bytes that are no text cannot be taken: take HEX() of them, and bind UNHEX()";
+                return Err(DriverError::unexpected(format!("{problem}: {}", step.sql)));
+            }
             self.slots[*slot].set(cell);
         }
         Ok(())

@@ -42,6 +42,25 @@ fn decimals_are_read_and_written_exactly(endpoint: &Endpoint) {
     assert_eq!(purchases, i64::try_from(kept).expect("few"));
 }
 
+fn bytes_are_not_taken_for_text(endpoint: &Endpoint) {
+    let mut read = statement(
+        "SELECT UNHEX('41FF') FROM customer WHERE id = ?",
+        &["customer"],
+    );
+    read.take = vec!["bytes".into()];
+    let write = statement("UPDATE customer SET visits = 7 WHERE name = ?", &["bytes"]);
+    let mut taken = pay(1.0);
+    taken.statements = vec![read, write];
+    taken.parameters.truncate(1);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut request = driving(endpoint.clone(), directory.path(), vec![taken]);
+    request.drive.transactions = Some(3);
+    let driven = fairtrial_load::drive_script(&request, &mut Vec::new()).expect("the drive ends");
+    assert_eq!(driven.transactions["pay"].failed, 3);
+    let message = &driven.errors[0].message;
+    assert!(message.contains("take HEX() of them"), "{message}");
+}
+
 #[test]
 fn values_travel_in_the_types_that_postgresql_gives_them() {
     let server = crate::support::postgres::Server::start(
@@ -69,6 +88,7 @@ fn values_travel_to_mariadb_and_what_it_refuses_is_in_its_own_words() {
     };
     let endpoint = server.endpoint("script");
     decimals_are_read_and_written_exactly(&endpoint);
+    bytes_are_not_taken_for_text(&endpoint);
     let mut misspelt = order(1.0);
     misspelt.statements[1].sql = "UPDATE customer SET visit = visit + 1 WHERE id = ?".into();
     let refused = preflight(endpoint, vec![misspelt]).refused;

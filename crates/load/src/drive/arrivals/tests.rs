@@ -53,6 +53,33 @@ fn exponential_gaps_are_a_poisson_process_of_the_rate() {
 }
 
 #[test]
+fn a_poisson_process_has_no_arrival_at_its_beginning_whatever_says_its_rate() {
+    let step = RateStep {
+        rate_per_s: 2.0,
+        length_s: 1.0,
+    };
+    let spacing = Spacing::Exponential;
+    for arrivals in [
+        Arrivals::Open {
+            rate_per_s: 2.0,
+            spacing,
+        },
+        Arrivals::Steps {
+            steps: vec![step],
+            spacing,
+        },
+    ] {
+        let none = (0..20_000)
+            .filter(|seed| {
+                let stream = ArrivalStream::open(&arrivals, *seed).expect("nothing to read");
+                stream.expect("an open loop").before(SECOND_NS) == 0
+            })
+            .count();
+        assert_share("no arrival", none as u64, 20_000, libm::exp(-2.0));
+    }
+}
+
+#[test]
 fn streams_of_one_seed_are_one_and_a_queue_hands_each_arrival_to_one_user() {
     let queue = ArrivalQueue::new(stream(1e6, Spacing::Exponential), None, None);
     let taken = Mutex::new(Vec::new());

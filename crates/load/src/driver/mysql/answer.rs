@@ -285,31 +285,40 @@ fn cell(reader: &mut Reader<'_>, column: MysqlColumn) -> Result<Cell, DriverErro
         kind::FLOAT => Ok(Cell::Text(f32::from_le_bytes(reader.array()?).to_string())),
         kind::DOUBLE => Ok(Cell::Text(f64::from_le_bytes(reader.array()?).to_string())),
         kind::TIMESTAMP | kind::DATETIME | kind::DATE => time(reader),
-        kind::TIME => Err(DriverError::unexpected("durations are not read")),
-        kind::NEWDECIMAL | kind::DECIMAL => Cell::decimal(reader.text()?.ok_or_else(malformed)?),
+        kind::TIME => duration(reader),
+        kind::NEWDECIMAL | kind::DECIMAL => reader.text()?.map(Cell::decimal).ok_or_else(malformed),
         _ => {
-            let bytes = reader.text()?.ok_or_else(malformed)?;
-            Ok(Cell::Text(text(bytes)))
+            let text = std::str::from_utf8(reader.text()?.ok_or_else(malformed)?);
+            Ok(text.map_or(Cell::Binary, |text| Cell::Text(text.to_owned())))
         }
     }
 }
 
-/// Text as the server sends it, which is all but always what it says it is.
-fn text(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text.to_owned(),
-        Err(_) => String::from_utf8_lossy(bytes).into_owned(),
-    }
-}
-
-/// A date and time: as many fields as are not zero.
+/// A date and time: as many fields as are not zero, the fraction of the second last.
 fn time(reader: &mut Reader<'_>) -> Result<Cell, DriverError> {
     let length = reader.u8()?;
     let bytes = reader.bytes(length.into())?;
     let at = |index: usize| bytes.get(index).copied().unwrap_or_default();
     let year = i64::from(u16::from_le_bytes([at(0), at(1)]));
-    Ok(Cell::Text(calendar::text(
-        (year, at(2), at(3)),
-        (at(4), at(5), at(6)),
-    )))
+    let text = calendar::text((year, at(2), at(3)), (at(4), at(5), at(6)));
+    Ok(Cell::Text(text + &fraction(bytes.get(7..))))
+}
+
+/// A `TIME`, which may be negative and longer than a day.
+fn duration(reader: &mut Reader<'_>) -> Result<Cell, DriverError> {
+    let length = reader.u8()?;
+    let bytes = reader.bytes(length.into())?;
+    let at = |index: usize| bytes.get(index).copied().unwrap_or_default();
+    let sign = if at(0) == 1 { "-" } else { "" };
+    let days = u32::from_le_bytes([at(1), at(2), at(3), at(4)]);
+    let hours = 24 * u64::from(days) + u64::from(at(5));
+    let text = format!("{sign}{hours:02}:{:02}:{:02}", at(6), at(7));
+    Ok(Cell::Text(text + &fraction(bytes.get(8..))))
+}
+
+/// The fraction of a second, where it is sent: microseconds.
+fn fraction(bytes: Option<&[u8]>) -> String {
+    let microseconds = bytes.and_then(<[u8]>::first_chunk).copied();
+    let text = microseconds.map(|bytes| format!(".{:06}", u32::from_le_bytes(bytes)));
+    text.unwrap_or_default()
 }

@@ -159,7 +159,7 @@ fn cell(value: &[u8], kind: u32) -> Result<Cell, DriverError> {
         oid::INT2 => fixed(value).map(i16::from_be_bytes)?.into(),
         oid::INT4 => fixed(value).map(i32::from_be_bytes)?.into(),
         oid::INT8 => fixed(value).map(i64::from_be_bytes)?,
-        oid::NUMERIC => return Cell::decimal(value),
+        oid::NUMERIC => return Ok(Cell::decimal(value)),
         oid::BOOL => i64::from(value == b"t"),
         // Blanks at the end of CHAR are no content, as MySQL has it.
         oid::BPCHAR => return Ok(Cell::Text(read(value).trim_end_matches(' ').into())),

@@ -189,6 +189,32 @@ fn parameters_of_prepared_statements_keep_every_digit() {
 }
 
 #[test]
+fn times_that_were_read_find_their_row_again() {
+    let Some(server) = shared() else { return };
+    let driver = driver(&server, "times");
+    let statements = [
+        "SELECT at, lasts FROM t",
+        "UPDATE t SET n = n + 1 WHERE at = ? AND lasts = ?",
+    ];
+    let met = driver.block_on(async {
+        driver.begin_load().await?;
+        let mut connection = driver.connect(&[]).await?;
+        for sql in [
+            "CREATE OR REPLACE TABLE t (at DATETIME(6), lasts TIME(3), n INT)",
+            "INSERT INTO t VALUES ('2026-01-31 23:59:58.123456', '-838:59:58.007', 1)",
+        ] {
+            connection.text(sql).await?;
+        }
+        connection.prepare(&statements.map(String::from)).await?;
+        let rows = connection.query(StatementId(0), &[]).await?;
+        let values: Vec<Value<'_>> = rows[0].0.iter().map(Cell::value).collect();
+        connection.execute(StatementId(1), &values).await
+    });
+    let found = met.expect("a reactor").expect("the statements run");
+    assert_eq!(found, 1, "none where a fraction was cut");
+}
+
+#[test]
 fn the_server_codes_that_a_workload_meets_are_classified() {
     let table = [
         (1213, ErrorKind::Deadlock, true),

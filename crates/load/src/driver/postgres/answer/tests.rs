@@ -48,6 +48,15 @@ fn cells_are_what_their_types_say() {
 }
 
 #[test]
+fn a_decimal_of_more_digits_than_64_bits_hold_is_kept_as_text() {
+    // What PostgreSQL's AVG gives of whole numbers has sixteen digits behind its point.
+    for text in ["1234.5678000000000000", "NaN"] {
+        let cells = row(&body(&[Some(text.as_bytes())]), &[oid::NUMERIC]);
+        assert_eq!(cells, Ok(Row(vec![Cell::Text(text.into())])));
+    }
+}
+
+#[test]
 fn blanks_that_pad_fixed_text_are_no_content_of_it() {
     let cells = row(&body(&[Some(b" a  "), Some(b"b ")]), &[oid::BPCHAR, 25]);
     let expected = [Cell::Text(" a".into()), Cell::Text("b ".into())];

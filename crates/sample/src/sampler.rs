@@ -150,6 +150,7 @@ impl Sampler {
 
     /// Writes what was gathered and the end of every stream.
     pub fn finish(mut self) -> Result<SamplerEnd, SampleError> {
+        self.series.iter_mut().for_each(SeriesSampler::stop); // those that hang do so at the same time
         self.followed
             .iter_mut()
             .try_for_each(|followed| followed.table.finish())?;

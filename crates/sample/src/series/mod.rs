@@ -42,7 +42,7 @@ const MISSED: &str = "fairtrial_missed_samples_total";
 pub struct SeriesSampler {
     name: String,
     thread: JoinHandle<Result<u64, SampleError>>,
-    stop: Sender<()>,
+    stop: Option<Sender<()>>,
     said: Receiver<String>,
 }
 
@@ -96,7 +96,7 @@ impl SeriesSampler {
         let sampler = Self {
             name: name.to_owned(),
             thread,
-            stop,
+            stop: Some(stop),
             said,
         };
         match began.recv() {
@@ -120,9 +120,14 @@ impl SeriesSampler {
         self.said.try_iter().collect()
     }
 
-    /// Reads once more and ends the file; returns how many readings gave nothing, and what was said since.
-    pub fn finish(self) -> Result<(u64, Vec<String>), SampleError> {
-        drop(self.stop); // that is the sign to end
+    /// Tells the thread to read once more and to end the file, and does not wait for it.
+    pub fn stop(&mut self) {
+        self.stop = None; // that is the sign
+    }
+
+    /// Waits until the file has ended; returns how many readings gave nothing, and what was said since.
+    pub fn finish(mut self) -> Result<(u64, Vec<String>), SampleError> {
+        self.stop();
         let missed = self.thread.join().map_err(|_| SampleError::Panicked)??;
         Ok((missed, self.said.try_iter().collect()))
     }

@@ -22,6 +22,12 @@ pub const METRIC: &str = "INNODB_METRICS.";
 pub const LINE: &str = "INNODB STATUS.";
 
 impl Counter {
+    /// Whether the table of counters may have it.
+    #[must_use]
+    pub fn is_in_table(&self) -> bool {
+        self.mysql.iter().any(|name| name.starts_with(METRIC))
+    }
+
     /// The same without lines of the monitor, which is too dear to be asked for many times a second.
     #[must_use]
     pub fn without_monitor(mut self) -> Self {
@@ -29,7 +35,8 @@ impl Counter {
         self
     }
 
-    /// The same by status variables alone: whether a metric is there depends on what somebody has switched on.
+    /// The same by status variables alone: whether a metric is there depends on what somebody has switched on, and it
+    /// and the monitor are only for who has the privilege PROCESS.
     #[must_use]
     pub fn of_status_only(mut self) -> Self {
         self.mysql

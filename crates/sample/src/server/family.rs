@@ -61,7 +61,9 @@ impl Family {
             return Ok(postgres::queries(counters, &owned(&ask(postgres::PROBE)?)));
         }
         let mut names = owned(&ask(mysql::STATUS)?);
-        if let Some(switched_on) = mysql::switched_on(&ask(mysql::TABLE)?) {
+        if counters.iter().any(Counter::is_in_table)
+            && let Some(switched_on) = mysql::switched_on(&ask(mysql::TABLE)?)
+        {
             names.extend(owned(&ask(&switched_on)?));
         }
         Ok(mysql::queries(counters, &names))

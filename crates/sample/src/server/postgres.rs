@@ -41,14 +41,16 @@ const VIEWS: [(&str, &str); 7] = [
     ),
 ];
 
-/// Our own views' columns: of this one they always exist, of those over `pg_stat_io` where it has them.
+/// Our own views' columns: of this one they exist for who may see what others do, who would count none of them
+/// otherwise; of those over `pg_stat_io` where it has them.
 const ACTIVITY: &str = "activity.";
+const MAY_SEE_ALL: &str = "pg_read_all_stats";
 const IO: [&str; 2] = ["io_of_wal.", "io_of_backends."];
 
-/// Says which columns the views have in this version.
+/// Says which columns the views have in this version, and whether their reader may see what others do.
 pub const PROBE: &str = "SELECT table_name || '.' || column_name FROM information_schema.columns \
     WHERE table_name IN ('pg_stat_database', 'pg_stat_bgwriter', 'pg_stat_checkpointer', 'pg_stat_wal', \
-    'pg_stat_io')";
+    'pg_stat_io') UNION ALL SELECT 'pg_read_all_stats' WHERE pg_has_role('pg_read_all_stats', 'USAGE')";
 
 /// Who waits for whom; `waitstart` exists since version 14.
 pub const LOCK_WAITS: &str = "SELECT waiting.pid AS waiting_connection, blocking.pid AS blocking_connection, \
@@ -63,8 +65,12 @@ pub const LOCK_WAITS: &str = "SELECT waiting.pid AS waiting_connection, blocking
 pub fn queries(counters: &[Counter], names: &[String]) -> CounterQueries {
     let exists = |name: &str| {
         let io = IO.iter().find_map(|view| name.strip_prefix(view));
-        let column = io.map_or_else(|| name.to_owned(), |io| format!("pg_stat_io.{io}"));
-        name.starts_with(ACTIVITY) || names.contains(&column)
+        let column = match io {
+            Some(io) => format!("pg_stat_io.{io}"),
+            None if name.starts_with(ACTIVITY) => MAY_SEE_ALL.to_owned(),
+            None => name.to_owned(),
+        };
+        names.contains(&column)
     };
     let mut columns = BTreeMap::new();
     let mut values = Vec::new();

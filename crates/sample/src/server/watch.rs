@@ -31,6 +31,9 @@ const OWN: [&str; 4] = [
 
 const NANOSECONDS_PER_MILLISECOND: i64 = 1_000_000;
 
+/// What MariaDB and MySQL say to who lacks a privilege (`ER_SPECIFIC_ACCESS_DENIED_ERROR`).
+const ACCESS_DENIED: &str = "1227";
+
 /// What the watching thread says.
 pub enum WatchMessage {
     /// The first tick is over; whether it gave a sample.
@@ -62,6 +65,8 @@ struct WatchConnection {
     client: Client,
     /// Known once the server has said what it is.
     known: Option<(Family, CounterQueries)>,
+    /// Why only some of its counters are asked for.
+    refused: Option<String>,
 }
 
 /// A time without samples.
@@ -153,10 +158,15 @@ impl ServerWatch {
             WatchConnection {
                 client: client.map_err(|_| ClientError::Ended)?,
                 known: None,
+                refused: None,
             }
         };
         let deadline_ns = time_ns + i64::try_from(ANSWER_LIMIT.as_nanos()).unwrap_or(i64::MAX);
         let answer = connected.read(&self.counters, deadline_ns);
+        if let Some(why) = connected.refused.take() {
+            let warning = format!("only status variables of the server are sampled: {why}");
+            self.say(WatchMessage::Warning(warning));
+        }
         self.connection = Some(connected);
         answer
     }
@@ -261,7 +271,19 @@ impl WatchConnection {
         if self.known.is_none() {
             let version = self.client.ask(VERSION, left())?;
             let family = Family::of(first_cells(&version).next().unwrap_or_default());
-            let queries = family.queries(counters, |sql| self.client.ask(sql, left()))?;
+            let mut ask = |sql: &str| self.client.ask(sql, left());
+            let queries = match family.queries(counters, &mut ask) {
+                Err(error) if is_refused(&error) => {
+                    self.refused = Some(in_full(&error));
+                    let status: Vec<Counter> = counters
+                        .iter()
+                        .cloned()
+                        .map(Counter::of_status_only)
+                        .collect();
+                    family.queries(&status, ask)?
+                }
+                answered => answered?,
+            };
             self.known = Some((family, queries));
         }
         let asked_ns = monotonic_ns();
@@ -275,6 +297,10 @@ impl WatchConnection {
             took_ns: monotonic_ns() - asked_ns,
         })
     }
+}
+
+fn is_refused(error: &ClientError) -> bool {
+    matches!(error, ClientError::Failed(LoadError::Statement { source, .. }) if source.code == ACCESS_DENIED)
 }
 
 /// Whether connecting itself failed: that thread has ended.

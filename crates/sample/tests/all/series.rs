@@ -247,6 +247,32 @@ fn a_command_that_gives_nothing_and_an_interval_that_is_too_short_are_errors() {
     );
 }
 
+#[test]
+fn last_readings_are_made_at_the_same_time() {
+    let output = tempfile::tempdir().expect("a directory");
+    let mut both = parameters(output.path(), "", &[]);
+    both.exporters.clear();
+    for (own, other) in [("one", "two"), ("two", "one")] {
+        let script = format!(
+            "cd {}; test -e last || exec echo 1; touch {own}; until test -e {other}; do sleep 0.01; done; echo 2",
+            output.path().display()
+        );
+        both.commands.push(SampledCommand {
+            name: format!("command-{own}"),
+            argv: vec!["sh".into(), "-c".into(), script],
+            interval_ms: 60_000,
+            series: "x".into(),
+            counter: false,
+            json_path: None,
+            regex: None,
+        });
+    }
+    let sampler = Sampler::open(Path::new("/proc"), &both).expect("both answer");
+    File::create(output.path().join("last")).expect("made");
+    let SamplerEnd { missed_series, .. } = sampler.finish().expect("it ends");
+    assert_eq!(missed_series, 0, "each waits for the other's");
+}
+
 /// An authority that signs itself, in a file of the directory, and its secret key.
 fn authority(directory: &Path, name: &str) -> (CertifiedIssuer<'static, KeyPair>, Vec<u8>) {
     let mut parameters = CertificateParams::new(vec!["localhost".into()]).expect("a name");

@@ -209,6 +209,36 @@ fn purge_is_counted_where_the_server_counts_it() {
     );
 }
 
+#[test]
+fn a_user_without_the_privilege_process_reads_the_status_alone() {
+    let Some(server) = mariadb::Server::start() else {
+        return;
+    };
+    run(
+        &server.endpoint("mysql"),
+        &[
+            "CREATE DATABASE bench",
+            "CREATE USER bench@localhost",
+            "GRANT ALL ON bench.* TO bench@localhost",
+        ],
+    );
+    let mut endpoint = server.endpoint("bench");
+    if let Endpoint::Mysql { user, .. } = &mut endpoint {
+        *user = "bench".into();
+    }
+    let (output, sampler) = open_answered(&endpoint);
+    let SamplerEnd { warnings, .. } = sampler.finish().expect("it ends");
+    assert!(
+        warnings.iter().any(|warning| warning
+            .starts_with("only status variables of the server are sampled: ")
+            && warning.contains("PROCESS")),
+        "{warnings:?}"
+    );
+    let telemetry = columns(&output);
+    assert!(telemetry["lsn_current"].iter().all(Option::is_some));
+    assert!(telemetry["purge_invoked"].iter().all(Option::is_none));
+}
+
 /// Lets the place's ticks pass until the server's thread says something.
 fn wait_for_warning(sampler: &mut Sampler, part: &str) -> usize {
     let mut ticks = 0;

@@ -237,6 +237,20 @@ fn a_postgres_of_either_layout_is_asked_only_for_what_it_has() {
 }
 
 #[test]
+fn what_others_do_is_nothing_and_not_zero_to_who_may_not_see_it() {
+    let hidden = of_postgres(&POSTGRES_15);
+    assert!(
+        !hidden.statements[0].contains("activity"),
+        "{}",
+        hidden.statements[0]
+    );
+    let seen = of_postgres(&[&POSTGRES_15[..], &["pg_read_all_stats"]].concat());
+    for column in ["waiting_io", "autovacuum_workers", "threads_running"] {
+        assert!(seen.columns.contains_key(column) && !hidden.columns.contains_key(column));
+    }
+}
+
+#[test]
 fn what_version_18_counts_with_other_io_is_found_there() {
     let columns = ["pg_stat_io.writes", "pg_stat_io.fsyncs"];
     let sql = &of_postgres(&columns).statements[0];

@@ -5,6 +5,7 @@ A file of a hundred kilobytes can hold the same value fifty million times.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -40,6 +41,17 @@ def read(source: Path | BinaryIO, names: list[str] | None = None) -> pl.DataFram
     if isinstance(source, Path):
         _require(source)
     return _read(source, names)
+
+
+def require_numbers(frame: pl.DataFrame, *, times: Iterable[str]) -> None:
+    """Refuses columns of a stranger's file that cannot be computed with.
+
+    Raises:
+        pl.exceptions.PolarsError: one holds no numbers, or a time is missing or is not a whole number.
+    """
+    times = [name for name in times if not frame[name].dtype.is_integer() or frame[name].null_count()]
+    if others := times or [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == pl.Null)]:
+        raise pl.exceptions.SchemaError(f"column {others[0]} does not hold {'whole ' if times else ''}numbers only")
 
 
 def _require(path: Path) -> None:

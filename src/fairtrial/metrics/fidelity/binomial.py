@@ -25,11 +25,13 @@ def p_value(count: int, of: int, chance: float) -> float:
     Args:
         count: successes, 0 to `of`.
         of: trials, 1 at least.
-        chance: of each, inside (0, 1).
+        chance: of each; of 0 or 1 it leaves one count only.
     """
     expected = of * chance
     if count == expected:
         return 1.0
+    if not 0 < chance < 1:
+        return 0.0
     least = density(count, of, chance) * TIE
     if count < expected:
         first = _first(lambda k: density(k, of, chance) <= least, low=math.ceil(expected), high=of + 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from fairtrial.metrics.fidelity.points import LEVEL, Counts, FidelityPoint, Requirement, Specification, judged
 
@@ -21,8 +21,8 @@ HOW: Final = (
 class TransactionType(BaseModel):
     """What a script says of one type of transaction."""
 
-    weight: float
-    rollback: float
+    weight: float = Field(gt=0, allow_inf_nan=False)
+    rollback: float = Field(ge=0, le=1)
 
 
 class Content(BaseModel):

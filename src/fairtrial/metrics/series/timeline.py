@@ -75,7 +75,9 @@ def _collected(directory: Path, *columns: str | pl.Expr) -> pl.DataFrame:
     if not path.exists():
         return pl.DataFrame(schema={"time_ns": pl.Int64, "measured": pl.Boolean}).select(*columns)
     try:
-        return parquet.read(path).select(*columns)
+        frame = parquet.read(path)
+        parquet.require_numbers(frame.drop("measured"), times=["time_ns"])
+        return frame.with_columns(pl.col("measured").cast(pl.Boolean)).select(*columns)
     except (pl.exceptions.PolarsError, OSError) as error:
         said = str(error).splitlines()[0]
         raise RecordError(f"{path} cannot be read: {said}", hint="restore the trial from a copy") from error

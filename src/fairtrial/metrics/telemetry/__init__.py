@@ -16,7 +16,7 @@ import polars as pl
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import covariates, parquet
-from fairtrial.metrics.telemetry import seen_shares, series, shutdown
+from fairtrial.metrics.telemetry import seen_shares, series, server, shutdown
 from fairtrial.metrics.telemetry import stream as telemetry_stream
 from fairtrial.metrics.telemetry.definitions import METRICS
 from fairtrial.metrics.telemetry.window import END, ERROR_SHARE, TIME, WindowSamples, observe
@@ -25,6 +25,7 @@ from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.service_counters import ERROR_SUFFIX
 
 PREFIX: Final = "telemetry-"
+TEXTUAL: Final = ("lock_waits", series.EXPORTER, series.COMMAND)  # sources with columns of text
 SOURCES: Final = 8  # of a trial, whose files are kept in memory
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
     **{metric.definition.name: metric.definition for metric in METRICS},
@@ -85,7 +86,7 @@ def observed(
     frame = _whole(path, seen.st_ino, seen.st_mtime_ns, seen.st_size)
     columns = frame.columns
     wanted = [*(name for name in columns if name in (TIME, END)), *_counters(columns, only)]
-    return observe(frame[wanted], window, ticks_per_s=ticks_per_s)
+    return observe(frame[wanted], window, ticks_per_s=ticks_per_s, may_restart=source == server.SOURCE)
 
 
 @functools.lru_cache(maxsize=SOURCES)
@@ -116,9 +117,13 @@ def _read(directory: Path, source: str, choice: Choice) -> pl.DataFrame:
 def _parquet(path: Path, choice: Choice | None = None) -> pl.DataFrame:
     try:
         columns = None if choice is None else list(choice(parquet.columns(path)))
-        return parquet.read(path, columns)
+        frame = parquet.read(path, columns)
+        times = [TIME, *(name for name in frame.columns if name == END)]
+        has_text = path.stem.removeprefix(PREFIX).startswith(TEXTUAL)
+        parquet.require_numbers(frame[times] if has_text else frame, times=times)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
+    return frame
 
 
 def scalars(

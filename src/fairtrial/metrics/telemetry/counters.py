@@ -143,7 +143,8 @@ def _of_source(source: str, directory: Path, *, window: Window) -> CounterSums:
     present = [name for name in samples.columns if samples.has(name)]
     held = [name for name in present if not frames.counts(source, name)]
     levels = dict(zip(held, means(samples, held), strict=True))
-    sums = samples.sums([name for name in present if frames.counts(source, name)], levels)
+    counters = [name for name in present if frames.counts(source, name) and samples.counted_on(name)]
+    sums = samples.sums(counters, levels)
     if source == "cpu" and samples.grown(*CPU_CLASSES) is not None:  # a class that is missing would enlarge all others
         ticks = {name: sums.grown.get(name, 0.0) for name in CPU_CLASSES}
         whole = sum(ticks.values())

@@ -27,8 +27,11 @@ REFAULTS: Final = ("workingset_refault_anon", "workingset_refault_file", "workin
 RECLAIMED: Final = (("pgsteal_anon", "pgsteal_file"), ("pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged"))
 SCANNED: Final = (("pgscan_anon", "pgscan_file"), ("pgscan_kswapd", "pgscan_direct", "pgscan_khugepaged"))
 
-# Devices whose traffic is another device's traffic too (mapped, striped, cached, replicated, loops) or memory's.
-STACKED: Final = re.compile(r"(dm-|md|bcache|drbd|loop|zram|ram)\d")
+# Devices whose traffic is another device's traffic too (mapped, striped, cached, replicated, loops, volumes of ZFS) or
+# memory's.
+STACKED: Final = re.compile(r"(dm-|md|bcache|drbd|loop|zram|ram|zd)\d")
+# A controller's path to an NVMe disk that may have several (nvme0c1n1 to nvme0n1), which nobody can open.
+PATH: Final = re.compile(r"(?P<disk>nvme\d+)c\d+(?P<namespace>n\d+)")
 PARTITION: Final = re.compile(r"(?P<disk>.*\d(?=p)|.*\D)p?\d+")  # sda1, nvme0n1p1, mmcblk0p1
 
 
@@ -41,6 +44,22 @@ def whole_devices(columns: list[str]) -> list[str]:
         return not STACKED.match(device) and not (match and match["disk"] in devices)
 
     return [device for device in devices if owns(device)]
+
+
+def traffic(columns: list[str], field: str) -> list[list[list[str]]]:
+    """Columns of a field that tell what all disks did: of each disk one list, or two whose sums mean the same.
+
+    An NVMe disk's paths count its traffic, and from Linux 6.4 on the disk counts it as well, which before stays at 0
+    (`nvme_mpath_start_request`): the larger sum is right.
+    """
+    disks: dict[str, list[list[str]]] = {}
+    for device in whole_devices(columns):
+        path, column = PATH.fullmatch(device), f"{device}.{field}"
+        own, of_paths = disks.setdefault(path["disk"] + path["namespace"] if path else device, [[], []])
+        if column in columns:
+            (of_paths if path else own).append(column)
+    told = ([each for each in disk if each] for disk in disks.values())
+    return [disk for disk in told if disk]
 
 
 def _cpu_share(*classes: str) -> Value:
@@ -56,8 +75,9 @@ _stall = partial(per_second, scale=MICROSECONDS_PER_SECOND)
 
 def _disk_bytes(field: str) -> Value:
     def moved(samples: WindowSamples) -> float | None:
-        sectors = samples.grown(*(f"{device}.{field}" for device in whole_devices(samples.columns)))
-        return None if sectors is None else sectors * SECTOR_BYTES
+        grown = [[samples.grown(*columns) for columns in disk] for disk in traffic(samples.columns, field)]
+        known = [[each for each in disk if each is not None] for disk in grown]
+        return sum(map(max, known)) * SECTOR_BYTES if known and known == grown else None
 
     return moved
 

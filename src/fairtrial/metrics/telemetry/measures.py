@@ -12,7 +12,7 @@ from typing import Final
 
 import polars as pl
 
-from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, SECTOR_BYTES, whole_devices
+from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, SECTOR_BYTES, traffic
 
 RATE: Final = "_per_s"
 DISK_FIELDS: Final = ("sectors_read", "sectors_written")
@@ -173,25 +173,26 @@ def row_of(source: str, before: Mapping[str, int], now: Mapping[str, int], *, el
 def _totalled(source: str, values: Mapping[str, int]) -> dict[str, float]:
     """As `completed` has a frame."""
     absent, sums = _missing(source, list(values))
-    summed = {field: sum(values[name] for name in names) for field, names in sums.items()}
+    summed = {
+        field: sum(max(sum(values[name] for name in names) for names in disk) for disk in disks)
+        for field, disks in sums.items()
+    }
     return {name: float(value) for name, value in {**dict.fromkeys(absent, 0), **values, **summed}.items()}
 
 
-def _missing(source: str, columns: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
-    """Columns that measures expect beside those that there are: some are 0, others sums of these."""
+def _missing(source: str, columns: Sequence[str]) -> tuple[list[str], dict[str, list[list[list[str]]]]]:
+    """Columns that measures expect beside those that there are: some are 0, others sums of these (see `traffic`)."""
     if source == "cpu":  # old kernels know fewer classes
         return [name for name in CPU_CLASSES if name not in columns], {}
     if source == "disks":  # the traffic of a partition or a mapped device is that of the disk below it
-        devices = whole_devices(list(columns))
-        sums = {field: [f"{each}.{field}" for each in devices if f"{each}.{field}" in columns] for field in DISK_FIELDS}
-        return [], {field: names for field, names in sums.items() if names}
+        return [], {field: disks for field in DISK_FIELDS if (disks := traffic(list(columns), field))}
     return [], {}
 
 
 def columns_of(source: str, columns: Sequence[str]) -> list[str]:
     """Those of a file's columns that a measure needs."""
     _, sums = _missing(source, columns)
-    names = _wanted(source).union(*sums.values())
+    names = _wanted(source).union(name for disks in sums.values() for disk in disks for names in disk for name in names)
     return [name for name in columns if name in names]
 
 
@@ -204,7 +205,10 @@ def completed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     """With the columns that measures expect whatever the place has."""
     absent, sums = _missing(source, frame.columns)
     return frame.with_columns(pl.lit(0).alias(name) for name in absent).with_columns(
-        _sum(*names).alias(field) for field, names in sums.items()
+        pl.sum_horizontal(
+            *(pl.max_horizontal(*(_sum(*names) for names in disk)) for disk in disks), ignore_nulls=False
+        ).alias(field)
+        for field, disks in sums.items()
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from fairtrial import foreign
@@ -32,6 +32,7 @@ MOST_BYTES: Final = 256 << 20  # of what a probe printed
 MOST_COMPARED: Final = 10_000**2  # pairs of lines: eight seconds at worst
 _COUNT, _EVENT, _COUNTER_COLUMNS = 0, 2, 3
 _PROFILE_COLUMNS: Final = 4
+_NATURAL: Final = TypeAdapter(NonNegativeInt)
 _NOT_COUNTED: Final = ("<not supported>", "<not counted>")
 _HINT: Final = "the trial's raw file was cut or changed: restore the record from a copy"
 
@@ -191,11 +192,11 @@ def profile(text: str) -> tuple[int, tuple[Symbol, ...]]:
     counted: Counter[tuple[str, str]] = Counter()
     for samples, _program, origin, symbol in (fields[:_PROFILE_COLUMNS] for fields in _rows(text, _PROFILE_COLUMNS)):
         try:
-            counted[cut(symbol, LONGEST_LINE), origin] += int(samples)
+            counted[cut(symbol, LONGEST_LINE), origin] += _NATURAL.validate_python(samples)
         except ValueError as error:
             raise RecordError(f"perf report: {samples!r} is no number of samples", hint=_HINT) from error
     total = counted.total()
-    ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:SYMBOLS_KEPT]
+    ordered = sorted((+counted).items(), key=lambda each: (-each[1], each[0]))[:SYMBOLS_KEPT]
     return total, tuple(Symbol(symbol=name[0], origin=name[1], share=count / total) for name, count in ordered)
 
 

@@ -33,6 +33,7 @@ from fairtrial.study.service_counters import ERROR_SUFFIX
 
 EXPORTER: Final = "prometheus-"  # and a number: what a file is called after its prefix
 COMMAND: Final = "command-"
+SCHEMA: Final = pl.Schema({TIME: pl.Int64, END: pl.Int64, "series": pl.String, "type": pl.String, "value": pl.Float64})
 UP: Final = "fairtrial_up"
 MISSED: Final = "fairtrial_missed_samples_total"
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
@@ -147,7 +148,7 @@ def read(path: Path) -> Readings | None:
     if not path.exists():
         return None
     try:
-        frame = parquet.read(path, [TIME, END, "series", "type", "value"])
+        frame = parquet.read(path, list(SCHEMA)).cast(SCHEMA)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RecordError(f"{path} cannot be read: {error}", hint="restore the trial from a copy") from error
     up = frame.filter((pl.col("series") == UP) & (pl.col("value") > 0)).select(TIME, END).unique(TIME).sort(TIME)
@@ -297,13 +298,16 @@ def _selected(expression: CounterExpression, sources: list[Readings]) -> list[tu
     """The sources that tell of the metric, each with the series that are summed; none where labels match nothing yet.
 
     Raises:
-        _UncountableError: nobody tells of the metric or has such a label, or it is a counter and has no mean.
+        _UncountableError: nobody tells of the metric or has such a label, labels are none, or a counter has no mean.
     """
     told: list[tuple[Readings, list[int]]] = []
     names: set[str] = set()
     for source in sources:
         series = source.metrics.get(expression.metric, ())
-        labels = {place: labels_of(source.series[place]) for place in series}
+        try:
+            labels = {place: labels_of(source.series[place]) for place in series}
+        except ValueError as error:
+            raise _UncountableError(f"a series of {expression.metric} has no readable labels") from error
         names |= {name for each in labels.values() for name in each}
         if series and expression.function in ("mean", "max") and source.counters[series].any():
             raise _UncountableError(f"{expression.metric} is a counter, which has no {expression.function}; use `rate`")

@@ -59,6 +59,7 @@ class WindowSamples:
         beside: of `frame` the samples before and after each edge of the window, four rows.
         beside_s, off_s: of these, seconds since the window began, and by how much later than that they may hold.
         ticks_per_s: clock ticks of the place's processors; None where nobody said.
+        may_restart: whether what counts may begin anew.
     """
 
     frame: pl.DataFrame
@@ -68,6 +69,7 @@ class WindowSamples:
     beside_s: Series
     off_s: Series
     ticks_per_s: float | None = None
+    may_restart: bool = False
     _beyond: tuple[float, float] = (0.0, 0.0)  # of what each edge's uncertainty adds to growth, the share taken
     # Of the frame's columns, and of single ones what `_edges` gives: many figures are made of the same, each with its
     # error, and Polars takes longer to be asked than to answer.
@@ -83,13 +85,20 @@ class WindowSamples:
         """Whether a column was read in every sample: null means that it was not said then, and may have begun anew."""
         return self._nulls.get(column) == 0
 
+    def counted_on(self, column: str) -> bool:
+        """Whether a counter was read in every sample and never fell: one that did began anew, and nobody knows when."""
+        if not self.has(column) or not self.may_restart:
+            return self.has(column)
+        values = self.frame[column].to_numpy()
+        return not np.any(values[1:] < values[:-1])
+
     def grown(self, *columns: str) -> float | None:
         """What counters grew by inside the window, summed over those that the place has; None if it has none.
 
-        None, too, if one that it has was not read in every sample: a sum without it would be too small.
+        None, too, if one that it has was not `counted_on`: a sum without it would be too small.
         """
         present = [name for name in columns if name in self._nulls]
-        whole = present and all(self.has(name) for name in present)
+        whole = present and all(self.counted_on(name) for name in present)
         return sum(self._growth(name) for name in present) if whole else None
 
     def gauge(self, column: str) -> Series | None:
@@ -183,7 +192,9 @@ class WindowSamples:
             yield low + share * (high - low), grown / (after_s - before_s) * self.off_s[rows].max(), unknown * grown
 
 
-def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = None) -> WindowSamples | None:
+def observe(
+    frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = None, may_restart: bool = False
+) -> WindowSamples | None:
     """The source through the window; None if its samples do not cover it, or leave a hole across one of its edges.
 
     A column `end_ns` says when each reading ended.
@@ -217,6 +228,7 @@ def observe(frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = 
         beside_s=times_s[edges],
         off_s=took_ns / NANOSECONDS_PER_SECOND,
         ticks_per_s=ticks_per_s,
+        may_restart=may_restart,
         _nulls=_nulls(shown),
     )
 

@@ -44,6 +44,11 @@ def test_the_expected_count_is_certain() -> None:
     assert p_value(1, 2, 0.5) == 1.0
 
 
+@pytest.mark.parametrize(("chance", "only"), [(0.0, 0), (1.0, 10)])
+def test_a_chance_of_none_or_all_leaves_one_count(chance: float, only: int) -> None:
+    assert [p_value(count, 10, chance) for count in range(11)] == [float(count == only) for count in range(11)]
+
+
 @pytest.mark.parametrize("of", [2, 7, 10, 31, 100, 1001])
 def test_an_even_chance_is_the_same_from_both_ends(of: int) -> None:
     found = [p_value(count, of, 0.5) for count in range(of + 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from fairtrial.metrics.fidelity import Fidelity, assess
 from fairtrial.metrics.fidelity.script import ScriptSpecification
@@ -61,3 +62,10 @@ def test_trials_of_different_seeds_are_added_up_and_of_equal_seeds_the_longest_s
     found = assessed((1, FAITHFUL), (1, shorter), (2, shorter))
     assert (found.seeds, len(found.trials)) == (2, 3)
     assert found.points[0].of == 11_000
+
+
+def test_weights_that_no_study_may_have_are_no_specification() -> None:
+    for wrong in ({"weight": 0}, {"rollback": 2}):
+        content = {"transactions": {"order": {"weight": 1, "rollback": 0, **wrong}}}
+        with pytest.raises(ValidationError):
+            ScriptSpecification.model_validate({"content": content})

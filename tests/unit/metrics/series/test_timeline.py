@@ -88,3 +88,19 @@ def test_failed_and_retried_transactions_are_no_throughput(tmp_path: Path) -> No
     frame = timeline.rates(tmp_path, window=WINDOW)
     assert frame["transactions_per_s"].to_list() == [112.0, 130.0, 140.0]
     assert frame["payment_retried_per_s"].to_list() == [1000.0, 1000.0, 2000.0]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pl.col("time_ns").cast(pl.String),
+        pl.lit(None, pl.Int64).alias("time_ns"),
+        pl.lit("yes").alias("measured"),
+        pl.selectors.ends_with("_committed").cast(pl.String),
+    ],
+)
+def test_a_file_whose_columns_hold_something_else_is_damaged(tmp_path: Path, changed: pl.Expr) -> None:
+    path = _write(tmp_path) / timeline.FILE
+    pl.read_parquet(path).with_columns(changed).write_parquet(path)
+    with pytest.raises(RecordError, match=r"timeline\.parquet cannot be read"):
+        timeline.rates(tmp_path, window=WINDOW)

@@ -75,8 +75,10 @@ def test_a_profile_adds_programs_up_and_shares_are_of_all_samples() -> None:
 
 def test_a_profile_of_nothing_is_empty_and_one_that_is_damaged_says_so() -> None:
     assert probes.profile("# Samples: 0\n") == (0, ())
-    with pytest.raises(RecordError, match="'4x' is no number of samples"):
-        probes.profile(SAMPLED.replace(" 4   ", " 4x  "))
+    assert probes.profile("0\ta\tb\tc\n") == (0, ())
+    for wrong in ("4x", "-4"):
+        with pytest.raises(RecordError, match=f"'{wrong}' is no number of samples"):
+            probes.profile(SAMPLED.replace(" 4   ", f" {wrong}  "))
 
 
 @settings(max_examples=40, deadline=None)

@@ -10,6 +10,7 @@ import pytest
 
 from fairtrial.errors import RecordError
 from fairtrial.metrics import telemetry
+from fairtrial.metrics.telemetry import measures
 from fairtrial.metrics.telemetry.definitions import whole_devices
 from fairtrial.record.models import Window
 
@@ -157,6 +158,25 @@ def test_disk_bytes_count_each_whole_device_once(tmp_path: Path) -> None:
     assert (values["disk_read_bytes"], values["disk_written_bytes"]) == (11 * 512, 10 * 512)
 
 
+@pytest.mark.parametrize("disk_grown", [0, 10], ids=["before Linux 6.4", "from Linux 6.4 on"])
+def test_an_nvme_disk_that_counts_what_its_paths_count_is_counted_once(tmp_path: Path, disk_grown: int) -> None:
+    columns = {
+        "nvme3n1.sectors_read": [0, disk_grown],
+        "nvme3n1p1.sectors_read": [0, disk_grown],
+        "nvme3c33n1.sectors_read": [100, 106],
+        "nvme3c34n1.sectors_read": [100, 104],
+        "vda.sectors_read": [0, 1],
+    }
+    write(tmp_path / "disks", [0, 1], columns)
+    assert compute(tmp_path, 0, 1)["disk_read_bytes"] == 11 * 512
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.UInt64))
+    before, now = ({name: values[row] for name, values in columns.items()} for row in (0, 1))
+    summed = measures.completed(frame, "disks")["sectors_read"].to_list()
+    assert summed[1] - summed[0] == 11
+    assert measures.row_of("disks", before, now, elapsed_s=1)["sectors_read_per_s"] == 11
+    assert set(measures.columns_of("disks", list(columns))) == set(columns) - {"nvme3n1p1.sectors_read"}
+
+
 @pytest.mark.parametrize(
     ("devices", "whole"),
     [
@@ -164,7 +184,7 @@ def test_disk_bytes_count_each_whole_device_once(tmp_path: Path) -> None:
         (["nvme0n1", "nvme0n1p1", "nvme0n10"], ["nvme0n1", "nvme0n10"]),
         (["mmcblk0", "mmcblk0p2", "mmcblk0boot0"], ["mmcblk0", "mmcblk0boot0"]),
         (["xvda1"], ["xvda1"]),  # some clouds show a disk's partition and no disk
-        (["dm-3", "md127", "loop0", "zram1", "ram15", "drbd0", "bcache2", "sr0", "pmem0"], ["sr0", "pmem0"]),
+        (["dm-3", "md127", "loop0", "zram1", "ram15", "drbd0", "bcache2", "zd16", "sr0", "pmem0"], ["sr0", "pmem0"]),
     ],
 )
 def test_whole_devices_are_told_from_partitions_and_stacks_by_name(devices: list[str], whole: list[str]) -> None:
@@ -331,6 +351,22 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RecordError, match=r"telemetry-cpu\.parquet cannot be read"):
         compute(tmp_path, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"time_ns": [0, SECOND], "user": ["0", "1"]},
+        {"time_ns": ["0", "1"], "user": [0, 1]},
+        {"time_ns": [0, None], "user": [0, 1]},
+        {"user": [0, 1]},
+    ],
+)
+def test_a_file_whose_columns_hold_no_numbers_is_damaged(tmp_path: Path, columns: dict[str, list[object]]) -> None:
+    pl.DataFrame(columns).write_parquet(tmp_path / "telemetry-cpu.parquet")
+    for read in (lambda: compute(tmp_path, 0, 1), lambda: telemetry.read(tmp_path, "cpu")):
+        with pytest.raises(RecordError, match=r"telemetry-cpu\.parquet cannot be read"):
+            read()
 
 
 def test_every_metric_says_where_it_comes_from_and_time_is_never_called_a_count() -> None:

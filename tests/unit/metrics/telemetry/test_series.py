@@ -166,7 +166,14 @@ def test_what_cannot_be_computed_says_why(tmp_path: Path) -> None:
     assert "nothing that was read is called c_total" in reason(tmp_path, "rate(c_total)")
     assert "no series of a_total has the label status" in reason(tmp_path, 'rate(a_total{status="200"})')
     assert "a_total is a counter, which has no mean; use `rate`" in reason(tmp_path, "mean(a_total)")
-    (tmp_path / "telemetry-prometheus-1.parquet").write_bytes(b"no file")
+    path = tmp_path / "telemetry-prometheus-1.parquet"
+    named = pl.col("series").str.replace(r"^a_total.*", "a_total{a.b}")
+    pl.read_parquet(path).with_columns(named).write_parquet(path)
+    assert "a series of a_total has no readable labels" in reason(tmp_path, "rate(a_total)")
+    pl.read_parquet(path).with_columns(value=pl.lit("many")).write_parquet(path)
+    with pytest.raises(RecordError, match="cannot be read"):
+        computed(tmp_path, wanted="rate(a_total)")
+    path.write_bytes(b"no file")
     with pytest.raises(RecordError, match="cannot be read"):
         computed(tmp_path, wanted="rate(a_total)")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from fairtrial.catalogue import catalogue
 from fairtrial.metrics import per_transaction, telemetry
+from fairtrial.metrics.telemetry import counters
 from fairtrial.record.models import Window
 
 SECOND = 1_000_000_000
@@ -123,6 +125,24 @@ def test_waits_deadlocks_and_gaps_are_counted_inside_the_window(tmp_path: Path) 
 def test_a_counter_that_the_server_does_not_have_gives_no_metric_and_never_zero(tmp_path: Path) -> None:
     nothing = dict.fromkeys(("deadlocks", "history_list_length", "row_lock_waits"), [None] * 5)
     assert computed(tmp_path, {**nothing, "questions": [1, 2, 3, 4, 5]}) == {"server_statements": 2}
+
+
+def test_counters_that_began_anew_inside_the_window_give_no_metric_and_never_zero(tmp_path: Path) -> None:
+    restarted = {
+        "com_commit": [900, 1000, 40, 80, 120],
+        "com_rollback": [0, 0, 0, 0, 0],
+        "log_waits": [9, 9, 9, 0, 0],  # from 9 to 0 and on to more than 9
+        "lsn_current": [10, 20, 30, 40, 50],  # goes on where it was
+        "history_list_length": [5, 4, 3, 4, 5],  # a level may fall
+    }
+    values = computed(tmp_path, restarted)
+    assert not {"server_transactions", "server_tpm", "log_waits"} & set(values)
+    assert values["history_list_length_max"] == 4
+    sources = ["server"]
+    counters.write(tmp_path, window=WINDOW, sources=sources)
+    stored = json.loads((tmp_path / counters.FILE).read_text(encoding="utf-8"))
+    assert set(stored["grown"]) == {"server:com_rollback", "server:lsn_current"}
+    assert computed(tmp_path, {"com_commit": [900, 1, 2, 3, 0], "com_rollback": [0] * 5})["server_transactions"] == 2
 
 
 def test_a_study_can_name_every_one_of_them() -> None:

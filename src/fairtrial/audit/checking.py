@@ -13,7 +13,7 @@ from fairtrial.audit.claims import orders as order_claims
 from fairtrial.audit.claims import single as single_claims
 from fairtrial.audit.claims.cells import p_text, percent_text
 from fairtrial.audit.claims.models import Arithmetic, Bounds, Claim
-from fairtrial.audit.comparisons import PERCENT, ArmComparison, compared, place
+from fairtrial.audit.comparisons import PERCENT, ArmComparison, compared, compared_at, place
 from fairtrial.audit.findings import TOO_LARGE, AuditFinding, Kind, Passage
 from fairtrial.audit.methods import NO_TEST
 from fairtrial.audit.models import ROutput
@@ -65,13 +65,6 @@ class _PlaceClaims:
             yield self.place.unknown(unchecked.what, unchecked.printed, unchecked.because)
         yield from self._matrix()
 
-    def _comparisons(self) -> list[ArmComparison]:
-        return compared(self.dataset, metric=self.claim.metric, contrast=self.claim.contrast)
-
-    def _untested(self) -> str:
-        """Why there are no comparisons at all."""
-        return self.dataset.missing(self.claim.metric, {}) or NO_TEST
-
     def _matrix(self) -> Iterator[AuditFinding]:
         described = self.dataset.description
         combinations = self.dataset.combinations()
@@ -91,32 +84,54 @@ class _PlaceClaims:
                 yield self.place.figure(f"values at {place(levels)}", self.claim.values_each, count)
 
     def _rest(self) -> Iterator[AuditFinding]:
-        others = self.dataset.levels(self.claim.contrast)[1:]
+        metric, contrast = self.claim.metric, self.claim.contrast
+        first, *others = self.dataset.levels(contrast)
         listed = [(cell.at, cell.second or others[0]) for cell in self.claim.cells]
-        rest = [each for each in self._comparisons() if (each.at, each.second) not in listed]
-        text = "no significant change"
-        if listed and all(
-            each in listed for each in product(self.dataset.combinations(without=self.claim.contrast), others)
-        ):
+        every = product(self.dataset.combinations(without=contrast), others)
+        rest = [each for each in every if each not in listed]
+        text, checked = "no significant change", False
+        for at, second in rest:
+            levels = first, second
+            if any(self.dataset.missing(metric, {**at, contrast: level}) for level in levels):
+                continue
+            checked, named = True, place({**at, "": second} if len(others) > 1 else at)
+            each = compared_at(self.dataset, metric=metric, contrast=contrast, at=at, levels=levels)
+            if each is None:
+                yield self.place.unknown(f"{named}: claim", text, NO_TEST)
+            else:
+                kind: Kind | None = "significant" if each.significant else None
+                yield self.place.checked(f"{named}: claim", text, computed=p_text(each.units), kind=kind)
+        if not rest:
             computed = f"all {len(listed)} comparisons are listed"
             yield self.place.checked("the rest", text, computed=computed, kind="empty rest")
-        elif not rest:
-            yield self.place.unknown("the rest", text, self._untested())
-        for each in rest:
-            named = place({**each.at, "": each.second} if len(others) > 1 else each.at)
-            kind: Kind | None = "significant" if each.significant else None
-            yield self.place.checked(f"{named}: claim", text, computed=p_text(each.units), kind=kind)
+        elif not checked:
+            why = self.dataset.missing(metric, {}) or "no other comparison has values of both levels"
+            yield self.place.unknown("the rest", text, why)
 
     def _pair_range(self, printed: Bounds) -> Iterator[AuditFinding]:
-        comparisons = self._comparisons()
-        firsts = [first for each in comparisons for first, _ in zip(*each.values, strict=False)]
-        why = "" if firsts else self._untested()
-        if 0 in firsts:
+        pairs = self._pairs()
+        why = "" if pairs else self.dataset.missing(self.claim.metric, {}) or "no two trials have the same number"
+        if any(first == 0 for first, _ in pairs):
             why = "the first value of a pair is 0"
-        every = [] if why else [value for each in comparisons for value in each.pair_percent]
+        every = [] if why else [PERCENT * (second - first) / first for first, second in pairs]
         for name, text, end in zip(("smallest", "largest"), printed, (min, max), strict=True):
-            what = f"{name} of {len(firsts)} pairs"
+            what = f"{name} of {len(pairs)} pairs"
             yield self.place.unknown(what, text, why) if why else self.place.figure(what, text, end(every))
+
+    def _pairs(self) -> list[tuple[float, float]]:
+        """Values of the first level and of another, by trial number: they need no test."""
+        metric, contrast = self.claim.metric, self.claim.contrast
+        first, *others = self.dataset.levels(contrast)
+        return [
+            pair
+            for at in self.dataset.combinations(without=contrast)
+            for second in others
+            for pair in zip(
+                self.dataset.values(metric, {**at, contrast: first}).tolist(),
+                self.dataset.values(metric, {**at, contrast: second}).tolist(),
+                strict=False,
+            )
+        ]
 
 
 def _arithmetic(where: Passage, claim: Arithmetic) -> AuditFinding:

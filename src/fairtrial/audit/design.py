@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
 from fairtrial.audit.reading import Dataset
+from fairtrial.study.tree.problems import listed
 
 MOST_LEVELS: Final = 20  # a column with more values is a measurement, not something that was set
 
@@ -19,6 +20,7 @@ def problems(dataset: Dataset) -> Iterator[str]:
     if dataset.description.order == "rows":
         yield from _order(dataset)
     yield from _together(dataset)
+    yield from _left_out(dataset)
 
 
 def _order(dataset: Dataset) -> Iterator[str]:
@@ -49,3 +51,13 @@ def _together(dataset: Dataset) -> Iterator[str]:
         alone = all(len(levels) == 1 for levels in values.values())
         if len(values) > 1 and alone and 1 < len(every) <= MOST_LEVELS:
             yield f"{column} changed together with {arm}: their effects cannot be separated"
+
+
+def _left_out(dataset: Dataset) -> Iterator[str]:
+    """Rows of levels that nobody described: a blank behind a name is enough."""
+    for factor in dataset.description.factors:
+        strange = Counter(row[factor] for row in dataset.rows if row[factor] not in dataset.levels(factor))
+        if strange:
+            names = listed(sorted(strange))
+            rows = f"{strange.total()} of {len(dataset.rows)} rows"
+            yield f"{rows} are left out: {factor} has {names} there, which is not among its levels in the claims file"

@@ -120,7 +120,7 @@ def _is_sorted(dataset: Dataset) -> bool:
     """Whether a metric ascends or descends over all rows: then their order is not that of time."""
     for metric in dataset.description.metrics:
         steps = np.diff([float(row[metric]) for row in dataset.rows])
-        if (steps >= 0).all() or (steps <= 0).all():
+        if steps.any() and ((steps >= 0).all() or (steps <= 0).all()):
             return True
     return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import shlex
@@ -121,11 +122,18 @@ def _line(option: str, text: str, *, shell: bool) -> list[Problem]:
         return [Problem(f"`{text}` is not a command line: {error}", option)]
     if not words:
         return [Problem("the command line is empty", option)]
-    foreign = [] if shell else [word for word in words if word in ONLY_SHELLS_KNOW]
+    foreign = [] if shell else [word for word in words if word in ONLY_SHELLS_KNOW and word in _as_typed(text)]
     if foreign:
         message = f"`{text}`: `{foreign[0]}` needs a shell, and none is started"
         return [Problem(message, option, suggestion="did you mean --shell?")]
     return []
+
+
+def _as_typed(text: str) -> list[str]:
+    """Words of a command line with their quotes: in quotes, a bar is an argument like any other."""
+    with contextlib.suppress(ValueError):  # backslashes before quotes, which this mode of shlex does not read
+        return shlex.split(text, posix=False)
+    return shlex.split(text)
 
 
 def study_text(options: CompareOptions, *, runs: int) -> str:

@@ -123,19 +123,21 @@ def _succeed(
     except AgentError as error:
         problem = Problem(f"cannot start `{command}`: {error}", option)
         raise InputError([problem], hint="check its spelling; what only a shell understands needs --shell") from error
+    is_setup = option == "--setup"
+    limit_s = SETUP_S if is_setup else options.timeout_s
     try:
-        exited = process.wait(SETUP_S if option == "--setup" else options.timeout_s)
+        exited = process.wait(limit_s)
     except TimeoutError as error:
         process.stop(1.0)
-        problem = Problem(f"`{command}` did not end within {options.timeout_s:g} s", option)
-        raise InputError([problem], hint="raise --timeout, or give the command less to do") from error
+        problem = Problem(f"`{command}` did not end within {limit_s:g} s", option)
+        hint = "give the command less to do" if is_setup else "raise --timeout, or give the command less to do"
+        raise InputError([problem], hint=hint) from error
     text = "" if printed is None else _text(place, printed)
     said = "".join(f"\n  {line}" for line in [*text.splitlines()[-OUTPUT_LINES:], *lines][-OUTPUT_LINES:])
     if exited.code not in (options.exit_codes if compared else (0,)):
         problem = Problem(f"`{command}` ended with {how(exited)}{said}", option)
-        raise InputError(
-            [problem], hint="fix the command, or name the exit codes that mean success: --exit-code 0 --exit-code 1"
-        )
+        codes = ", or name the exit codes that mean success: --exit-code 0 --exit-code 1"
+        raise InputError([problem], hint=f"fix the command{codes if compared else ''}")
     if printed is not None:
         _require_metric(options, command, text, said=said)
     return (exited.time_ns - process.started_ns) / 1e9

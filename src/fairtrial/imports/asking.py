@@ -167,7 +167,7 @@ def _doubts(rows: Rows, every: pl.DataFrame, question: Question, *, table: Table
 def _shared(rows: Rows, every: pl.DataFrame, question: Question) -> Iterator[Doubt]:
     """Where one file gives an arm several trials in a cell."""
     if rows.shared is not None and question.cluster is None:
-        place = every.select(every.columns[0], *question.by, rows.frame[FILE][every[_ROW]])
+        place = every.select(every.columns[0], *question.by, rows.frame[FILE][every[_ROW]].alias(clustering.CLUSTER))
         if place.is_duplicated().any():
             yield rows.shared
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
+from polars import selectors
 
 from fairtrial.analyse.models import Doubt
 from fairtrial.errors import InputError, Problem
@@ -35,7 +36,7 @@ def gather(sources: Sequence[ImportSource], *, format_name: str = "") -> Rows:
     ((reader, _),) = known.values()
     is_output = reader is not tables.READER
     parts = [_with_columns(reader.read(source), source, is_output=is_output) for source in sources]
-    frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
+    frame = _stacked(parts)
     definitions = _definitions(parts)
     return Rows(
         frame=frame,
@@ -76,6 +77,32 @@ def _reader(source: ImportSource, format_name: str) -> Reader:
         problem = Problem(f"the file looks like {what} of a format that fairtrial does not read", source.name, 1, 1)
         raise InputError([problem], hint=f"name the format with --format: {listed(READERS)}")
     return reader
+
+
+def _stacked(parts: Sequence[FileTable]) -> pl.DataFrame:
+    """All rows. Dictionaries of text are text, as each file has its own."""
+    first: dict[str, tuple[str, pl.DataType]] = {}
+    frames = [part.frame.with_columns(selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String)) for part in parts]
+    for part, frame in zip(parts, frames, strict=True):
+        for name, dtype in frame.schema.items():
+            where, other = first.setdefault(name, (part.name, dtype))
+            if not _fit(dtype, other):
+                problem = Problem(f"expected {other}, as in {where}, found {dtype}", part.name, field=name)
+                hint = "write the column the same way in every file, durations as numbers"
+                raise InputError([problem], hint=hint)
+    return pl.concat(frames, how="diagonal_relaxed")
+
+
+def _fit(one: pl.DataType, other: pl.DataType) -> bool:
+    """Whether two types make one column of what both are: Polars makes microseconds of a duration beside a number."""
+    types = one, other
+    if one == other or pl.Null in types:
+        return True
+    if pl.String in types:
+        return not any(each.is_nested() or each in (pl.Duration, pl.Binary) for each in types)
+    zones = {getattr(each, "time_zone", None) for each in types}
+    are_dates = all(each in (pl.Date, pl.Datetime) for each in types) and len(zones) == 1
+    return are_dates or all(each.is_numeric() or each == pl.Boolean for each in types)
 
 
 def _definitions(parts: Sequence[FileTable]) -> Mapping[str, MetricDefinition]:
@@ -131,11 +158,17 @@ def _guessed(sources: Sequence[ImportSource]) -> Iterator[Doubt]:
 
 
 def _with_columns(part: FileTable, source: ImportSource, *, is_output: bool) -> FileTable:
-    added: dict[str, str | int] = dict(source.fields)
+    named, added = dict(source.fields), dict[str, str | int]()
     if source.label:
         added[LABEL] = source.label
     if is_output:
         added |= {FILE: source.name, NUMBER: source.number}
+    for name in added.keys() & named.keys():
+        problem = Problem(
+            f"the column `{name}` is added to every file: --names cannot have a field of that name", source.name
+        )
+        raise InputError([problem], hint="rename the field, for example {run}")
+    added |= named
     for name in added.keys() & set(part.frame.columns):
         problem = Problem(f"the table already has a column `{name}`", part.name, field=name)
         raise InputError([problem], hint="rename the column, or leave out the labels or the field of --names")

@@ -6,14 +6,18 @@ import csv
 import io
 import itertools
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from fairtrial.analyse.models import Doubt
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.catalogue import MetricDefinition
+
+if TYPE_CHECKING:
+    import _csv
 
 LABEL, FILE, NUMBER = "label", "file", "number"  # columns that every output of a tool gets
 
@@ -113,8 +117,9 @@ def position(part: FileTable, row: int, column: str) -> tuple[int, int]:
     """Line and column, from 1, of a cell of a text table; 0, 0 where there are no lines."""
     if not part.text:
         return 0, 0
-    reader = csv.reader(io.StringIO(part.text), delimiter=part.separator)
-    records = (record for record in reader if is_record(record))
+    lines = io.StringIO(part.text).readlines()
+    reader = csv.reader(lines, delimiter=part.separator)
+    records = trials(reader, lines)
     header = [name.strip() for name in next(records)]
     for _ in range(row):
         next(records)
@@ -128,6 +133,10 @@ def position(part: FileTable, row: int, column: str) -> tuple[int, int]:
     return reader.line_num, (max(line.find(record[index]), 0) if quoted else before) + 1
 
 
-def is_record(record: Sequence[str]) -> bool:
-    """Neither an empty line nor a comment."""
-    return bool(record) and not record[0].startswith("#")
+def trials(reader: _csv.Reader, lines: Sequence[str]) -> Iterator[list[str]]:
+    """Records of a CSV reader over lines, without empty lines and comments; a quoted `#12` is a cell like any other."""
+    first = 0
+    for record in reader:
+        if record and not lines[first].startswith("#"):
+            yield record
+        first = reader.line_num

@@ -14,7 +14,7 @@ import polars as pl
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.imports.reader import ImportSource, Reader
-from fairtrial.imports.rows import FileTable, is_record
+from fairtrial.imports.rows import FileTable, trials
 from fairtrial.metrics.parquet import MOST_VALUES
 from fairtrial.metrics.parquet import read as read_parquet
 
@@ -89,9 +89,10 @@ def _records(name: str, text: str, separator: str) -> tuple[list[str], list[list
     """
     header: list[str] = []
     records: list[list[str]] = []
-    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    lines = io.StringIO(text).readlines()
+    reader = csv.reader(lines, delimiter=separator)
     try:
-        for record in filter(is_record, reader):
+        for record in trials(reader, lines):
             if not header:
                 header = [cell.strip() for cell in record]
                 if len(header) > MOST_COLUMNS:

@@ -9,8 +9,14 @@ from typing import Final
 from pydantic_core import from_json
 
 from fairtrial import foreign, record
+from fairtrial import study as language
 from fairtrial import verify as recomputation
+from fairtrial.catalogue import catalogue
 from fairtrial.record import Record
+from fairtrial.record.files import MERGED
+from fairtrial.study.tree.nodes import plain
+from fairtrial.study.tuning import DEFAULT
+from fairtrial.study.tuning.levels import overlay
 from fairtrial.tune import measuring, planning
 from fairtrial.tune.events import ConfirmationPlanned, Told
 from fairtrial.tune.result import TuneRecord, result
@@ -24,13 +30,26 @@ def recompute(tuning: TuneRecord) -> list[str]:
     mismatches = [text for each in tuning.records for text in _of_record(each, tuning.directory)]
     if mismatches:
         return mismatches  # what is decided from a changed record differs, too: one cause, one message
-    return [*_told(tuning), *_decided(tuning), *_result(tuning)]
+    return [*_proposed(tuning), *_told(tuning), *_decided(tuning), *_result(tuning)]
 
 
 def _of_record(each: Record, directory: Path) -> Iterator[str]:
     name = each.directory.relative_to(directory)
     found = record.verify_hashes(each) or recomputation.recompute(each)
     yield from (f"{name}/{text}" for text in found)
+
+
+def _proposed(tuning: TuneRecord) -> Iterator[str]:
+    """The journal's values are what ran."""
+    options, base = tuning_of(tuning.study), tuning.study.base
+    proposed = {arm(number): each for number, each in tuning.course.proposed.items()}
+    for found in tuning.records:
+        merged = language.load(found.directory / MERGED, catalogue=catalogue())
+        for name, level in (each for factor in merged.factors for each in factor.levels):
+            known = proposed.get(name)
+            if name != DEFAULT and (known is None or plain(overlay(options, base, known.values)) != plain(level)):
+                run = found.directory.relative_to(tuning.directory)
+                yield f"tune.jsonl: {name}: {known.values if known else 'not proposed'}, but {run} has other values"
 
 
 def _told(tuning: TuneRecord) -> Iterator[str]:

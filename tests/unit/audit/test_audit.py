@@ -311,6 +311,7 @@ def test_mistakes_in_the_claims_are_named_with_their_place(claims: str, expected
     [
         ("kind,cache,sped\na,cold,1\n", "expected a column `speed`, found `kind`, `cache`, `sped`"),
         ("kind,cache,speed\na,cold,1\nb,cold,fast\n", "raw.csv:3:1: speed: expected a number, found `fast`"),
+        ('kind,cache,speed\n\n"a",cold,1\n\nb,cold,NA\n', "raw.csv:5:1: speed: expected a number, found `NA`"),
         ("kind,cache,speed\na,cold\n", "raw.csv:2:1: expected 3 fields"),
         ("kind,cache,speed,speed\na,cold,1,2\n", "raw.csv:1:1: two columns have the name `speed`"),
     ],

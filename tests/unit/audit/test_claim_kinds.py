@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from fairtrial import audit as publications
-from fairtrial.audit import Audit
+from fairtrial.audit import Audit, methods
 from fairtrial.audit.claims import file as claims_file
 from fairtrial.errors import InputError
 
@@ -296,3 +296,41 @@ def test_the_rest_is_what_cells_do_not_list_level_by_level(tmp_path: Path) -> No
 def test_intervals_name_their_metric(desk: Path) -> None:
     with pytest.raises(InputError, match="unknown metric `speeds`"):
         audited(desk, "- {where: here, metric: speeds, intervals: [{confidence: 95, plus_minus: 2}]}\n")
+
+
+def test_a_printed_interval_with_0_inside_claims_no_effect(desk: Path) -> None:
+    low, high = (100 * end / np.mean(A) for end in SCIPY["welch"].confidence_interval())
+    printed = f"percent: [{low:.2f}, {high:.2f}]"
+    assert verdicts(desk, f"cells: [{{{printed}}}]") == ["confirmed"]
+    assert verdicts(desk, f"cells: [{{{printed}, significant: false}}]") == ["confirmed"] * 2
+    assert verdicts(desk, "cells: [{percent: [0.10, 9.00]}]") == ["contradicted"] * 2
+
+
+def test_a_change_of_a_trial_that_the_data_lack_is_not_passed_over(desk: Path) -> None:
+    write(desk, {"a": [100.0, 200], "b": [110.0, 210, 310]})
+    assert [verdict for verdict, _, _ in found(desk, 'cells: [{pairs: ["10", "5", "55"]}]')] == [
+        "confirmed",
+        "confirmed",
+        "not checkable",
+    ]
+
+
+def test_trials_side_by_side_need_no_test(desk: Path) -> None:
+    write(desk, {"a": [100.0], "b": [117.0]})
+    assert verdicts(desk, 'pair_range: ["17", "17"]') == ["confirmed"] * 2
+    assert found(desk, "rest: not significant") == [("not checkable", "", methods.NO_TEST)]
+
+
+def test_the_rest_has_a_finding_for_every_comparison_of_the_data(desk: Path) -> None:
+    write(desk, {"a": [1.0, 2, 3], "b": [1.1, 2.1, 3.2], "c": [7.0]})
+    head = HEAD.replace("b]", "b, c, d]")
+    assert [verdict for verdict, _, _ in found(desk, "rest: not significant", head=head)] == [
+        "confirmed",
+        "not checkable",
+    ]
+
+
+def test_rows_of_a_level_that_nobody_named_are_said_to_be_left_out(desk: Path) -> None:
+    write(desk, {"a": A, "b": B, "b ": [1.0]})
+    problems = audited(desk, "- {where: here, metric: speed, contrast: kind, cells: [{change: 3.4}]}\n").problems
+    assert any(each.startswith("1 of 13 rows are left out: kind has `b ` there") for each in problems)

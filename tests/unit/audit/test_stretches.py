@@ -244,6 +244,12 @@ def test_rows_sorted_by_value_show_no_time(tmp_path: Path) -> None:
     assert (found.levels, found.by) == ("a, cold", "order of times")
 
 
+def test_a_metric_that_never_changes_does_not_say_that_rows_are_sorted(tmp_path: Path) -> None:
+    head = HEAD.replace("}}", "}, errors: {better: lower}}")
+    (found,) = audited(tmp_path, ABA, extra={"errors": ["0"] * len(ABA)}, head=head).repeated
+    assert found.by == "order of rows"
+
+
 def test_one_stray_trial_is_no_stretch(tmp_path: Path) -> None:
     assert audited(tmp_path, [*rows("a", FIRST), *rows("b", OTHER), *rows("a", AGAIN[:2])]).repeated == ()
 

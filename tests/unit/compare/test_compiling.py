@@ -128,3 +128,6 @@ def test_mistakes_are_found_before_anything_starts(options: CompareOptions, mess
 
 def test_a_bar_inside_quotes_is_an_argument_like_any_other() -> None:
     check(CompareOptions(("grep 'a|b' file", "grep a file")))
+    check(CompareOptions(("grep '|' file", 'awk -F "|" x=">" file'), prepare='env x="a | b" true'))
+    with pytest.raises(InputError, match="`>` needs a shell"):
+        check(CompareOptions(("a", "grep '|' file > other")))

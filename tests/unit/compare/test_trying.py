@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.machines.places import place_here
 
+from fairtrial.compare import trying
 from fairtrial.compare.compiling import CompareOptions
 from fairtrial.compare.trying import MOST_RUNS, try_out
 from fairtrial.errors import InputError
@@ -74,6 +75,18 @@ def test_what_fails_is_named_with_what_it_said(
     with pytest.raises(InputError) as caught:
         try_out(place, CompareOptions(commands, directory=str(tmp_path), **options), runs=None)
     assert message in str(caught.value)
+
+
+def test_the_advice_about_a_setup_is_of_the_setup(
+    place: OpenPlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError) as failed:
+        try_out(place, CompareOptions(("true", "true"), directory=str(tmp_path), setup="false"), runs=None)
+    assert failed.value.hint == "fix the command"
+    monkeypatch.setattr(trying, "SETUP_S", 0.1)
+    with pytest.raises(InputError, match=r"`sleep 1000` did not end within 0\.1 s") as late:
+        try_out(place, CompareOptions(("true", "true"), directory=str(tmp_path), setup="sleep 1000"), runs=None)
+    assert late.value.hint == "give the command less to do"
 
 
 def test_an_exit_code_of_success_may_be_another(place: OpenPlace, tmp_path: Path) -> None:

@@ -107,6 +107,18 @@ def test_one_time_per_file_shares_nothing(tmp_path: Path) -> None:
     assert "shared_state" not in codes(judged(rows_of_files(*given), baseline="a"))
 
 
+def test_files_may_be_arms_and_conditions(tmp_path: Path) -> None:
+    given = []
+    for name in "ab":
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({"results": [{"command": "c", "times": [1.0, 1.1, 1.2]}]}))
+        given.append(path)
+    assert judged(rows_of_files(*given), arm="file").levels == tuple(map(str, given))
+    found = judged(rows_of_files(*(f"x={each}" for each in given), f"y={given[0]}"), by=("file",))
+    assert len(found.cells) == 2
+    assert "shared_state" in codes(found)
+
+
 def test_repetitions_of_google_benchmark_are_read_and_aggregates_left_out() -> None:
     frame = rows("google-benchmark.json").frame
     repetitions = [each for each in document("google-benchmark.json")["benchmarks"] if each["run_type"] == "iteration"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -169,3 +170,25 @@ def test_two_runs_in_a_file_are_refused() -> None:
 )
 def test_a_run_that_did_nothing_is_no_trial(old: str, new: str) -> None:
     assert "sysbench processed no events in this run" in refused(source(SYSBENCH.replace(old, new)))
+
+
+@pytest.mark.parametrize(("name", "labelled"), [("number", ""), ("file", ""), ("label", "old")])
+def test_a_field_of_a_name_never_gives_way_to_a_column_that_is_added(name: str, labelled: str) -> None:
+    file = ImportSource("f", SYSBENCH.encode(), label=labelled, number=1, fields=((name, "7"),))
+    assert f"the column `{name}` is added to every file" in refused(file)
+
+
+def test_columns_of_times_and_of_lists_are_one_kind_in_all_files() -> None:
+    numbers, durations = parquet(arm=["a"], t=[1.0]), parquet(arm=["a"], t=[timedelta(seconds=1)])
+    assert refused(source(numbers, "n"), source(durations, "d")).startswith("d: t: expected Float64, as in n, found D")
+    assert "found List" in refused(source(TABLE, "a"), source(parquet(tpm=[[1]]), "b"))
+    assert "found Duration" in refused(source(b"t\n1 s\n"), source(durations))
+
+
+def test_dictionaries_of_text_differ_from_file_to_file() -> None:
+    files = []
+    for name in ("a", "b"):
+        stream = io.BytesIO()
+        pl.DataFrame({"arm": [name]}, schema={"arm": pl.Enum([name])}).write_parquet(stream)
+        files.append(source(stream.getvalue()))
+    assert gather(files).text("arm").to_list() == ["a", "b"]

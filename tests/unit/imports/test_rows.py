@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairtrial.imports import ImportSource
-from fairtrial.imports.rows import FileTable, Rows, is_record, position
+from fairtrial.imports.rows import FileTable, Rows, position, trials
 from fairtrial.imports.tables import csv_table
 
 
@@ -75,9 +75,13 @@ def test_several_files_are_named_by_the_first_and_how_many_more() -> None:
     assert Rows(frame=parts[0].frame, parts=parts).name == "one.csv and 2 more"
 
 
-@pytest.mark.parametrize(("record", "counts"), [([], False), (["# x", "y"], False), ([""], True), (["a"], True)])
-def test_comments_and_empty_lines_are_no_records(record: list[str], counts: bool) -> None:  # noqa: FBT001
-    assert is_record(record) == counts
+@pytest.mark.parametrize(
+    ("line", "count"), [("", 0), ("# x,y", 0), ("#12,1", 0), ('"#12",1', 1), ('"1\n#2",1', 1), ('""', 1), ("a", 1)]
+)
+def test_comments_and_empty_lines_are_no_trials_and_quoted_names_are(line: str, count: int) -> None:
+    lines = io.StringIO(f"a,b\n{line}\nc,d\n").readlines()
+    found = list(trials(csv.reader(lines), lines))
+    assert [found[0], found[-1], len(found)] == [["a", "b"], ["c", "d"], 2 + count]
 
 
 WORDS = st.text("abcXYZ0189 .-", min_size=1, max_size=8).filter(lambda word: word.strip() and word[0] != "#")

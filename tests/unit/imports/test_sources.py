@@ -26,6 +26,12 @@ def test_a_folder_gives_its_files_by_number_not_by_letter(folder: Path) -> None:
     assert [Path(each.name).name for each in read(str(folder))] == ["run1.txt", "run2.txt", "run10.txt"]
 
 
+def test_figures_that_are_no_digits_count_as_letters(tmp_path: Path) -> None:
+    for name in ("run1²", "run2"):
+        (tmp_path / name).write_text("")
+    assert [Path(each.name).name for each in read(str(tmp_path))] == ["run1²", "run2"]
+
+
 def test_a_label_covers_everything_its_pattern_matches_and_counts_it(folder: Path) -> None:
     found = read(f"base={folder}/run1*.txt", f"new={folder}/run2.txt")
     assert [(each.label, each.number, each.content) for each in found] == [
@@ -70,6 +76,7 @@ def test_fields_may_be_folders(folder: Path) -> None:
         ("-", "{kernel}.json", "standard input: the name does not match"),
         ("-", "plain", "--names: expected a field in braces"),
         ("-", "{a}-{a}", "--names: field `a` appears twice"),
+        ("a" * 300, None, "a" * 300 + ": cannot read the file: File name too long"),
     ],
 )
 def test_mistakes_name_what_was_typed(given: str, names: str | None, message: str) -> None:
@@ -81,3 +88,18 @@ def test_mistakes_name_what_was_typed(given: str, names: str | None, message: st
 def test_an_empty_folder_is_no_data(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the directory holds no files"):
         read(str(tmp_path))
+
+
+def test_no_file_counts_twice_in_a_label(folder: Path) -> None:
+    (folder / "newest.txt").symlink_to("run10.txt")
+    for given in ((f"{folder}/run2.txt", f"{folder}/run*.txt"), (f"a={folder}",), ("a=-", "b=-")):
+        with pytest.raises(InputError, match="the file is named twice"):
+            read(*given)
+    assert len(read(f"a={folder}/run1.txt", f"b={folder}/run1.txt")) == 2
+
+
+def test_a_name_that_fits_the_pattern_in_two_ways_is_refused(folder: Path) -> None:
+    (folder / "mglru-tuned-1.txt").write_text("")
+    with pytest.raises(InputError, match="several ways: arm `mglru`, block `tuned-1` or arm `mglru-tuned`, block `1`"):
+        read(f"{folder}/mglru*", names="{arm}-{block}.txt")
+    assert read(f"{folder}/mglru*", names="{arm}-tuned-{block}.txt")[0].fields == (("arm", "mglru"), ("block", "1"))

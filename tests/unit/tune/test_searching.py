@@ -16,6 +16,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.record.files import MERGED, write_synced
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run import loop
+from fairtrial.tune import verifying
 from fairtrial.tune.events import TuneEvent
 from fairtrial.tune.journal import NAME, TuneJournal, read
 from fairtrial.tune.result import TuneResult, result
@@ -122,6 +123,24 @@ def test_however_often_it_is_killed_nothing_is_lost_or_asked_twice(
         (tmp_path / "whole" / NAME).write_bytes(b"".join(lines[:cut]) + lines[cut][:20])
         after = Measured(dies_at=0)
         assert gone_on(tmp_path / "whole", after, monkeypatch) == expected
+
+
+def test_values_that_did_not_run_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying, "_of_record", lambda *_: ())  # these trials have no raw files
+    begun(tmp_path / "whole")
+    gone_on(tmp_path / "whole", Measured(), monkeypatch)
+    found = read_record(tmp_path / "whole")
+    assert verifying.recompute(found) == []
+    number = result(found).confirmed.number
+    journal = tmp_path / "whole" / NAME
+    ran = f'"number":{number},"values":{{"x":{found.course.proposed[number].values["x"]}}}'
+    text = journal.read_text(encoding="utf-8")
+    assert text.count(ran) == 1
+    journal.write_text(text.replace(ran, f'"number":{number},"values":{{"x":77}}'), encoding="utf-8")
+    runs = f"search/{number:03}", "again", "confirmation"
+    assert verifying.recompute(read_record(tmp_path / "whole")) == [
+        f"tune.jsonl: p{number:03}: {{'x': 77}}, but {run} has other values" for run in runs
+    ]
 
 
 def test_what_fails_from_the_first_proposal_on_is_not_the_proposals_fault(

@@ -118,9 +118,13 @@ def _arms(here: Passage, where: str, pair: _LevelPair) -> Iterator[AuditFinding]
 def _differences(here: Passage, where: str, pair: _LevelPair) -> Iterator[AuditFinding]:
     """What needs no test."""
     cell, (first, second) = pair.cell, pair.means
-    by_trial = zip(*(each.tolist() for each in pair.values), strict=False)
-    for number, (text, (a, b)) in enumerate(zip(cell.pairs, by_trial, strict=False), start=1):
+    by_trial = list(zip(*(each.tolist() for each in pair.values), strict=False))
+    for number, text in enumerate(cell.pairs, start=1):
         what = f"{where}trial {number}"
+        if number > len(by_trial):
+            yield here.unknown(what, text, "the data have no trial of this number in both arms")
+            continue
+        a, b = by_trial[number - 1]
         yield here.figure(what, text, PERCENT * (b - a) / a) if a else here.unknown(what, text, "the first value is 0")
     for name, printed, over in (("ratio", cell.ratio, 0.0), ("change", cell.change, 1.0)):
         if printed and first == 0:
@@ -194,13 +198,15 @@ def _percent(here: Passage, where: str, *, pair: _LevelPair, test: TTest) -> Ite
         yield here.checked(f"{where}percent", text, computed=text, kind=None)
     else:
         owner = next((each.cell.at for each in pair.elsewhere() if each.has(printed)), None)
-        low, high = percent_text(percent_of(test, pair.means[0]))
-        computed = f"[{low}, {high}] %" + (f"; the printed interval is that of {place(owner)}" if owner else "")
+        ends = percent_text(percent_of(test, pair.means[0]))
+        computed = f"[{ends[0]}, {ends[1]}] %" + (f"; the printed interval is that of {place(owner)}" if owner else "")
         yield here.checked(f"{where}percent", text, computed=computed, kind="elsewhere" if owner else "nowhere")
-    kind: Kind | None = None if is_significant(test) else "not significant"
-    yield here.checked(f"{where}claim", text, computed=p_text(test), kind=kind)
+    low, high = (read(end).value for end in printed)
+    if pair.cell.significant is not False and not low <= 0 <= high:
+        kind: Kind | None = None if is_significant(test) else "not significant"
+        yield here.checked(f"{where}claim", text, computed=p_text(test), kind=kind)
     if says:
-        wrong = read(printed[1]).value < 0
+        wrong = high < 0
         computed = "lower" if wrong else says
         yield here.checked(f"{where}wording", f"{text} {says}", computed=computed, kind="sign" if wrong else None)
 

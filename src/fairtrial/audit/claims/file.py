@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -31,11 +31,18 @@ from fairtrial.words import first_problem
 
 _CLAIMS: Final = TypeAdapter(ClaimsFile)
 _DESCRIPTION: Final = TypeAdapter(PublicationDescription)
-_Table = tuple[Path, list[dict[str, str]]]  # a CSV file and its rows
 MOST_BYTES: Final = 256 << 20  # of data
 MOST_FACTORS: Final = 12
 MOST_COMBINATIONS: Final = 10_000
 _HINT: Final = "see docs/guides/auditing.md for the format of the file"
+
+
+class _Table(NamedTuple):
+    """A CSV file, its rows, and the line on which each ends."""
+
+    file: Path
+    rows: list[dict[str, str]]
+    lines: list[int]
 
 
 def read(path: Path, *, data: Path | None = None) -> Dataset:
@@ -49,13 +56,13 @@ def read(path: Path, *, data: Path | None = None) -> Dataset:
     claims: ClaimsFile | None = validate(_CLAIMS, _texts(node), node=node, prefix=(), problems=problems)
     _raise_if_any(problems)
     assert claims is not None  # noqa: S101 - what cannot be read is a problem
-    tables = [(file, _rows(file)) for file in ([data] if data else [path.parent / name for name in claims.data])]
-    rows = [row for _, each in tables for row in each]
+    tables = [_table(file) for file in ([data] if data else [path.parent / name for name in claims.data])]
+    rows = [row for table in tables for row in table.rows]
     description = _description(path, claims, rows)
     _check_size(path, description)
     _check_columns(tables)
-    for file, each in tables:
-        _check_rows(file, each, description)
+    for table in tables:
+        _check_rows(table, description)
     _check_block(node, tables, description)
     _check_names(node, claims, description)
     output = _r_output(path.parent / claims.r_output) if claims.r_output else ()
@@ -65,7 +72,7 @@ def read(path: Path, *, data: Path | None = None) -> Dataset:
         rows=tuple(rows),
         claims=tuple(claims.claims),
         r_output=output,
-        files=tuple(number for number, (_, each) in enumerate(tables) for _ in each) if len(tables) > 1 else (),
+        files=tuple(number for number, table in enumerate(tables) for _ in table.rows) if len(tables) > 1 else (),
     )
 
 
@@ -95,7 +102,7 @@ def _texts(node: Node) -> Any:
     return None if node.value is None else node.text
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _table(path: Path) -> _Table:
     try:
         content = foreign.read(path, most_bytes=MOST_BYTES).decode("utf-8-sig")
         with io.StringIO(content, newline="") as file:
@@ -107,13 +114,14 @@ def _rows(path: Path) -> list[dict[str, str]]:
             if twice := sorted(name for name, times in Counter(header).items() if times > 1):
                 problem = Problem(f"two columns have the name `{twice[0]}`", str(path), reader.line_num, 1)
                 raise InputError([problem], hint="give every column a unique name")
-            rows = []
+            table = _Table(path, [], [])
             for row in reader:
                 if None in row or None in row.values():
                     problem = Problem(f"expected {len(header)} fields", str(path), reader.line_num, 1)
                     raise InputError([problem], hint="give one row per trial, as wide as the header")
-                rows.append(row)
-            return rows
+                table.rows.append(row)
+                table.lines.append(reader.line_num)
+            return table
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         problem = Problem(message=f"cannot read the file: {error}", file=str(path))
         hint = "name a CSV file with one row per trial in the claims, or with --data"
@@ -122,7 +130,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 def _r_output(path: Path) -> tuple[ROutput, ...]:
     try:
-        return tuple(ROutput.model_validate(row) for row in _rows(path))
+        return tuple(ROutput.model_validate(row) for row in _table(path).rows)
     except ValidationError as error:
         raise InputError([Problem(first_problem(error), str(path))], hint=_HINT) from error
 
@@ -200,37 +208,38 @@ def _check_size(path: Path, description: PublicationDescription) -> None:
 
 def _check_columns(tables: Sequence[_Table]) -> None:
     """Every file has the columns of the first."""
-    for file, rows in tables[1:]:
-        expected, columns = set(tables[0][1][0] if tables[0][1] else ()), set(rows[0] if rows else ())
+    for file, rows, _ in tables[1:]:
+        expected, columns = set(tables[0].rows[0] if tables[0].rows else ()), set(rows[0] if rows else ())
         if expected != columns:
             message = (
-                f"columns differ from those of {tables[0][0]}: {listed(sorted(expected ^ columns))} in only one file"
+                f"columns differ from those of {tables[0].file}: {listed(sorted(expected ^ columns))} in only one file"
             )
             raise InputError([Problem(message, str(file), 1, 1)], hint="give every file in `data` the same columns")
 
 
-def _check_rows(path: Path, rows: list[dict[str, str]], description: PublicationDescription) -> None:
+def _check_rows(table: _Table, description: PublicationDescription) -> None:
     """Every column is there, every metric a number."""
-    problems = []
-    columns = list(rows[0]) if rows else []
+    problems, path = [], table.file
+    columns = list(table.rows[0]) if table.rows else []
     for name in (*description.factors, *description.metrics):
         if name not in columns:
             message = f"expected a column `{name}`, found {listed(columns)}"
             problems.append(Problem(message, str(path), 1, 1, suggestion=did_you_mean(name, columns)))
-    for line, row in enumerate(rows, start=2):
+    for line, row in zip(table.lines, table.rows, strict=True):
         problems += [
             Problem(f"expected a number, found `{row[name]}`", str(path), line, 1, name)
             for name in description.metrics
             if name in row and not _is_number(row[name])
         ]
     if problems:
-        raise InputError(problems, hint="give the data a column for every factor and metric of the claims")
+        hint = "give the data a column for every factor and metric of the claims, and leave out trials without a number"
+        raise InputError(problems, hint=hint)
 
 
 def _check_block(node: Node, tables: Sequence[_Table], description: PublicationDescription) -> None:
     """The column of blocks is in every file; a description's own is at no line of the claims."""
     problems = Problems()
-    for _, rows in tables:
+    for _, rows, _ in tables:
         columns = list(rows[0]) if rows else []
         if description.block and description.block not in columns:
             at = node.where("block") if isinstance(node, Tree) else node.at

@@ -76,11 +76,12 @@ def setting_of(section: Section) -> Setting[Any]:
 
 def kind_of(setting: type[Setting[Any]]) -> Kind:
     """A setting as the study language sees it."""
-    example = setting.example
+    example, adapter = setting.example, TypeAdapter(setting.model)
     return Kind(
         name=setting.name,
         summary=setting.summary,
-        parameters=TypeAdapter(setting.model),
+        parameters=adapter,
+        disk_bytes=lambda value: setting(adapter.validate_python(value)).disk_bytes(),
         example=dict(example) if isinstance(example, Mapping) else example,
         systems=setting.systems,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from fairtrial.errors import PlaceError
 from fairtrial.settings.setting import Setting
@@ -14,10 +14,24 @@ from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect
 from fairtrial.wire.facts import Facts
 
+LARGEST: Final = 65_535  # a list is held number by number; no kernel has more of anything that one names
 _LIST = r"^\d+(-\d+)?(,\d+(-\d+)?)*$"
+
+
+def _in_order(text: str) -> str:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if int(last or first) > LARGEST:
+            raise ValueError(f"expected numbers up to {LARGEST}, found {part}")
+        if int(last or first) < int(first):
+            raise ValueError(f"expected the lower number first, found {part}")
+    return text
+
+
 ProcessorList = Annotated[
     str,
     Field(pattern=_LIST),
+    AfterValidator(_in_order),
     WithJsonSchema(
         {
             "anyOf": [{"type": "string", "pattern": _LIST}, {"type": "integer", "minimum": 0}],

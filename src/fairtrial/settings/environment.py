@@ -14,7 +14,10 @@ from fairtrial.settings.steps.effect import Effect
 from fairtrial.wire.facts import Facts
 
 Variables = Annotated[
-    dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str],
+    dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")],
+        Annotated[str, Field(pattern=r"^[^\x00]*$")],  # what no process's environment can hold
+    ],
     Field(description="Environment variables of the process that runs the system: name → text."),
 ]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Step
@@ -31,6 +31,17 @@ FILES_2 = {
     "swap": "memory.swap.max",
 }
 ONLY_2 = ("high", "min", "low")
+PAGE_BYTES = 4096  # the smallest that kernels have
+
+
+def _of_pages(size: int) -> int:
+    """A size without its unit would be rounded down to nothing, and that be read back as asked."""
+    if 0 < size < PAGE_BYTES:
+        raise ValueError(f"expected at least a page of {PAGE_BYTES} bytes, found {size} bytes: add a unit such as MiB")
+    return size
+
+
+Pages = Annotated[Bytes, AfterValidator(_of_pages)]
 
 
 class Share(BaseModel):
@@ -38,11 +49,11 @@ class Share(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    limit: Bytes | None = Field(None, gt=0, description="It gets no more; the kernel reclaims, then kills.")
-    high: Bytes | None = Field(None, gt=0, description="Above this it is slowed down and reclaimed from. Version 2.")
-    min: Bytes | None = Field(None, gt=0, description="This much is never reclaimed from it. Version 2.")
-    low: Bytes | None = Field(None, gt=0, description="Reclaimed from it only if nothing else is left. Version 2.")
-    swap: Bytes | None = Field(None, ge=0, description="Swap space it may use; version 1 needs `limit` beside it.")
+    limit: Pages | None = Field(None, gt=0, description="It gets no more; the kernel reclaims, then kills.")
+    high: Pages | None = Field(None, gt=0, description="Above this it is slowed down and reclaimed from. Version 2.")
+    min: Pages | None = Field(None, gt=0, description="This much is never reclaimed from it. Version 2.")
+    low: Pages | None = Field(None, gt=0, description="Reclaimed from it only if nothing else is left. Version 2.")
+    swap: Pages | None = Field(None, ge=0, description="Swap space it may use; version 1 needs `limit` beside it.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

@@ -41,6 +41,10 @@ class Setting(ABC, Generic[V]):
     def __init__(self, value: V) -> None:
         self.value = value
 
+    def disk_bytes(self) -> int:
+        """What it takes of the place's disk while a trial runs, bytes."""
+        return 0
+
     @abstractmethod
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """What the value means at a place with these facts, as its agent tells them, for a trial there.

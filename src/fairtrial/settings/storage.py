@@ -123,6 +123,10 @@ class StorageSetting(Setting[Storage]):
     example = MappingProxyType({"device": "pmem", "mount": "dax=always"})
     privilege = "CAP_SYS_ADMIN, CAP_DAC_OVERRIDE"
 
+    def disk_bytes(self) -> int:
+        """The file's, of which all blocks are there."""
+        return (self.value.size or 0) if self.value.device == "file" else 0
+
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The steps, and where the data lie then.
 

@@ -67,6 +67,10 @@ class SwapSetting(Setting[Swap]):
     example = MappingProxyType({"size": "1GiB", "on": "zram"})
     privilege = "CAP_SYS_ADMIN, CAP_DAC_OVERRIDE"
 
+    def disk_bytes(self) -> int:
+        """The file's."""
+        return self.value.size if self.value.on == "file" else 0
+
     def effect(self, facts: Facts, trial: TrialContext) -> Effect:
         """The steps, and what they need.
 

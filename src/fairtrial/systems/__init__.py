@@ -6,17 +6,19 @@ what loads it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import JsonValue, TypeAdapter
 
 from fairtrial.plugins import Kinds, chosen
 from fairtrial.study.catalogue import Kind
 from fairtrial.study.resolved import Section
 from fairtrial.systems.command import CommandSystem
 from fairtrial.systems.files import Files
+from fairtrial.systems.installation import ServerSource
 from fairtrial.systems.instance import Certificate, Identity, Instance, Launch, ServerAddress, changed_meanwhile
 from fairtrial.systems.mariadb import Mariadb
 from fairtrial.systems.mysql import Mysql
@@ -54,10 +56,22 @@ def system_of(section: Section) -> System[Any]:
 
 def kind_of(system: type[System[Any]]) -> Kind:
     """A system as the study language sees it."""
+
+    def of(parameters: JsonValue) -> System[Any]:
+        return system(system.model.model_validate(parameters))
+
     return Kind(
         name=system.name,
         summary=system.summary,
         parameters=TypeAdapter(system.model),
-        disk_bytes=lambda parameters: system(system.model.model_validate(parameters)).disk_bytes(),
-        handed_in=lambda parameters: system(system.model.model_validate(parameters)).handed_in(),
+        disk_bytes=lambda parameters: of(parameters).disk_bytes(),
+        determines_data=lambda parameters: _determines_data(of(parameters)),
+        handed_in=lambda parameters: of(parameters).handed_in(),
     )
+
+
+def _determines_data(system: System[Any]) -> str:
+    """Where its server comes from, which stands for its binary, and what is fixed when data are made."""
+    source = set(ServerSource.model_fields) - {"at"}
+    server = system.parameters.model_dump(mode="json", include=source)
+    return json.dumps([server, dict(system.initial())], sort_keys=True)

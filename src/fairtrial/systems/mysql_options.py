@@ -61,7 +61,8 @@ def differences(options: Mapping[str, Option], effective: Mapping[str, str]) -> 
 def _said(name: str, value: Option, effective: Mapping[str, str]) -> str | None:
     """What the server says of an option; None if it has no such variable."""
     if name in NAMED and normal(text(value)) not in (0.0, 1.0):
-        return PurePosixPath(effective.get(NAMED[name], "")).name
+        path = effective.get(NAMED[name], "")
+        return path if text(value).startswith("/") else PurePosixPath(path).name
     return effective.get(name, effective.get(SYNONYMS.get(name, name)))
 
 

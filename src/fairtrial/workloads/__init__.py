@@ -5,6 +5,7 @@ A workload must not know which system it drives beyond the endpoint.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -59,6 +60,7 @@ def kind_of(workload: type[Workload[Any]]) -> Kind:
         duration_s=lambda parameters: of(parameters).duration_s(),
         example=dict(workload.example),
         disk_bytes=lambda parameters: of(parameters).disk_bytes(),
+        determines_data=lambda parameters: json.dumps(of(parameters).data(), sort_keys=True),
         window_holds=lambda parameters: of(parameters).window_holds(),
         systems=workload.systems,
         files=workload.files,

@@ -71,6 +71,22 @@ def test_processor_lists_read_as_the_kernel_writes_them(text: str, numbers: tupl
     assert processors(text) == numbers
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("affinity", {"client": "3-1"}, "the lower number first, found 3-1"),
+        ("affinity", {"server": "0,2-99999999999"}, "up to 65535, found 2-99999999999"),
+        ("numa", {"server": {"memory": "1-0"}}, "the lower number first, found 1-0"),
+        ("memory", 512, "at least a page of 4096 bytes, found 512 bytes"),
+        ("memory", {"client": {"min": 64}}, "at least a page of 4096 bytes, found 64 bytes"),
+        ("memory", {"server": {"limit": "1GiB", "swap": 1}}, "at least a page of 4096 bytes, found 1 bytes"),
+    ],
+)
+def test_values_that_would_set_nothing_or_too_much_are_refused(setting: str, value: JsonValue, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        validated(setting, value)
+
+
 def test_affinity_goes_to_its_side_only() -> None:
     effect = effects({"affinity": validated("affinity", {"client": 3})}, FACTS, ANY_TRIAL)
     assert effect.client_processors == (3,)
@@ -88,6 +104,8 @@ def test_environment_variables_reach_the_effect_and_bad_names_do_not() -> None:
     }
     with pytest.raises(ValidationError):
         validated("environment", {"A=B": "1"})
+    with pytest.raises(ValidationError):
+        validated("environment", {"A": "1\0"})
 
 
 def test_several_settings_keep_their_own_steps() -> None:

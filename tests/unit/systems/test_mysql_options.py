@@ -42,6 +42,10 @@ def test_another_value_is_named_with_both_sides(asked: object, answered: str) ->
 def test_a_binary_log_is_asked_for_by_name_and_read_back_as_a_switch() -> None:
     on = {"log_bin": "ON", "log_bin_basename": "/work/data/binlog"}
     assert differences({"log_bin": "binlog"}, on) == []
+    assert differences({"log_bin": "/work/data/binlog"}, on) == []
+    assert differences({"log_bin": "/other/binlog"}, on) == [
+        "log_bin: expected /other/binlog, the server reports /work/data/binlog"
+    ]
     assert differences({"log_bin": True}, on) == []
     assert differences({"log_bin": False}, {"log_bin": "OFF", "log_bin_basename": ""}) == []
     assert differences({"log_bin": "other"}, on) == ["log_bin: expected other, the server reports binlog"]

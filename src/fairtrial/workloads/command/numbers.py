@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import from_json
 
 from fairtrial.workloads.command import matching
 from fairtrial.workloads.command.parameters import CommandMetric
+
+BEGIN_OBJECT: Final = re.compile(r"\{")
+BEGIN_LIST: Final = re.compile(r"[{\[]")  # a list within an object is not a document
 
 
 def read(metric: CommandMetric, output: str, *, file: Path) -> float:
@@ -30,7 +33,7 @@ def read(metric: CommandMetric, output: str, *, file: Path) -> float:
         except IndexError:
             raise ValueError(f"nothing matches `{metric.regex}`") from None
     if metric.json_path is not None:
-        return _followed(_last_json(output), metric.json_path)
+        return _followed(_last_json(output, is_list=metric.json_path.startswith("[")), metric.json_path)
     try:
         content = file.read_bytes()
     except FileNotFoundError:
@@ -38,21 +41,23 @@ def read(metric: CommandMetric, output: str, *, file: Path) -> float:
     return _followed(from_json(content), metric.file_key or "")
 
 
-def _last_json(text: str) -> Any:
-    """The last JSON object in the text, whatever stands around it."""
+def _last_json(text: str, *, is_list: bool) -> Any:
+    """The last JSON object in the text, or list if the path begins in one, whatever stands around it."""
     decoder = json.JSONDecoder()
+    begin = BEGIN_LIST if is_list else BEGIN_OBJECT
     document = None
-    position = text.find("{")
-    while position != -1:
+    found = begin.search(text)
+    while found is not None:
         try:
-            document, end = decoder.raw_decode(text, position)
+            value, end = decoder.raw_decode(text, found.start())
+            document = value if isinstance(value, list) == is_list else document
         except json.JSONDecodeError:
-            end = position + 1
+            end = found.end()
         except RecursionError:
-            raise ValueError("a JSON object in the output is nested too deeply") from None
-        position = text.find("{", end)
+            raise ValueError("a JSON document in the output is nested too deeply") from None
+        found = begin.search(text, end)
     if document is None:
-        raise ValueError("no JSON object in the output")
+        raise ValueError(f"no JSON {'list' if is_list else 'object'} in the output")
     return document
 
 
@@ -66,3 +71,5 @@ def _followed(value: Any, path: str) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ValueError(f"no number is at `{path}`") from None
+    except OverflowError:
+        raise ValueError(f"the number at `{path}` is too large") from None

@@ -28,12 +28,14 @@ class CommandMetric(BaseModel, frozen=True, extra="forbid"):
 
     regex: Annotated[str, AfterValidator(_compiles)] | None = Field(
         None,
-        description="Regular expression whose only group is the number; the last match in the program's output counts.",
+        description="Regular expression whose only group is the number; the last match on the program's standard "
+        "output counts.",
     )
     json_path: str | None = Field(
         None,
         pattern=r"^[A-Za-z0-9_.%\[\]-]+$",
-        description="Path into the last JSON document on the program's standard output: `jobs[0].read.iops`.",
+        description="Path into the last JSON document on the program's standard output: `jobs[0].read.iops`; "
+        "`[0].score` if it is a list.",
     )
     file_key: str | None = Field(
         None, description="Key (or path) in the JSON file `$FAIRTRIAL_METRICS_FILE` that the program writes."

@@ -27,6 +27,7 @@ from fairtrial.workloads.engine.arrivals import HIGHEST_PER_S, Arrivals, Offered
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
+LARGEST = 2**32 - 1  # of the engine's counts within a transaction
 TRANSACTIONS_LIMIT_S = 6 * 3600.0  # a drive by count; the engine itself ends a drive that makes no progress
 
 
@@ -86,7 +87,9 @@ class DriveParameters(BaseModel):
         "exponential",
         description="Distribution of the times between arrivals (of `rate` or `arrivals`) and of thinking times.",
     )
-    retries: int = Field(20, ge=0, description="Number of retries after the system rolled a transaction back.")
+    retries: int = Field(
+        20, ge=0, le=LARGEST, description="Number of retries after the system rolled a transaction back."
+    )
     objective: Seconds | None = Field(
         None,
         gt=0,

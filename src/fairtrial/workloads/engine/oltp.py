@@ -91,14 +91,16 @@ class OltpParameters(native.DriveParameters):
     index_updates: int = _statements(1, "Updates of the indexed column")
     non_index_updates: int = _statements(1, "Updates of a column without an index")
     delete_inserts: int = _statements(1, "Deletions followed by an insertion of the same key")
-    range_size: int = Field(100, ge=1, description="Number of rows in a range.")
+    range_size: int = Field(100, ge=1, le=native.LARGEST, description="Number of rows in a range.")
     random_points: int = Field(
         10, ge=1, le=10_000, description="Number of values in a statement of `select_random_points`."
     )
     random_ranges: int = Field(
         10, ge=1, le=10_000, description="Number of ranges in a statement of `select_random_ranges`."
     )
-    random_range_delta: int = Field(5, ge=0, description="Distance from the first value of such a range to its last.")
+    random_range_delta: int = Field(
+        5, ge=0, le=native.LARGEST, description="Distance from the first value of such a range to its last."
+    )
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:

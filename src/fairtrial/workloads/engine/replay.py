@@ -22,6 +22,7 @@ from fairtrial.study.tree.problems import FILE_OF
 MOST: Final = 5_000_000  # arrivals of a file, as the engine's own limit: 40 MB there
 LONGEST_LINE: Final = 100  # characters; a number of seconds needs 30
 LONGEST_S: Final = Decimal(31_536_000)  # a year, as of every length in the engine
+LATEST_S: Final = Decimal(10**18)  # decimals of 28 digits hold nanoseconds up to here
 NANOSECONDS: Final = 9  # digits
 _FILES_KEPT: Final = 4  # levels of a study that name files, read once per cell else
 
@@ -116,7 +117,7 @@ def _times(lines: Any, digest: Any, *, path: Path) -> Iterator[tuple[int, Decima
             time_s = Decimal(text)
         except InvalidOperation:
             time_s = Decimal("NaN")
-        if not time_s.is_finite():
+        if not (time_s.is_finite() and -LATEST_S < time_s < LATEST_S):
             raise ValueError(f"{path}:{number}: expected a number of seconds, found {text!r}")
         yield number, time_s
 

@@ -66,7 +66,7 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         parameters = self.parameters
         chosen = job_file.distribution(parameters.distribution, trial_seed=drive.seed)
         bench = FioBench(place, parameters, prepared_files.directory(drive.endpoint), chosen)
-        identity = {**PROGRAM.identify(place), "random_distribution": chosen}
+        identity = PROGRAM.identify(place) | ({"random_distribution": chosen} if parameters.is_random else {})
         log = drive.work_directory / HISTOGRAMS
         window = Life(parameters.duration, parameters.accesses, seed=seed_of(drive.seed, "window"), log=log)
         bench.parse(window, drive)

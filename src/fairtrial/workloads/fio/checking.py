@@ -40,7 +40,14 @@ def check(parameters: FioParameters, branch: Branch, problems: Problems) -> None
             field=options.field("verify"),
             suggestion="leave it out, or set `rw` to one that writes: fio verifies what it has written",
         )
-    if skewed(parameters.distribution) is None and parameters.distribution.split(":")[0] in SHAPES:
+    if not parameters.is_random and parameters.distribution != "random":
+        problems.add(
+            f"fio draws no block with `rw: {parameters.rw}`, so `distribution` has no effect",
+            branch.node.where("distribution"),
+            field=branch.field("distribution"),
+            suggestion="leave it out, or set `rw` to one that begins with `rand`",
+        )
+    elif skewed(parameters.distribution) is None and parameters.distribution.split(":")[0] in SHAPES:
         problems.add(
             f"fio's distribution `{parameters.distribution}` does not have a valid parameter",
             branch.node.where("distribution"),

@@ -36,6 +36,7 @@ SIDES: Final = {"read": 0, "write": 1}  # fio's directions, by their numbers in 
 FIELDS: Final = 3  # of a log's line before its bins: time, direction, block
 NANOSECONDS_PER_MS: Final = 1_000_000
 MILLISECONDS_PER_SECOND: Final = 1000
+LATE_NS: Final = 60_000_000_000  # by which a job may outlast what fio says it took
 SUPPORTED: Final = "use a version of fio from 3.0 to 3.40"
 COMMENT: Final = (
     "Completion latencies of fio, nanoseconds, by interval and direction; values are upper ends of fio's bins"
@@ -105,7 +106,9 @@ def document(text: str) -> Document:
 
 
 def failure(report: Document) -> str:
-    """Which job failed, empty if none did."""
+    """Which job failed, or that there was none; empty if all did well."""
+    if not report.jobs:
+        return "fio reports no job"
     failed = [job.error for job in report.jobs if job.error]
     return f"fio: error {failed[0]} in {len(failed)} of {len(report.jobs)} jobs" if failed else ""
 
@@ -122,6 +125,8 @@ def whole(report: Document) -> dict[str, Counts]:
 
 def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int, life: Window) -> list[FioInterval]:
     """The bins of each interval, all jobs together, and what the whole run has beyond them.
+
+    fio logs no interval in which nothing ended, and what ended in the one before a stall only after it.
 
     Args:
         logs: the jobs' histogram logs.
@@ -146,7 +151,13 @@ def intervals(logs: Iterable[str], total: Mapping[str, Counts], *, width_ms: int
     rows = []
     left = {side: counts.copy() for side, counts in total.items()}
     width_ns = width_ms * NANOSECONDS_PER_MS
-    for at, bins in sorted(sums.items()):
+    last = max(sums, default=-1)
+    if last * width_ns > life.end_ns - life.start_ns + LATE_NS:
+        said = f"fio's histogram log has an interval {last * width_ms} ms after its run began, when it had ended"
+        raise PlaceError(said, hint="report this fio version")
+    nothing = {side: np.zeros(BINS, dtype=np.int64) for side in SIDES}
+    for at in range(last + 1):
+        bins = sums.get(at, nothing)
         for side, counts in bins.items():
             left[side] -= counts
         rows.append(FioInterval(life.start_ns + at * width_ns, life.start_ns + (at + 1) * width_ns, bins))

@@ -43,6 +43,7 @@ CLOCK_MOVES_NS: Final = 20_000_000
 SLEWED: Final = 5e-4
 WINDOW_DEVIATION: Final = 0.01  # of the length it divides by; what lies between its counts is 0.1 % longer
 PASSWORD: Final = re.compile(r"_(super)?(user)?pass\b")
+FIGURES: Final = re.compile(r"^fairtrial: |TEST RESULT|Timing test period|^>>>>> |^CALLS: |^P99: ")  # hold no password
 
 
 def _trouble(lines: Sequence[str]) -> str:
@@ -53,7 +54,7 @@ def _trouble(lines: Sequence[str]) -> str:
 def _without_passwords(lines: Sequence[str], password: str) -> list[str]:
     """What HammerDB printed, which repeats every setting; it ends its own lines as for a terminal."""
     plain = [line.strip("\r") for line in lines if not PASSWORD.search(line)]
-    return [line for line in plain if not password or password not in line]
+    return [line for line in plain if not password or password not in line or FIGURES.search(line)]
 
 
 # By a path below the directory in which it runs: it finds its own files in no other.
@@ -164,6 +165,8 @@ class HammerdbBench(tool.Bench):
         """Why a trial is invalid; empty if it is valid."""
         if result.nopm <= 0:
             return "HammerDB counted no new order inside its window"
+        if result.tpm <= 0:
+            return f"the server's counts of transactions were reset inside HammerDB's window: {result.tpm} TPM"
         window_s = (result.window.end_ns - result.window.start_ns) / 1e9
         divisor_s = 60.0 * result.minutes
         if abs(window_s / divisor_s - 1) > WINDOW_DEVIATION:

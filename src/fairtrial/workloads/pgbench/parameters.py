@@ -133,6 +133,7 @@ class PgbenchParameters(BaseModel, frozen=True, extra="forbid"):
     )
     rate: Rate | None = Field(
         None,
+        gt=0,
         description="Rate of transactions, which begin at random times whether or not a client is free (an open "
         "loop); latencies count from when a transaction should have begun.",
     )

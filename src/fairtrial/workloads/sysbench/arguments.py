@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from fairtrial.errors import PlaceError
 from fairtrial.protocol.endpoints import Server
 from fairtrial.workloads import tool
 from fairtrial.workloads.sysbench.parameters import SysbenchParameters
@@ -14,6 +16,8 @@ from fairtrial.workloads.tool import Life
 SEEDS: Final = 2**31 - 1  # sysbench reads an `int`, and takes 0 for the time of day
 BULK_INSERT: Final = "bulk_insert"
 DRIVERS: Final = {"mysql": "mysql", "postgres": "pgsql"}
+PLAIN: Final = re.compile(r"[^\s\"'#][^\s]*")  # what sysbench reads from a file as it stands there
+HINT: Final = "use one without line breaks, and with one kind of quotes at most"
 _KEYS: Final = {
     "socket": "socket",
     "socket_directory": "host",
@@ -27,12 +31,28 @@ def seed_of(trial_seed: int, part: str) -> int:
 
 
 def connection(endpoint: Server) -> str:
-    """A configuration file for sysbench."""
+    """A configuration file for sysbench.
+
+    Raises:
+        PlaceError: a value that no such file can hold.
+    """
     prefix = DRIVERS[endpoint.kind]
     known = endpoint.model_dump(exclude_none=True)
     reached = {key: known[name] for name, key in _KEYS.items() if known.get(name)}
     options = {"db-driver": prefix, **{f"{prefix}-{key}": value for key, value in reached.items()}}
-    return "".join(f"{key}={value}\n" for key, value in {**options, f"{prefix}-db": endpoint.database}.items())
+    whole = {**options, f"{prefix}-db": endpoint.database}
+    return "".join(f"{key}={_quoted(key, str(value))}\n" for key, value in whole.items())
+
+
+def _quoted(key: str, value: str) -> str:
+    """A value that sysbench would cut at a blank, or take quotes from, in quotes that it does not have itself."""
+    if PLAIN.fullmatch(value):
+        return value
+    quote = next((each for each in "\"'" if each not in value), None)
+    if quote is None or "\n" in value:
+        shown = "this password" if key.endswith("password") else f"`{value}`"
+        raise PlaceError(f"sysbench does not accept {shown} as `{key}`", hint=HINT)
+    return f"{quote}{value}{quote}"
 
 
 def prepare(parameters: SysbenchParameters, *, script: str, configuration: PurePosixPath) -> list[str]:

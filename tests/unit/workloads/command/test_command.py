@@ -49,6 +49,16 @@ def test_a_json_path_goes_through_lists_and_text_around_the_document(tmp_path: P
     assert scalars(tmp_path, output, {"iops": {"json_path": "jobs[0].read.iops"}})["iops"] == 7.5
 
 
+def test_a_path_that_begins_in_a_list_goes_into_the_last_document_that_is_one(tmp_path: Path) -> None:
+    output = '[INFO] begun\n[{"score": 1}]\n[{"score": 2}, {"score": 3}]\n{"list": [{"score": 4}]}\n'
+    assert scalars(tmp_path, output, {"score": {"json_path": "[0].score"}})["score"] == 2.0
+
+
+def test_lists_are_no_documents_for_a_path_into_an_object(tmp_path: Path) -> None:
+    output = '{"score": 1}\n[2]\n[{"score": 3}]\n'
+    assert scalars(tmp_path, output, {"score": {"json_path": "score"}})["score"] == 3.0
+
+
 def test_a_metrics_file_is_read_by_key(tmp_path: Path) -> None:
     assert scalars(tmp_path, "", {"score": {"file_key": "a.score"}}, file={"a": {"score": 3}})["score"] == 3.0
 
@@ -60,6 +70,8 @@ def test_a_metrics_file_is_read_by_key(tmp_path: Path) -> None:
         ({"regex": "x=(.*)"}, "x=fast"),
         ({"json_path": "a.b"}, '{"a": 1}'),
         ({"json_path": "a"}, "no json"),
+        ({"json_path": "[0]"}, '{"a": [1]}'),
+        ({"json_path": "a"}, '{"a": 1' + "0" * 400 + "}"),
         ({"file_key": "a"}, ""),
     ],
 )

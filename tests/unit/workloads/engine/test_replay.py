@@ -47,6 +47,7 @@ def test_any_rising_times_come_back_as_they_were(tmp_path_factory: pytest.TempPa
         ("0\n1e9\n", r"times\.txt:2: .* more than a year after the first"),
         ("0 1\n", r"times\.txt:1: expected a number of seconds, found '0 1'"),
         ("0\n" + "1" * 200 + "\n", r"times\.txt:2: longer than 100 characters"),
+        ("-9e999999\n9e999999\n", r"times\.txt:1: expected a number of seconds, found '-9e999999'"),
         ("inf\n", r"times\.txt:1: expected a number"),
         ("\n\n", "has no times"),
     ],

@@ -181,7 +181,7 @@ def test_equal_rows_made_by_other_statements_are_other_content() -> None:
 
 
 def test_a_check_is_its_query_with_a_row_for_each_violation() -> None:
-    checked = SHOP | {"checks": {"stock": "SELECT id, stock FROM product WHERE stock < 0 -- sold twice"}}
+    checked = SHOP | {"checks": {"stock": "SELECT id, stock FROM product WHERE stock < 0; -- sold twice"}}
     answered = {"columns": ["id", "stock"], "rows": [["7", "-1"], ["9", None]]}
     with place_in_memory(lambda _spawn: FakeProgram(stdout=[json.dumps(answered)])) as (place, fake):
         (found,) = workload(checked).check_data(place, ENDPOINT)
@@ -199,6 +199,7 @@ def test_a_check_is_its_query_with_a_row_for_each_violation() -> None:
     [
         ({"type": "decimal", "low": 0.001, "high": 1}, "more than 2 decimal places"),
         ({"type": "decimal", "low": 2, "high": 1}, "`low` is above `high`"),
+        ({"type": "decimal", "low": 1, "high": "1e999999"}, "exceeds 64 bits"),
         ({"type": "integer", "low": -(2**63), "high": 2**63}, "wider than 2"),
         ({"type": "text"}, "either `length`"),
         ({"type": "text", "length": 3, "longest": 4}, "either `length`"),
@@ -225,7 +226,8 @@ def test_draws_that_mean_nothing_are_refused(draw: dict[str, Any], message: str)
         ("SELECT $$ ':a $$, $x$ :a $$ $x$, :b", "SELECT $$ ':a $$, $x$ :a $$ $x$, ?", ("b",)),
         ("SELECT :a::int, '1'::int, x[1:n]", "SELECT ?::int, '1'::int, x[1:n]", ("a",)),
         ("SET @x := :a", "SET @x := ?", ("a",)),
-        ("SELECT 1; -- the end", "SELECT 1; -- the end", ()),
+        ("SELECT 1; -- the end", "SELECT 1 -- the end", ()),
+        ("SELECT ';', :a /* ; */ ;", "SELECT ';', ? /* ; */", ("a",)),
     ],
 )
 def test_parameters_are_found_where_sql_has_no_other_use_for_a_colon(

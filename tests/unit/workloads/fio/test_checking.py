@@ -73,6 +73,13 @@ def test_reads_of_prepared_files_cannot_be_verified_by_fio(tmp_path: Path, metho
     assert problems(tmp_path, f"rw: randrw\noptions: {{verify: {method}, verify_pattern: 1}}") == []
 
 
+def test_a_distribution_of_sequential_access_would_have_no_effect(tmp_path: Path) -> None:
+    (found,) = problems(tmp_path, "rw: rw\ndistribution: zipf:0.8")
+    assert (found.line, found.field) == (8, "workload.fio.distribution")
+    assert found.message == "fio draws no block with `rw: rw`, so `distribution` has no effect, with pattern=read"
+    assert problems(tmp_path, "rw: rw\ndistribution: random") == []
+
+
 @pytest.mark.parametrize("method", ["0", "null"])
 def test_a_verification_that_verifies_nothing_is_no_mistake(tmp_path: Path, method: str) -> None:
     assert problems(tmp_path, f"options: {{verify: '{method}'}}") == []

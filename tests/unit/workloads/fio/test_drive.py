@@ -156,6 +156,10 @@ def test_seeds_follow_from_the_trials_and_are_recorded(place: OpenPlace, tmp_pat
     assert second.effective["randseed"] != first.effective["randseed"]
 
 
+def test_the_record_names_no_distribution_of_sequential_access(place: OpenPlace, tmp_path: Path) -> None:
+    assert "random_distribution" not in driven(place, tmp_path, rw="read").effective
+
+
 def test_the_record_says_which_fio_and_which_file_system(place: OpenPlace, tmp_path: Path) -> None:
     found = driven(place, tmp_path).effective
     assert found["fio_version"].startswith("fio-3.")

@@ -133,6 +133,20 @@ def test_intervals_of_all_jobs_are_added_and_the_rest_of_the_run_is_the_last() -
     assert sum(each.bins["read"] for each in found).tolist() == total["read"].tolist()
 
 
+def test_an_interval_in_which_nothing_ended_is_one_without_accesses() -> None:
+    """fio logs none; between its neighbours it would have their throughput."""
+    total = output.whole(document(job({middle(1000): 5})))
+    found = output.intervals([line(201, {1000: 3}) + line(500, {1000: 2})], total, width_ms=100, life=LIFE)
+    assert [int(each.bins["read"].sum()) for each in found] == [0, 3, 0, 0, 2]
+    assert [(each.start_ns - LIFE.start_ns) // 1_000_000 for each in found] == [0, 100, 200, 300, 400]
+
+
+def test_an_interval_after_the_end_of_a_run_is_no_measurement() -> None:
+    total = output.whole(document(job({middle(1000): 1})))
+    with pytest.raises(PlaceError, match="when it had ended"):
+        output.intervals([line(10**15, {1000: 1})], total, width_ms=100, life=LIFE)
+
+
 def test_a_run_shorter_than_an_interval_is_one() -> None:
     total = output.whole(document(job({middle(1000): 10})))
     (found,) = output.intervals([""], total, width_ms=1000, life=LIFE)
@@ -240,6 +254,7 @@ def test_a_direction_without_accesses_has_no_mean() -> None:
 def test_a_failed_job_is_named_with_fios_number() -> None:
     assert output.failure(document(job({}), job({}, error=5))) == "fio: error 5 in 1 of 2 jobs"
     assert output.failure(document(job({}))) == ""
+    assert output.failure(document()) == "fio reports no job"
 
 
 @pytest.mark.parametrize("text", ["", "fio: something went wrong\n", '{"jobs": ['])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import polars as pl
 import pytest
 from support.machines.places import place_in_memory, spawned
 
@@ -42,11 +44,11 @@ def place_with(load: FakeProgram, said: str = ABOUT_US) -> Callable[[wire.Spawn]
 
 
 def driven(
-    load: FakeProgram, *, said: list[ProgressLine] | None = None, **given: Any
+    load: FakeProgram, *, said: list[ProgressLine] | None = None, password: str = PASSWORD, **given: Any
 ) -> tuple[DriveOutcome, FakeTransport]:
     asked = HammerdbParameters.model_validate({"duration": "1min", "time_profile": True, **given})
     drive = Drive(
-        endpoint=ENDPOINT,
+        endpoint=ENDPOINT.model_copy(update={"password": password}),
         seed=99,
         directory=OUT,
         work_directory=WORK,
@@ -104,6 +106,18 @@ def test_a_password_is_in_a_file_that_only_its_user_can_read_and_in_nothing_that
     assert not any(PASSWORD in word for each in fake.requests if isinstance(each, wire.Spawn) for word in each.argv)
 
 
+@pytest.mark.parametrize("password", ["fairtrial", "36823", "8358", "99"])
+def test_a_password_that_stands_in_figures_by_chance_takes_none_away(password: str) -> None:
+    def figures(**given: str) -> tuple[object, list[int]]:
+        found, fake = driven(FakeProgram(stdout=PRINTED), **given)
+        assert not found.invalid_reason
+        timeline = pl.read_parquet(io.BytesIO(fake.files[str(OUT / "timeline.parquet")]))
+        told = json.loads(fake.files[str(OUT / "result.json")])
+        return (told["nopm"], told["tpm"], told["latency_ms"]), timeline["transaction_committed"].to_list()
+
+    assert figures(password=password) == figures()
+
+
 FAILED = [
     "Vuser 3:RUNNING",
     "Error in Virtual User 3: Payment : Lost connection",
@@ -132,6 +146,10 @@ FAILED = [
         (
             FakeProgram(stdout=[line.replace("15794 NOPM", "0 NOPM") for line in PRINTED]),
             "HammerDB counted no new order inside its window",
+        ),
+        (
+            FakeProgram(stdout=[line.replace("36823 MySQL TPM", "-12 MySQL TPM") for line in PRINTED]),
+            "the server's counts of transactions were reset inside HammerDB's window: -12 TPM",
         ),
         (
             FakeProgram(stdout=[line.replace("period of 1 in minutes", "period of 5 in minutes") for line in PRINTED]),

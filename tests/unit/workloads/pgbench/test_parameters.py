@@ -85,6 +85,7 @@ def problems(directory: Path, workload: str) -> list[Problem]:
         ({"protocol": "binary"}, "protocol"),
         ({"max_tries": 0}, "max_tries"),
         ({"rate": -1}, "rate"),
+        ({"rate": 0}, "rate"),
         ({"clients": 0}, "clients"),
         ({"scale": 0}, "scale"),
     ],

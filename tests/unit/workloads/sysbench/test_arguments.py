@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairtrial.errors import PlaceError
 from fairtrial.protocol.endpoints import Server
 from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint
 from fairtrial.workloads.sysbench import arguments
@@ -84,6 +85,27 @@ def test_a_life_by_count_has_no_time_limit_of_sysbenchs() -> None:
 )
 def test_where_the_server_is_stands_in_a_file(endpoint: Server, expected: list[str]) -> None:
     assert arguments.connection(endpoint).splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("password", "written"),
+    [
+        ("a=b#c'd\"e", "a=b#c'd\"e"),
+        ("two words", '"two words"'),
+        ('"quoted"', "'\"quoted\"'"),
+        ("#first", '"#first"'),
+        ("it's two", '"it\'s two"'),
+    ],
+)
+def test_a_password_is_written_as_sysbench_reads_it(password: str, written: str) -> None:
+    endpoint = MysqlEndpoint(host="h", port=1, user="u", password=password, database="d")
+    assert f"mysql-password={written}\n" in arguments.connection(endpoint)
+
+
+def test_a_password_that_no_file_of_sysbenchs_can_hold_is_refused_and_not_shown() -> None:
+    endpoint = MysqlEndpoint(host="h", port=1, user="u", password="both ' and \"", database="d")
+    with pytest.raises(PlaceError, match="does not accept this password as `mysql-password`"):
+        arguments.connection(endpoint)
 
 
 def test_seeds_differ_by_trial_and_part_and_are_numbers_that_sysbench_takes() -> None:

@@ -83,6 +83,8 @@ class DecimalDraw(_Ranged):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         for end in (self.low, self.high):
+            if end.is_finite() and not -LARGEST <= end <= LARGEST:
+                raise ValueError(f"{end} exceeds 64 bits")
             if not end.is_finite() or end.scaleb(self.digits) != end.scaleb(self.digits).to_integral_value():
                 raise ValueError(f"{end} has more than {self.digits} decimal places (`digits`)")
         _check_range(self.units(self.low), self.units(self.high))

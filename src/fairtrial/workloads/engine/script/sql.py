@@ -73,8 +73,14 @@ def read(text: str) -> ParsedStatement:
         (token["name"], token.start()) for token in _TOKEN.finditer(text) if token["parameter"] is not None
     )
     faults = tuple(_faults(text))
-    sql = _TOKEN.sub(lambda token: MARK if token["parameter"] is not None else token[0], text).strip()
-    return ParsedStatement(sql.removesuffix(";").rstrip() if not faults else sql, parameters, faults)
+    sql = _TOKEN.sub(_translated, text).strip()
+    return ParsedStatement(sql, parameters, faults)
+
+
+def _translated(token: re.Match[str]) -> str:
+    if token["end"] is not None:
+        return ""
+    return MARK if token["parameter"] is not None else token[0]
 
 
 def _faults(text: str) -> Iterator[StatementFault]:

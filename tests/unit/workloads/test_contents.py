@@ -1,0 +1,33 @@
+"""A database that another program fills: emptied first, by what every user of its server may do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import PurePosixPath
+
+import pytest
+from support.machines.places import place_in_memory
+
+from fairtrial.errors import PlaceError
+from fairtrial.protocol import generated as wire
+from fairtrial.protocol.generated import MysqlEndpoint
+from fairtrial.wire.fake import FakeProgram
+from fairtrial.workloads import contents
+
+
+def test_a_user_of_one_database_alone_can_have_it_emptied() -> None:
+    """MariaDB and MySQL let nobody into `mysql` whom they were not told to, and everybody into `information_schema`."""
+    reached: list[str] = []
+
+    def answer(spawn: wire.Spawn) -> FakeProgram:
+        if spawn.name == "sql":
+            reached.append(json.loads(spawn.stdin or "")["endpoint"]["database"])
+        return FakeProgram(stdout=[json.dumps({"columns": [], "rows": []})])
+
+    def fails(_directory: PurePosixPath) -> str:
+        return "not today"
+
+    endpoint = MysqlEndpoint(socket="/w/s", user="bench", database="bench")
+    with place_in_memory(answer) as (place, _), pytest.raises(PlaceError, match="loading failed: not today"):
+        contents.fill(place, endpoint, program="sysbench", by=fails, on_progress=lambda _line: None)
+    assert reached == ["information_schema"] * 2

@@ -78,6 +78,9 @@ _PATH: Final = 'PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"'
 # Marks of the sections; no file of the kernel begins so.
 _ONCE, _FIRST, _SECOND, _NODE, _PROGRAM, _STATE = "@once", "@first", "@second", "@node", "@program", "@state"
 
+# Of POSIX's six columns the first and the last may hold blanks: device, size, used, available, share used, mount point.
+_DF: Final = re.compile(r" (\d+) +\d+ +(-?\d+) +(?:\d+%|-) +/")
+
 # `$1` is the root, `$2` the state directory, `$3` the length of the sample. Patterns stand unquoted: the shell expands
 # them, and grep reads all files in one process, so that a machine with hundreds of processors is no slower.
 _SCRIPT: Final = """
@@ -253,10 +256,8 @@ def _state(rest: str) -> dict[str, str]:
     kind, _, value = rest.partition(" ")
     if kind != "df":
         return {"ceiling" if kind.startswith("ceiling-") else kind: value}
-    columns = value.split()
-    if len(columns) < 6 or not columns[-5].isdigit():  # noqa: PLR2004 - of POSIX's six, where names may hold blanks
-        return {}
-    return {"size_kib": columns[-5], "available_kib": columns[-3]}
+    figures = _DF.search(value)
+    return {} if figures is None else {"size_kib": figures[1], "available_kib": figures[2]}
 
 
 @dataclass(frozen=True)

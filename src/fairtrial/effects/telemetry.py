@@ -35,11 +35,12 @@ def _linking(builds: Builds, *, arm: str) -> Iterator[Act]:
 
 
 def _probing(probe: Probe) -> Act:
-    when = "in diagnostic trials, which no estimate uses"
+    trials = "in diagnostic trials, which no estimate uses"
+    when = f"for a moment before the first trial, and {trials}"
     if probe.file is not None:
         return Act("reads", probe.file, when)
-    if probe.command is not None:
-        return Act("runs", probe.command, when)
+    if probe.command is not None:  # which is only looked for beforehand
+        return Act("runs", probe.command, trials)
     if probe.bpftrace is not None:
         return Act("runs", f"bpftrace, in the kernel: {probe.bpftrace.program}", when)
     return Act("runs", probe.label, when)

@@ -52,18 +52,21 @@ def _place_s(trial: ResolvedTrial, catalogue: Catalogue) -> float:
 def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, catalogue: Catalogue) -> int:
     """Expected need at the place and for the record, bytes.
 
-    Prepared data are kept, one per different system and workload that need any; one of them is copied at a time. Each
-    half of a duet has its own.
+    Prepared data are kept, one per different system and workload that need any; one of them is copied at a time, beside
+    what settings take for its trial. Each half of a duet has its own.
     """
-    prepared: dict[str, int] = {}
+    prepared: dict[tuple[str, ...], int] = {}
+    largest = 0
     for arms in resolved.values():
         for trial in arms.values():
-            need = sum(kind.disk_bytes(value) for kind, value in _parts(trial, catalogue))
-            prepared[f"{trial.system.kind} {need}"] = need
-    record = RECORD_BYTES_PER_TRIAL * design.blocks * sum(len(arms) for arms in resolved.values())
-    largest = max(prepared.values(), default=0)
+            data = list(_data_parts(trial, catalogue))
+            need = sum(kind.disk_bytes(value) for kind, value in data)
+            prepared[trial.system.kind, str(need), *(kind.determines_data(value) for kind, value in data)] = need
+            taken = sum(catalogue.settings[name].disk_bytes(value) for name, value in trial.settings.items())
+            largest = max(largest, (COPIES_OF_DATA - 1) * need + taken)
+    trials = design.blocks * design.per_boot * sum(len(arms) for arms in resolved.values())
     halves = 2 if design.order == "duet" else 1
-    return halves * (sum(prepared.values()) + (COPIES_OF_DATA - 1) * largest) + record
+    return halves * (sum(prepared.values()) + largest) + RECORD_BYTES_PER_TRIAL * trials
 
 
 def diagnostic_bytes(diagnostics: list[PlannedTrial]) -> int:
@@ -72,8 +75,12 @@ def diagnostic_bytes(diagnostics: list[PlannedTrial]) -> int:
 
 
 def _parts(trial: ResolvedTrial, catalogue: Catalogue) -> Iterator[tuple[Kind, JsonValue]]:
+    yield from _data_parts(trial, catalogue)
+    for name, value in trial.settings.items():
+        yield catalogue.settings[name], value
+
+
+def _data_parts(trial: ResolvedTrial, catalogue: Catalogue) -> Iterator[tuple[Kind, JsonValue]]:
     for section, known in ((trial.place, catalogue.places), (trial.system, catalogue.systems)):
         yield known[section.kind], section.parameters
     yield catalogue.workloads[trial.workload.kind], trial.workload.parameters
-    for name, value in trial.settings.items():
-        yield catalogue.settings[name], value

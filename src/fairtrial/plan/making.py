@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
@@ -34,7 +35,8 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
     """Plans a study. The same study gives the same plan on every machine.
 
     Raises:
-        InputError: levels whose names are too long together, or that do not resolve, which `study.load` has refused.
+        InputError: levels whose names are too long together, or name two trials alike, or that do not resolve, which
+            `study.load` has refused.
     """
     matrix = screening.screening(study) if study.trials.design else None
     cells = [Cell(name=ONLY_CELL, levels={})] if matrix else _cells(study)
@@ -47,6 +49,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
     design = _design(study, cells=len(cells), arms=len(arms))
     names = [cell.name for cell in cells]
     trials = screening.trials(design, arms) if matrix else _trials(design, cells=names, arms=arms)
+    _require_apart(study, trials)
     file = study.file
     probing = diagnostics(
         design, blocks=file.telemetry.blocks_of_diagnostics, cells=names, arms=arms, position=len(trials)
@@ -99,6 +102,18 @@ def _require_names(study: Study, names: Sequence[str]) -> None:
     problems = Problems()
     message = f"the names of a trial's levels are {len(longest.encode())} bytes together, more than a file's name holds"
     problems.add(message, study.written.where("factors"), field=("factors",), suggestion="shorten the names of levels")
+    problems.raise_if_any()
+
+
+def _require_apart(study: Study, trials: Sequence[PlannedTrial]) -> None:
+    """That no two trials have one name, as where `x` and `b01.x` are arms and `p` and `p.b01` conditions."""
+    named = Counter(trial.id for trial in trials)
+    problems = Problems()
+    for name, times in named.items():
+        if times > 1:
+            message = f"the levels' names make one name, {name}, of {times} trials"
+            suggestion = "give levels names without the number of a block, such as `.b01`"
+            problems.add(message, study.written.where("factors"), field=("factors",), suggestion=suggestion)
     problems.raise_if_any()
 
 

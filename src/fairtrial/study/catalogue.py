@@ -88,7 +88,10 @@ class Kind:
             trial holds them (JSON values in base units): a workload its drive, a system its start and stop.
         example: parameters as a study file gives them, smallest that validate; the reference page shows them and the
             metrics they give.
-        disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same.
+        disk_bytes: what this kind is expected to need on the place's disk, bytes, from the same; a setting needs it
+            while a trial runs.
+        determines_data: what the data that trials start from depend on, as far as the study says it, as text, from the
+            same.
         window_holds: what the window of a workload of this kind holds beside what it measures, from the same, in words;
             empty: nothing. Telemetry is of the whole window.
         systems: kinds of system that a workload of this kind can load, or a setting of it works on; empty: any.
@@ -105,6 +108,7 @@ class Kind:
     throughput: str = ""
     duration_s: Callable[[Any], float] = lambda _parameters: 0.0
     disk_bytes: Callable[[Any], int] = lambda _parameters: 0
+    determines_data: Callable[[Any], str] = lambda _parameters: ""
     window_holds: Callable[[Any], str] = lambda _parameters: ""
     example: Any = None
     systems: frozenset[str] = frozenset()

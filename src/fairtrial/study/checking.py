@@ -25,7 +25,7 @@ from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
 from fairtrial.study.screening import check_screening, design_of, one_at_a_time
 from fairtrial.study.service_counters import CounterMetric, with_placeholders
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
-from fairtrial.study.tree.nodes import Branch, Listing, Node, Position, Scalar, Tree, plain
+from fairtrial.study.tree.nodes import Branch, Listing, Node, Position, Scalar, Tree, dotted, plain
 from fairtrial.study.tree.problems import Problems, did_you_mean, listed
 from fairtrial.study.tree.quantities import PLACEHOLDER
 
@@ -135,17 +135,24 @@ def _check_arm(tree: Tree, factors: Factors, problems: Problems) -> str:
     if node is None:
         problems.add("required but missing", tree.at, field=("arm",))
     named = [("arm", node), *(("also_compare", item) for item in _items(tree.entries.get("also_compare")))]
-    for key, scalar in named:
+    for number, (key, scalar) in enumerate(named):
         if not isinstance(scalar, Scalar):
             continue
         if scalar.text not in factors:
             problems.unknown("factor", scalar.text, factors, at=scalar.at, field=(key,))
-        elif len(factors[scalar.text]) == 1:
+        elif len(factors[scalar.text]) == 1 and not any(_is_below(each.field, scalar.text) for each in problems):
             message = f"factor `{scalar.text}` has only one level, so there is nothing to compare"
             problems.add(message, scalar.at, field=(key,), suggestion="add a level; the first is the baseline")
         elif key == "also_compare" and scalar.text == arm:
             problems.add(f"`{arm}` is already the arm", scalar.at, field=(key,), suggestion="leave it out here")
+        elif any(scalar.text == other.text for _, other in named[1:number] if isinstance(other, Scalar)):
+            problems.add(f"`{scalar.text}` is named twice", scalar.at, field=(key,), suggestion="keep one of them")
     return arm
+
+
+def _is_below(field: str, factor: str) -> bool:
+    """Whether a mistake is in a factor: levels that are wrong are left out of it."""
+    return f"{field}.".startswith(f"{dotted(('factors', factor))}.")
 
 
 def _resolve_all(

@@ -10,7 +10,7 @@ from typing import Final
 
 from fairtrial.study.confounding import Factors
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.study.tree.nodes import Position, Scalar, Tree
+from fairtrial.study.tree.nodes import Position, Scalar, Tree, plain
 from fairtrial.study.tree.problems import Problems
 
 DUET: Final = "duet"
@@ -30,7 +30,8 @@ def check_duet(tree: Tree, factors: Factors, *, arm: str, trials: Iterable[Resol
             field=("factors", arm),
             suggestion=f"leave two levels, {OTHERWISE}",
         )
-    if "probes" in tree.tree("telemetry").entries:
+    probes = tree.tree("telemetry").entries.get("probes")
+    if probes is not None and plain(probes):
         problems.add(
             "probes see the whole machine, and with `order: duet` both arms run on it at a time",
             tree.tree("telemetry").where("probes"),

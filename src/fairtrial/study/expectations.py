@@ -5,6 +5,7 @@ Owns the ranges' text form: `8..12 %`, `10..20`, `>= 3`, `<= 0.1`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,15 +41,22 @@ def parse_range(text: str) -> tuple[float | None, float | None]:
     between = _BETWEEN.fullmatch(text)
     if between:
         scale = _PERCENT if between[2] or between[4] else 1.0
-        low, high = float(between[1]) / scale, float(between[3]) / scale
+        low, high = _bound(between[1], scale=scale), _bound(between[3], scale=scale)
         if low > high:
             raise ValueError(f"expected a range from low to high, found '{text}'")
         return low, high
     one_sided = _ONE_SIDED.fullmatch(text)
     if one_sided:
-        bound = float(one_sided[2]) / (_PERCENT if one_sided[3] else 1.0)
+        bound = _bound(one_sided[2], scale=_PERCENT if one_sided[3] else 1.0)
         return (bound, None) if one_sided[1] == ">=" else (None, bound)
     raise ValueError(f"expected a range such as '8..12 %', '>= 3' or '<= 0.1', found '{text}'")
+
+
+def _bound(text: str, *, scale: float) -> float:
+    bound = float(text) / scale
+    if not math.isfinite(bound):
+        raise ValueError(f"expected a range with finite ends, found '{text}'")
+    return bound
 
 
 def read_expectations(

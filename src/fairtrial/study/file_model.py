@@ -31,7 +31,7 @@ from fairtrial.study.service_counters import (
     Exporters,
     one_or_more,
 )
-from fairtrial.study.tree.problems import listed
+from fairtrial.study.tree.problems import listed, wrong_below
 from fairtrial.study.tree.quantities import Seconds, Share
 from fairtrial.study.tuning import Tuning
 
@@ -259,7 +259,7 @@ class Trials(FileModel):
     @model_validator(mode="after")
     def _has_target(self) -> Self:
         if self.stop == "precision" and self.precision is None:
-            raise ValueError("`stop: precision` needs a target; add one, such as `precision: 2%`")
+            raise wrong_below("stop", message="`stop: precision` needs a target; add one, such as `precision: 2%`")
         return self
 
     def first_look(self, *, comparisons: int) -> int | None:
@@ -329,17 +329,22 @@ class Metrics(FileModel):
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
-        names = [*self.primary, *self.secondary, *self.guardrails]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"expected each metric once, in one role; found {', '.join(twice)} more than once")
+        met: set[str] = set()
+        for role in ("primary", "secondary", "guardrails"):
+            for index, name in enumerate(getattr(self, role)):
+                if name in met:
+                    message = f"expected each metric once, in one role; found {name} more than once"
+                    raise wrong_below(role, index, message=message)
+                met.add(name)
         unknown = [name for name in self.guardrail_margins if name not in self.guardrails]
         if unknown:
-            raise ValueError(f"expected margins of guardrails only; not a guardrail: {', '.join(unknown)}")
+            message = f"expected margins of guardrails only; not a guardrail: {', '.join(unknown)}"
+            raise wrong_below("guardrail_margins", unknown[0], message=message)
         if len(set(self.covariates)) < len(self.covariates):
-            raise ValueError(f"expected each covariate once, found {', '.join(self.covariates)}")
+            raise wrong_below("covariates", message=f"expected each covariate once, found {', '.join(self.covariates)}")
         if self.adjust and not self.covariates:
-            raise ValueError("`adjust` has no effect without `covariates`; name some, or leave it out")
+            message = "`adjust` has no effect without `covariates`; name some, or leave it out"
+            raise wrong_below("adjust", message=message)
         return self
 
 
@@ -380,7 +385,17 @@ class Telemetry(FileModel):
     @model_validator(mode="after")
     def _probes_for_blocks(self) -> Self:
         if self.diagnostic_blocks is not None and not self.probes:
-            raise ValueError("`diagnostic_blocks` has no effect without `probes`; add probes, or leave it out")
+            message = "`diagnostic_blocks` has no effect without `probes`; add probes, or leave it out"
+            raise wrong_below("diagnostic_blocks", message=message)
+        return self
+
+    @model_validator(mode="after")
+    def _one_command_per_name(self) -> Self:
+        names = [command.name for command in self.command]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                message = f"another command is called {name}; expressions would add them up"
+                raise wrong_below("command", index, "name", message=message)
         return self
 
     @property
@@ -438,18 +453,22 @@ class StudyFile(FileModel):
             return self
         levels = list(self.factors.get(self.arm or "", {}))
         if set(self.builds.objects) != set(levels):
-            raise ValueError(f"builds.objects: expected one entry for each level of the arm, {listed(levels)}")
+            message = f"expected one entry for each level of the arm, {listed(levels)}"
+            raise wrong_below("builds", "objects", message=message)
         if self.trials.order in ("sequential", "duet"):
-            raise ValueError(f"builds: blocks share a layout, one trial at a time; `order: {self.trials.order}` cannot")
+            message = f"with `builds`, blocks share a layout, one trial at a time; `order: {self.trials.order}` cannot"
+            raise wrong_below("trials", "order", message=message)
         return self
 
     @model_validator(mode="after")
     def _covariates_have_blocks(self) -> Self:
         if self.metrics.covariates and self.trials.order == "sequential":
-            raise ValueError("metrics.covariates compare the trials of a block, and `order: sequential` has no blocks")
+            message = "covariates compare the trials of a block, and `order: sequential` has no blocks"
+            raise wrong_below("metrics", "covariates", message=message)
         if self.metrics.adjust and self.trials.stop != "fixed":
             suggestion = f"leave `adjust` out, or write `stop: fixed` instead of `stop: {self.trials.stop}`"
-            raise ValueError(f"metrics.adjust: a rule that stops early looks at plain estimates; {suggestion}")
+            message = f"a rule that stops early looks at plain estimates; {suggestion}"
+            raise wrong_below("metrics", "adjust", message=message)
         return self
 
     @model_validator(mode="after")
@@ -459,13 +478,15 @@ class StudyFile(FileModel):
             wanted = metric.expression.metric
             if not getattr(self.telemetry, metric.source):
                 suggestion = f"add `telemetry: {{{metric.source}: …}}`"
-                raise ValueError(
-                    f"metrics.{name} is made from `{metric.source}`, and `telemetry` has none; {suggestion}"
-                )
+                message = f"made from `{metric.source}`, and `telemetry` has none; {suggestion}"
+                raise wrong_below("metrics", name, message=message)
             if metric.source == "command" and wanted not in commands:
-                raise ValueError(f"metrics.{name}: no command is called {wanted}; expected one of {listed(commands)}")
+                message = f"no command is called {wanted}; expected one of {listed(commands)}"
+                raise wrong_below("metrics", name, "command", message=message)
             if metric.source == "prometheus" and not any(each.keeps(wanted) for each in self.telemetry.prometheus):
-                raise ValueError(f"metrics.{name}: no `match` of telemetry.prometheus keeps {wanted}; add it there")
+                message = f"no `match` of telemetry.prometheus keeps {wanted}; add it there"
+                raise wrong_below("metrics", name, "prometheus", message=message)
             if name.endswith(ERROR_SUFFIX):
-                raise ValueError(f"metrics.{name}: names that end in {ERROR_SUFFIX} are those of error bars")
+                message = f"names that end in {ERROR_SUFFIX} are those of error bars"
+                raise wrong_below("metrics", name, message=message)
         return self

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fairtrial.errors import InputError, PlaceError, Problem
+from fairtrial.study import workload_place
 from fairtrial.study.loading import Study
 from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree
 from fairtrial.study.tree.texts import position_in
@@ -35,6 +36,8 @@ def _located(problem: Problem, study: Study, levels: Mapping[str, str]) -> Probl
         return problem
     is_of_all = path[0] in study.written.entries and path[0] not in study.base.entries
     tree = study.written if is_of_all else study.merged(levels)
+    kept = workload_place.kept(path)
+    path = kept if kept[0] in tree.entries else path
     if path[0] not in tree.entries:
         return problem
     at = _position(tree, path)

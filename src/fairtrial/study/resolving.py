@@ -14,8 +14,8 @@ from pydantic import JsonValue, TypeAdapter
 from fairtrial.study.catalogue import Catalogue, Kind, MetricDefinition
 from fairtrial.study.resolved import Network, ResolvedTrial, Section
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS, merge
-from fairtrial.study.tree.nodes import Branch, Listing, Path, Tree, plain
-from fairtrial.study.tree.problems import Problems, listed, validate
+from fairtrial.study.tree.nodes import Branch, Listing, Node, Path, Tree, plain
+from fairtrial.study.tree.problems import Problems, brief, listed, validate
 from fairtrial.study.workload_place import NETWORK, WORKLOAD
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
@@ -96,10 +96,9 @@ def _client_places(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> 
     node, path = trial.entries.get(WORKLOAD_PLACE), tuple(WORKLOAD_PLACE.split("."))
     known = known_in(WORKLOAD_PLACE, catalogue)
     if not isinstance(node, Listing):
-        tree = trial.tree(WORKLOAD_PLACE)
-        if not tree.entries:
+        if node is None or (isinstance(node, Tree) and not node.entries):
             return []
-        place = _place(tree, path, known=known, problems=problems)
+        place = _place(node, path, known=known, problems=problems)
         return None if place is None else [place]
     if not 1 < len(node.items) <= _MOST_CLIENTS:
         message = f"expected one place, or a list of 2 to {_MOST_CLIENTS}; found a list of {len(node.items)}"
@@ -109,8 +108,7 @@ def _client_places(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> 
     places: list[Section] = []
     for number, item in enumerate(node.items):
         here = (*path, str(number))
-        tree = item if isinstance(item, Tree) else Tree({}, item.at)
-        place = _place(tree, here, known=known, problems=problems)
+        place = _place(item, here, known=known, problems=problems)
         if place in places:
             message = f"clients {places.index(place) + 1} and {number + 1} have the same place"
             suggestion = "give each a place of its own: at one host by a `state_directory` each"
@@ -119,8 +117,12 @@ def _client_places(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> 
     return places if len(problems) == before else None
 
 
-def _place(tree: Tree, path: Path, *, known: Mapping[str, Kind], problems: Problems) -> Section | None:
-    values = _values(tree, path, noun="kind of place", known=known, problems=problems)
+def _place(node: Node, path: Path, *, known: Mapping[str, Kind], problems: Problems) -> Section | None:
+    if not isinstance(node, Tree):
+        message = f"found {brief(plain(node))}; expected exactly one kind of {listed(known)}"
+        problems.add(message, node.at, field=path, suggestion="for example `{ssh: {host: …}}`")
+        return None
+    values = _values(node, path, noun="kind of place", known=known, problems=problems)
     if not values:
         return None
     ((kind, value),) = values
@@ -152,7 +154,7 @@ def _section(trial: Tree, section: str, *, catalogue: Catalogue, problems: Probl
         return None  # noted with the file's own shape
     noun = "setting" if section == "settings" else f"kind of {section}"
     tree = trial.tree(section)
-    at = tree if tree.entries else Tree({}, trial.where(section))
+    at = tree if tree.entries else Tree({}, trial.where(section), tree.key_at)
     return _values(at, (section,), noun=noun, known=known_in(section, catalogue), problems=problems)
 
 
@@ -162,10 +164,12 @@ def _values(
     """What the mapping at a path names, each with its validated value: any number of settings, else one kind."""
     if section[0] in KIND_SECTIONS and len(tree.entries) != 1:
         what = f"found {listed(tree.entries)}; expected exactly one kind of {listed(known)}"
-        suggestion = (
-            "" if tree.entries else f"to use all defaults, write `{next(iter(known), 'kind')}: {{}}`: null removes"
-        )
-        problems.add(what, tree.at, field=section, suggestion=suggestion)
+        removed = next((name for name in tree.key_at if name in known), None)
+        at, suggestion = tree.at, ""
+        if not tree.entries and removed is not None:
+            at = tree.where(removed)
+            suggestion = f"to use all defaults, write `{removed}: {{}}`: null removes"
+        problems.add(what, at, field=section, suggestion=suggestion)
         return None
     values: list[tuple[Kind, Any]] = []
     complete = True

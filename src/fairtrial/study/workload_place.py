@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from fairtrial.study.tree.nodes import Node, Tree
+from fairtrial.study.tree.nodes import Node, Path, Tree
 from fairtrial.study.tree.overlays import everywhere
 from fairtrial.study.tree.problems import Problems
 
@@ -23,6 +23,15 @@ NETWORK_KEYS: Final = ("address", "tls")
 def aside(tree: Tree, problems: Problems) -> Tree:
     """A document with what workloads say beside their kind (in base trial, levels, sizes) as sections of their own."""
     return everywhere(tree, partial(_taken, problems=problems))
+
+
+def kept(path: Path) -> Path:
+    """The path in such a document of what a person writes at another."""
+    if path[:2] == (WORKLOAD, PLACE):
+        return (SECTION, *path[2:])
+    if path[:1] == (WORKLOAD,) and {*path[1:2]} & {*NETWORK_KEYS}:
+        return (NETWORK, *path[1:])
+    return path
 
 
 def back(values: dict[str, Any]) -> dict[str, Any]:

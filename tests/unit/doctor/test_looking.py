@@ -12,6 +12,7 @@ from support.seen import CPU, process, stat
 from fairtrial.doctor import examine, judged, look, looking
 from fairtrial.doctor.looking import moved, parsed, spent
 from fairtrial.doctor.programs import PROGRAMS
+from fairtrial.doctor.storage import disk_space
 from fairtrial.wire import Limits, Process
 from fairtrial.wire.fake import FakeProgram
 from fairtrial.wire.open_place import OpenPlace
@@ -143,6 +144,14 @@ def test_what_the_script_prints_is_told_apart_by_its_sections() -> None:
         "available_kib": "70",
     }
     assert seen.programs == {"fio": ("/usr/bin/fio", "fio-3.33"), "perf": ("/usr/bin/perf", "")}
+
+
+@pytest.mark.parametrize("mounted", ["/", "/media/me/My Passport", "/a 1 2 3 4% /b"])
+def test_a_device_and_a_mount_point_may_have_blanks_in_their_names(mounted: str) -> None:
+    seen = parsed(
+        [("stdout", f"@state df my device 4194304 3145728 1048576 75% {mounted}")], facts=FACTS, programs=False
+    )
+    assert disk_space(seen).value == "1 GiB free of 4 GiB"
 
 
 def test_a_file_that_is_no_number_is_none() -> None:

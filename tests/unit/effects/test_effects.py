@@ -190,6 +190,8 @@ def test_a_study_of_a_stranger_hides_nothing(tmp_path: Path, capsys: pytest.Capt
     after = printed.splitlines()[printed.splitlines().index(high) + 1]
     assert "only high" in after
     assert "undone: what was there before is restored" in after
+    probe = next(number for number, line in enumerate(printed.splitlines()) if "bpftrace, in the kernel" in line)
+    assert "for a moment before the first trial, and in diagnostic trials" in printed.splitlines()[probe + 1]
     assert not (tmp_path / "ran").exists()
 
 

@@ -76,6 +76,14 @@ def test_levels_whose_names_no_file_name_holds_together_are_refused(make: Make) 
     assert "a" * 78 in make(overrides=long[:1]).trials[0].cell
 
 
+def test_levels_whose_names_make_one_name_of_two_trials_are_refused(make: Make) -> None:
+    cells = ["factors.memory=", "factors.users=", "also_compare=", "expect=", "factors.when={p: {}, p.b01: {}}"]
+    arm = 'factors.kernel."b01.baseline"={settings: {sysctl: {vm.swappiness: 1}}}'
+    with pytest.raises(InputError, match=r"factors: the levels' names make one name, p\.b01\.b01\.baseline, of 2"):
+        make(overrides=[*cells, arm])
+    assert make(overrides=cells).trials
+
+
 def test_the_longest_names_that_are_allowed_fit_the_directory_of_an_unfinished_trial_of_an_aa_run(
     make: Make, small: ModuleType
 ) -> None:

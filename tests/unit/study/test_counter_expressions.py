@@ -92,8 +92,11 @@ telemetry: {prometheus: {url: 'http://h:1/metrics'}}
         ((", better: higher", ""), "metrics.requests.better: required but missing"),
         (("better: higher", "better: higher, command: mean(b)"), "exactly one of `prometheus` and `command`"),
         (("requests: {prom", "requests_error: {prom"), "names that end in _error are those of error bars"),
-        (("{prometheus: {url: 'http://h:1/metrics'}}", "{}"), "metrics.requests is made from `prometheus`, and"),
-        (("{prometheus: rate(a_total)", "{command: rate(a_total)"), "metrics.requests is made from `command`, and"),
+        (
+            ("{prometheus: {url: 'http://h:1/metrics'}}", "{}"),
+            "study.yaml:6:40: metrics.requests: made from `prometheus`, and",
+        ),
+        (("{prometheus: rate(a_total)", "{command: rate(a_total)"), "metrics.requests: made from `command`, and"),
         (("http:", "ftp:"), "telemetry.prometheus.url: expected `http://HOST:PORT/PATH`"),
         (("'}}", "', authorities: ca.pem}}"), "telemetry.prometheus.authorities: "),
         (("'}}", "', interval: 10ms}}"), "telemetry.prometheus.interval: "),
@@ -103,7 +106,10 @@ telemetry: {prometheus: {url: 'http://h:1/metrics'}}
             ("'}}", "'}, command: {run: x, name: y, regex: 'a', json_path: a}}"),
             "expected one of `json_path` and `regex`",
         ),
-        (("'}}", "', match: [b*, a]}}"), "metrics.requests: no `match` of telemetry.prometheus keeps a_total"),
+        (
+            ("'}}", "', match: [b*, a]}}"),
+            "metrics.requests.prometheus: no `match` of telemetry.prometheus keeps a_total",
+        ),
         (("primary: requests,", "primari: requests,"), "did you mean `primary`"),
     ],
 )

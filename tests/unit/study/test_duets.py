@@ -39,6 +39,13 @@ def test_a_duet_is_planned_as_one_trial_per_block_with_halves(tmp_path: Path) ->
     assert '"half"' not in alone.model_dump_json()
 
 
+def test_a_duet_that_was_written_back_is_the_same_duet(tmp_path: Path) -> None:
+    loaded = study.load(written(tmp_path / "study.yaml"), catalogue=catalogue())
+    again = tmp_path / "again.yaml"
+    again.write_text(study.dump(loaded), encoding="utf-8")
+    assert study.load(again, catalogue=catalogue()) == loaded
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

@@ -129,3 +129,18 @@ def test_the_study_that_is_kept_with_a_record_still_has_the_lines_of_its_probes(
     at = placed(again, Problem("not here", "probes", field="telemetry.probes.2.command"), "own")
     line = next(number for number, each in enumerate(dumped.splitlines(), start=1) if "vmstat 1" in each)
     assert at.startswith(f"study.merged.yaml:{line}:")
+
+
+@pytest.mark.parametrize(
+    ("field", "at"),
+    [("place", "5:10"), ("place.ssh.host", "5:23"), ("tls", "6:8"), ("address", "10:44"), ("command.run", "4:18")],
+)
+def test_where_a_load_runs_is_found_beside_its_kind(tmp_path: Path, field: str, at: str) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(
+        "study: far\nsystem: {mariadb: {}}\nworkload:\n  command: {run: a}\n  place: {ssh: {host: far}}\n  tls: true\n"
+        "factors:\n  script:\n    one: {}\n    two: {workload: {command: {}, address: 10.0.0.1}}\n"
+        "arm: script\nmetrics: {primary: elapsed_s}\n"
+    )
+    loaded = study.load(path, catalogue=catalogue())
+    assert placed(loaded, Problem("refused", "workload", field=f"workload.{field}"), "two") == f"study.yaml:{at}"

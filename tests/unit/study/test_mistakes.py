@@ -111,6 +111,85 @@ def test_one_wrong_line(mistakes: Mistakes, line: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("trials:\n  blocks: 20\n  stop: precision", "9:9: trials.stop: `stop: precision` needs a target"),
+        ("trials:\n  order: sequential\nbuilds: BUILDS", "8:10: trials.order: with `builds`, blocks share a layout"),
+        (
+            "builds:\n  objects: {on: /a}\n  program: /p\n  link: cc -o {output} {objects}",
+            "8:12: builds.objects: expected one entry for each level of the arm",
+        ),
+        ("builds:\n  objects: {on: /a}\n  program: /p\n  link: cc {objects}", "10:9: builds.link: expected {output}"),
+        (
+            "telemetry:\n  interval: 1s\n  diagnostic_blocks: 2",
+            "9:22: telemetry.diagnostic_blocks: `diagnostic_blocks`",
+        ),
+        (
+            "telemetry:\n  command:\n  - {run: a, name: x}\n  - {run: b, name: x}",
+            "10:20: telemetry.command.1.name: another command is called x",
+        ),
+    ],
+)
+def test_what_keys_say_together_is_told_where_one_of_them_stands(mistakes: Mistakes, lines: str, expected: str) -> None:
+    builds = "{program: /p, objects: {off: /a, on: /b}, link: 'cc -o {output} {objects}'}"
+    (found,) = mistakes(MINIMAL + lines.replace("BUILDS", builds))
+    assert found.startswith(f"study.yaml:{expected}")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        ("secondary: [cpu_user_share, throughput_tpm]", "8:31: metrics.secondary.1: expected each metric once"),
+        (
+            "guardrail_margins:\n    cpu_user_share: 1%",
+            "9:21: metrics.guardrail_margins.cpu_user_share: expected margins",
+        ),
+        ("adjust: true", "8:11: metrics.adjust: `adjust` has no effect without `covariates`"),
+        ("x: {command: mean(a_b), better: lower}", "8:6: metrics.x: made from `command`, and `telemetry` has none"),
+        (
+            "x: {command: mean(a), better: lower}\ntelemetry: {command: {run: a, name: b}}",
+            "8:16: metrics.x.command: no command is called a; expected one of `b`",
+        ),
+        (
+            "covariates: time_since_boot_s\ntrials: {order: sequential}",
+            "8:15: metrics.covariates: covariates compare the trials of a block",
+        ),
+        (
+            "covariates: time_since_boot_s\n  adjust: true\ntrials: {stop: anytime}",
+            "9:11: metrics.adjust: a rule that stops early looks at plain estimates",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_metric_is_told_where_it_stands(mistakes: Mistakes, metrics: str, expected: str) -> None:
+    head = MINIMAL.replace("metrics: {primary: throughput_tpm}", "metrics:\n  primary: throughput_tpm\n  ").rstrip()
+    (found,) = mistakes(f"{head}\n  {metrics}\n".replace("tpm\n\n", "tpm\n"))
+    assert found.startswith(f"study.yaml:{expected}")
+
+
+@pytest.mark.parametrize("factors", ["[lru]", "lru"])
+def test_factors_that_are_no_mapping_are_told_as_what_they_are(mistakes: Mistakes, factors: str) -> None:
+    found = mistakes(MINIMAL.replace(MINIMAL.splitlines()[3], f"factors: {factors}"))
+    assert any(problem.startswith("study.yaml:4:10: factors: expected a mapping, found ") for problem in found)
+
+
+def test_a_kind_without_a_value_is_the_one_that_the_advice_names(mistakes: Mistakes) -> None:
+    (found,) = mistakes(MINIMAL.replace("{mariadb: {}}", "{sqlite: }"))
+    assert found.startswith("study.yaml:2:10: system: found nothing; expected exactly one kind")
+    assert "write `sqlite: {}`" in found
+
+
+def test_levels_that_are_wrong_are_not_missed_as_well(mistakes: Mistakes) -> None:
+    (found,) = mistakes(MINIMAL.replace("on: {settings: {lru_gen: on}}", "on: 5"))
+    assert "factors.lru.on: expected a mapping, found 5" in found
+
+
+def test_a_factor_that_is_compared_twice_is_refused(mistakes: Mistakes) -> None:
+    users = "users: {few: {}, many: {workload: {tpcc: {virtual_users: 9}}}}"
+    text = MINIMAL.replace("factors: {", f"factors: {{{users}, ") + "also_compare: [users, users]\n"
+    assert mistakes(text) == ["study.yaml:7:23: also_compare: `users` is named twice (keep one of them)"]
+
+
+@pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         ("study: minimal", "study: a b", ":1:8: study: expected text that matches"),

@@ -134,7 +134,10 @@ def test_one_diagnostic_block_if_there_are_probes_and_none_if_not(
         ("  probes: [{perf_stat: {events: ['-e x']}}]\n", "2:34 telemetry.probes.0.perf_stat.events.0: expected text"),
         ("  probes: [{perf_record: {frequency: 0}}]\n", "2:38 telemetry.probes.0.perf_record.frequency: expected"),
         ("  probes: [{bpftrace: nowhere.bt}]\n", "2:23 telemetry.probes.0.bpftrace: cannot read"),
-        ("  diagnostic_blocks: 2\n", "2:3 telemetry: `diagnostic_blocks` has no effect without `probes`"),
+        (
+            "  diagnostic_blocks: 2\n",
+            "2:22 telemetry.diagnostic_blocks: `diagnostic_blocks` has no effect without `probes`",
+        ),
         (
             "  probes: [perf_stat]\n  diagnostic_blocks: 0\n",
             "3:22 telemetry.diagnostic_blocks: expected a value greater",

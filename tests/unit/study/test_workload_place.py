@@ -118,7 +118,8 @@ def test_a_dump_says_it_where_a_person_would_and_loads_to_an_equal_study(
         ("study: two-places", "study: two-places\nworkload.network: {tls: true}", 2, "workload"),
         ("{ssh: {host: client-1, user: me}}", "[{ssh: {host: a}}]", 5, "expected one place, or a list of 2 to 64"),
         ("{ssh: {host: client-1, user: me}}", "[{ssh: {host: a}}, {shh: {}}]", 5, "did you mean `ssh`?"),
-        ("{ssh: {host: client-1, user: me}}", "[{ssh: {host: a}}, far]", 5, "exactly one kind"),
+        ("{ssh: {host: client-1, user: me}}", "[{ssh: {host: a}}, far]", 5, "found 'far'; expected exactly one kind"),
+        ("{ssh: {host: client-1, user: me}}", "client-1", 5, "workload.place: found 'client-1'; expected exactly one"),
         (
             "{ssh: {host: client-1, user: me}}",
             "[{ssh: {host: a}}, {ssh: {host: a, port: null}}]",

@@ -240,9 +240,10 @@ def _diagnostics(plan: Plan) -> list[RenderableType]:
 def _costs(plan: Plan) -> RenderableType:
     cells, blocks = counted(len(plan.cells), "cell"), counted(plan.design.blocks, "block")
     at_most = "at most " if plan.design.min_blocks else ""
+    again, times = (f" × {plan.design.per_boot} per boot", "[+TIME]") if plan.design.per_boot > 1 else ("", "")
     named = (
-        f"{at_most}{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms), named "
-        f"CELL.bBLOCK.ARM; the first is {plan.trials[0].id}"
+        f"{at_most}{len(plan.trials)} trials ({cells} × {blocks} × {len(plan.factors[plan.arm])} arms{again}), named "
+        f"CELL.bBLOCK.ARM{times}; the first is {plan.trials[0].id}"
     )
     return Text(
         f"{named if plan.screening is None else screening.costs(plan)}\n"

@@ -10,6 +10,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
+from fairtrial.study.tree.problems import wrong_below
 from fairtrial.study.tree.quantities import PLACEHOLDER, CommandLine
 
 MOST_ORDERS: Final = 1000
@@ -47,9 +48,11 @@ class Builds(BaseModel):
     def _has_placeholders(self) -> Self:
         named = PLACEHOLDER.findall(self.link)
         if unknown := sorted(set(named) - set(KNOWN)):
-            raise ValueError(f"link: expected {{output}}, {{objects}} and {{sections}}, found {{{unknown[0]}}}")
+            message = f"expected {{output}}, {{objects}} and {{sections}}, found {{{unknown[0]}}}"
+            raise wrong_below("link", message=message)
         if "output" not in named or not set(named) & set(ONE_OF):
-            raise ValueError("link: expected {output}, and {objects} or {sections}, as in `cc -o {output} {objects}`")
+            message = "expected {output}, and {objects} or {sections}, as in `cc -o {output} {objects}`"
+            raise wrong_below("link", message=message)
         return self
 
     def against_itself(self, arms: Sequence[str]) -> Builds:

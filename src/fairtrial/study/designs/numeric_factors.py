@@ -77,7 +77,7 @@ def expanded(tree: Tree, problems: Problems) -> tuple[Tree, dict[str, NumericFac
             continue
         levels, found[name] = _levels(node, ("factors", name), problems)
         section = section.having(name, levels)
-    return (tree.having("factors", section) if "factors" in tree.entries else tree), found
+    return (tree.having("factors", section) if found else tree), found
 
 
 def _is_numeric(node: Tree) -> bool:
@@ -149,7 +149,7 @@ def _number_in(text: str) -> float | None:
     for parse in (float, partial(int, base=0)):
         try:
             return float(parse(text))
-        except ValueError:
+        except (ValueError, OverflowError):
             continue
     return _quantity_in(text)
 

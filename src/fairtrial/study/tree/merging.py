@@ -34,8 +34,9 @@ def _merge(below: Node | None, over: Tree, path: Path) -> Tree:
         previous = entries.get(key)
         if is_null(node) and not _keeps_null(child):
             entries.pop(key, None)
+            key_at[key] = over.where(key)  # for who misses it
             if previous is None and _is_level(child):  # `baseline:` with nothing after it: an empty level
-                entries[key], key_at[key] = Tree({}, node.at), over.where(key)
+                entries[key] = Tree({}, node.at)
             continue
         entries[key] = _merge(previous, node, child) if isinstance(node, Tree) else node
         if not (isinstance(previous, Tree) and isinstance(node, Tree)):

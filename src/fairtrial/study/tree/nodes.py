@@ -55,7 +55,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Tree:
-    """A mapping with text keys, in source order. `key_at`: where each key was written.
+    """A mapping with text keys, in source order. `key_at`: where each key was written, those that `null` removed too.
 
     `is_whole`: it replaces the mapping it is merged over (a file named in the place of another).
     """

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Tree, dotted, locate
@@ -19,6 +19,7 @@ from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Tree, dott
 FILE_OF = "file_of"  # key of a validation's context; see `validate`
 OF_STUDIES = "fix the lines listed above; with `fairtrial schema` your editor checks and completes every key"
 
+_BELOW = "wrong_below"  # of an error; see `wrong_below`
 _CLOSE = 0.6  # difflib's own default: closer misses typing errors, wider suggests nonsense
 _LISTED = 12  # names in a message; more hide the sentence
 _SHOWN = 60  # characters of a found value; it stands at the position given anyway
@@ -55,6 +56,11 @@ def listed(names: Iterable[str]) -> str:
     every = list(names)
     shown = ", ".join(f"`{name}`" for name in every[:_LISTED]) or "nothing"
     return shown if len(every) <= _LISTED else f"{shown} and {len(every) - _LISTED} more"
+
+
+def wrong_below(*path: str | int, message: str) -> PydanticCustomError:
+    """What a validator of a whole model found at a path below it, to be raised there: it is noted at that line."""
+    return PydanticCustomError(_BELOW, "{message}", {"message": message, "path": path})
 
 
 def brief(value: object) -> str:
@@ -159,7 +165,7 @@ def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node
     """Pydantic's errors as problems. Branches of a union that all failed become one sentence."""
     branches: dict[tuple[Path, Position], list[ErrorDetails]] = {}
     for detail in error.errors():
-        path, at = locate(node, detail["loc"])
+        path, at = locate(node, (*detail["loc"], *detail.get("ctx", {}).get("path", ())))
         if detail["type"] == "missing":
             path = (*path, str(detail["loc"][-1]))
         elif detail["type"] == "extra_forbidden":
@@ -193,6 +199,8 @@ def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> t
     if first["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return _tag_in_words(first)
     for detail in details:
+        if detail["type"] == _BELOW:
+            return str(detail["msg"]), ""
         if detail["type"] in ("value_error", "assertion_error"):
             return str(detail["msg"]).partition(", ")[2], ""
     expected = " or ".join(dict.fromkeys(_expected(detail) for detail in details))

@@ -36,7 +36,7 @@ _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = ("str", "timestamp", "value")  # a date is text to a study, and so is a lone `=`
 _VALUE_TAGS = ("int", "float", "bool", "null")
 _DIRECTIVE = re.compile(r"^%YAML", re.MULTILINE)  # 1.1 would make `on` true
-_SYNTAX_HINT = "fix the YAML; quote values that start with one of > | * & % @ `"
+_SYNTAX_HINT = "fix the YAML: indent with spaces; quote values that hold `: ` or start with one of > | * & % @ `"
 
 
 @dataclass
@@ -82,8 +82,15 @@ class _Converter:
         return Tree(entries, self._at(node), key_at)
 
     def _text(self, node: ScalarNode) -> str:
-        """As written; half of a surrogate pair, which an escape can name, is no text that anybody could print."""
+        """As written; half of a surrogate pair, which an escape can name, is no text that anybody could print.
+
+        Raises:
+            InputError: a NUL in it, which ends every text that the system takes.
+        """
         text = str(node.value)
+        if "\0" in text:
+            message = "no file name, command line or option can hold a NUL (`\\0`)"
+            raise _refusal(message, self._at(node), hint="leave it out")
         printable = text.encode(errors="replace").decode()
         if printable != text:
             self.problems.add("a surrogate is not a character", self._at(node), suggestion="write the character itself")

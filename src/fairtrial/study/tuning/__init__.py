@@ -13,7 +13,9 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.study.assignments import path_of
+from fairtrial.study.tree.reading import LONGEST_SHOWN
 from fairtrial.study.workload_place import PLACE
+from fairtrial.words import cut
 
 SECTION: Final = "tune"
 ARM: Final = "options"
@@ -23,6 +25,7 @@ TUNED: Final = ("system", "workload", "settings")
 FEWEST_TRIALS: Final = 12  # a few proposals, and the best of them measured again
 MOST_TRIALS: Final = 10_000
 FEWEST_CONFIRMING: Final = 6  # fewer blocks claim nothing at 95 % confidence
+LARGEST: Final = 1e100  # its digits can be counted
 SIGNIFICANT_DIGITS: Final = 4  # of a proposed number: more only make it harder to copy
 
 Value = bool | int | float | str
@@ -133,7 +136,10 @@ def _quantity(value: Value) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(str(value).strip())
     if match is None or isinstance(value, bool):
         raise ValueError(f"expected a number, with or without a unit, found {value!r}")
-    return (int(match[1]) if match[1].lstrip("-").isdigit() else float(match[1])), match[2]
+    number = int(match[1]) if match[1].lstrip("-").isdigit() else float(match[1])
+    if abs(number) > LARGEST:
+        raise ValueError(f"expected a number up to {LARGEST:g}, found {cut(str(value), LONGEST_SHOWN)}")
+    return number, match[2]
 
 
 class Again(BaseModel):

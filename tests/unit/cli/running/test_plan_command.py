@@ -145,3 +145,4 @@ def test_boots_that_are_shared_are_told_with_what_they_save(here: Desk) -> None:
         "boots        4 instead of 24, which saves about 60 min: each arm once in a round, for 3 trials of 2 cells"
         in done.stdout
     )
+    assert "24 trials (2 cells × 2 blocks × 2 arms × 3 per boot), named CELL.bBLOCK.ARM[+TIME]; " in done.stdout

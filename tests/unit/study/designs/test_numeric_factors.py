@@ -103,6 +103,11 @@ def test_a_version_is_no_number(mistakes: Callable[..., list[str]]) -> None:
     assert "unknown level `6.10`" in mistake
 
 
+def test_a_name_of_hundreds_of_digits_is_no_number(mistakes: Callable[..., list[str]]) -> None:
+    (mistake,) = mistakes(FREE + f'expect: {{"0x{"f" * 300}": {{throughput_tpm: ">= 0"}}}}\n')
+    assert "unknown level `0xfff" in mistake
+
+
 def test_large_numbers_name_levels(load: Callable[..., study.Study]) -> None:
     text = FREE.replace("[1, 2, 4, 8]", "[1e15, 1e16]")
     loaded = load(text + 'expect: {1e+16: {throughput_tpm: ">= 0"}}\n')

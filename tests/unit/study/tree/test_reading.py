@@ -81,11 +81,22 @@ def test_every_duplicate_key_is_reported_where_it_stands() -> None:
         ("base: &b {x: 1}\n<<: *b", "study.yaml:2:1: a key must be plain text"),
         ("? [a, b]\n: 1", "a key must be plain text"),
         ("a: \x00", "not YAML"),
+        ('include: "a\\0b"', "study.yaml:1:10: no file name, command line or option can hold a NUL"),
         ("%YAML 1.1\n---\na: on", "a %YAML directive; studies are YAML 1.2"),
     ],
 )
 def test_what_is_no_study_yaml_is_refused_with_its_position(text: str, expected: str) -> None:
     assert expected in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [("a: what: why?", "quote values that hold `: `"), ("a:\n\tb: 1", "indent with spaces"), ("a: >= 3", "start with")],
+)
+def test_what_is_no_yaml_is_refused_with_what_would_mend_it(text: str, fix: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parsed(text)
+    assert fix in raised.value.hint
 
 
 def test_aliases_that_multiply_are_stopped() -> None:

@@ -69,6 +69,7 @@ def test_an_option_without_a_path_replaces_its_name_in_braces(load: Callable[[st
     [
         ("from: 32M", "from: 1G", ":6:11: tune.options.pool: expected `from` and `to` in one unit"),
         ("from: 100, to: 1000", "from: 100, to: 100", ":7:15: tune.options.capacity: expected `from` below `to`"),
+        ("from: 100, to: 1000", "from: 100, to: 1e999M", ":7:15: tune.options.capacity: expected a number up to"),
         ("from: 100, to: 1000", "from: 0, to: 9, scale: log", "`scale: log` needs a range above 0"),
         ("choices: [1, 2, 4]", "choices: [0, 2]", ":8:46: workload.oltp.virtual_users:"),
         ("of: workload.oltp.virtual_users", "of: workload.tpcc.virtual_users", ":8:17: tune.options.users.of: the"),

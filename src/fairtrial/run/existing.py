@@ -21,6 +21,7 @@ from fairtrial.protocol.subcommands import SQL_HOLD, failure
 from fairtrial.record.models import TrialData
 from fairtrial.run import elsewhere
 from fairtrial.run.kinds import Parts, parts_of
+from fairtrial.run.prepared import key_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.systems import Instance, ServerAddress, changed_meanwhile
@@ -140,22 +141,34 @@ class ExistingServers:
 
         Raises:
             PlaceError: a server does not answer, is used by another study, does not have an option, or has a database
-                that is somebody else's.
+                that is somebody else's, or keeps one set of data and trials need several.
         """
         for trial in trials:
-            system = parts_of(trial).system
+            parts = parts_of(trial)
+            system = parts.system
             there, server = system.there(), system.existing()
             if there is None:
                 continue
             require_unstarted(there, settings.effects(trial.settings, self.place.facts, elsewhere.context(trial)))
-            system.identity(self.place)
+            identity = system.identity(self.place)
             if server is None:
                 system.hold(self.place, self._sessions, holder=self.holder)
                 continue
             server.require_own(self.place)
+            if server.restores == "none":
+                self._require_one_set(server, key_of(trial, parts, identity))
             self.hold(server)
             server.require_settable(self.place)
             server.setter(self.place).require_restorable(self.place)
+
+    def _require_one_set(self, server: ExistingServer, key: str | None) -> None:
+        database = server.at.database
+        if key is not None and self._kept.setdefault((server.address, database), key) != key:
+            raise PlaceError(
+                f"`restore: none` keeps one set of data in {database} on {server.address}, and trials need several",
+                hint="name a database for each, or let fairtrial restore them: leave `restore` out",
+                field=f"system.{server.kind}.at.restore",
+            )
 
     def hold(self, server: ExistingServer) -> None:
         """Takes a server's advisory lock, unless its session still has it: a server that restarts ends it.
@@ -215,21 +228,11 @@ class ExistingServers:
         return None
 
     def prepare(self, parts: Parts, server: ExistingServer, *, key: str | None, on_progress: OnProgress) -> None:
-        """Loads the data that all trials start from, where they are kept on the server.
-
-        Raises:
-            PlaceError: others are kept in the same database.
-        """
+        """Loads the data that all trials start from, where they are kept on the server."""
         self.hold(server)
         if key is None or server.restores not in ("template", "none"):
             return
         database = f"{TEMPLATE}{key}" if server.restores == "template" else server.at.database
-        if self._kept.setdefault((server.address, database), key) != key:
-            raise PlaceError(
-                f"`restore: none` keeps one set of data in {database} on {server.address}, and trials need several",
-                hint="name a database for each, or let fairtrial restore them: leave `restore` out",
-                field=f"system.{server.kind}.at.restore",
-            )
         mark = server.mark(self.place, database)
         if mark is not None and mark.key == key:
             return

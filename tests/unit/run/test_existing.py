@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import PurePosixPath
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from fairtrial.run import existing
 from fairtrial.run.kinds import parts_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial, Section
-from fairtrial.systems.existing import DataMark
 
 LOCAL = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
 REMOTE = {"host": "db1", "user": "boss", "database": "bench", "tls": "require"}
@@ -82,23 +79,12 @@ def test_what_a_server_is_given_when_it_starts_is_refused_by_name(effect: Effect
     existing.require_unstarted(server, replace(Effect(), client_processors=(0,)))
 
 
-class _Kept:
-    """A server whose one database is kept as it is."""
-
-    kind, address, restores = "postgres", "/run/pg:5432", "none"
-    at = SimpleNamespace(database="bench")
-    mark_ = DataMark(made=False, key="one")
-
-    def mark(self, _place: object, _database: str) -> DataMark:
-        return self.mark_
-
-
-def test_a_database_that_is_kept_as_it_is_has_the_data_of_one_study_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_is_kept_as_it_is_has_the_data_of_one_study_only() -> None:
     servers = existing.ExistingServers(None, "a test")  # type: ignore[arg-type]
-    monkeypatch.setattr(servers, "hold", lambda _server: None)
-    of_one = partial(servers.prepare, parts_of(trial(LOCAL)), _Kept(), on_progress=lambda _: None)  # type: ignore[arg-type]
-    of_one(key="one")
-    of_one(key="one")
+    kept = parts_of(trial({**LOCAL, "restore": "none"})).system.existing()
+    assert kept is not None
+    for key in ("one", "one", None):
+        servers._require_one_set(kept, key)
     with pytest.raises(PlaceError, match=r"keeps one set of data in bench .*, and trials need several") as refused:
-        of_one(key="two")
+        servers._require_one_set(kept, "two")
     assert refused.value.field == "system.postgres.at.restore"

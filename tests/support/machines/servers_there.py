@@ -233,14 +233,22 @@ class MariadbThere(ServerThere):
     listing, secret = "SHOW DATABASES", "MYSQL_PWD"
 
     def create(self) -> None:
-        (self.directory / "data").mkdir(mode=0o700)
-        self._own(self.directory / "data")
+        self._make_directories()
         argv = ["mariadb-install-db", "--no-defaults", f"--datadir={self.directory}/data", "--skip-test-db"]
         user = ["--user=mysql"] if os.geteuid() == 0 else []
-        self._run([*argv, *user, "--auth-root-authentication-method=normal"])
+        self._run([*argv, *user, self._apart(), "--auth-root-authentication-method=normal"])
         (self.directory / "init.sql").write_text(
             f"GRANT ALL ON *.* TO {USER}@localhost IDENTIFIED BY '{PASSWORD}' WITH GRANT OPTION;\n"
         )
+
+    def _make_directories(self) -> None:
+        for name in ("data", "tmp"):
+            (self.directory / name).mkdir(mode=0o700)
+            self._own(self.directory / name)
+
+    def _apart(self) -> str:
+        """In a shared directory every start removes the temporary tables of the other servers of its user."""
+        return f"--tmpdir={self.directory}/tmp"
 
     def command(self) -> list[str]:
         binary = shutil.which("mariadbd", path=SBIN) or "mariadbd"
@@ -249,6 +257,7 @@ class MariadbThere(ServerThere):
             binary,
             "--no-defaults",
             f"--datadir={directory}/data",
+            self._apart(),
             f"--socket={directory}/socket/my.sock",
             "--skip-networking",
             f"--init-file={directory}/init.sql",
@@ -291,11 +300,10 @@ class MysqlThere(MariadbThere):
     base: ClassVar[Path]
 
     def create(self) -> None:
-        (self.directory / "data").mkdir(mode=0o700)
-        self._own(self.directory / "data")
+        self._make_directories()
         scripts = [(self.base / "share" / f"mysql_system_tables{part}.sql").read_text() for part in ("", "_data")]
         text = "\n".join(["CREATE DATABASE mysql;", "USE mysql;", *scripts, "DELETE FROM user WHERE User = '';", ""])
-        argv = [*self._program(), "--bootstrap", "--max-allowed-packet=16M"]
+        argv = [*self._program(), "--bootstrap", self._apart(), "--max-allowed-packet=16M"]
         subprocess.run(self.as_user(argv), input=text, text=True, check=True, capture_output=True)
         (self.directory / "init.sql").write_text(
             f"GRANT ALL ON *.* TO {USER}@localhost IDENTIFIED BY '{PASSWORD}' WITH GRANT OPTION;\n"

@@ -29,7 +29,7 @@ from fairtrial.record import Record
 from fairtrial.record.models import BlockVoided, LookTaken, PlannedMetrics, TrialFinished, TrialRecord, Window
 from fairtrial.record.reader import MOST_BYTES
 from fairtrial.report import PAGE, page_of, plain
-from fairtrial.report.analysing import analysed, voided
+from fairtrial.report.analysing import analysed
 from fairtrial.report.background import place_facts
 from fairtrial.report.document import REPORT_FORMAT_VERSION, finite, origin
 from fairtrial.report.scene import Scene
@@ -94,7 +94,7 @@ def _void(record: Record) -> Iterator[str]:
 
 def _decisions(record: Record, trials: tuple[TrialRecord, ...]) -> list[str]:
     """Where the journal's decisions to stop a cell are not what its rule makes of the trials until then."""
-    run = follow(record.plan, trials, voided=voided(record))
+    run = follow(record.plan, trials, voided=record.voided_blocks)
     if run is None:
         return []
     looks = [event for event in record.events if isinstance(event, LookTaken)]

@@ -17,7 +17,8 @@ SERVERS = os.environ.get("PATH", "") + ":/usr/sbin"
 
 
 # Who updates at a rate leaves a processor to others; what differs between the arms does not depend on it.
-SPARING = ("--size", "ci", *(f"--set=workload.oltp.{each}" for each in ("ramp_up=200ms", "duration=2s", "rate=200")))
+LENGTH = ("ramp_up=200ms", "duration=null", "transactions=400", "rate=200")
+SPARING = ("--size", "ci", *(f"--set=workload.oltp.{each}" for each in LENGTH))
 
 
 @pytest.mark.skipif(shutil.which("mariadbd", path=SERVERS) is None, reason="needs mariadbd")

@@ -100,15 +100,7 @@ impl ServerThread {
 
 /// Prepared selects of one row by key, as fast as they are answered.
 fn selects(directory: &Path, socket: &Path) -> OltpDrive {
-    let endpoint = Endpoint::Mysql {
-        socket: Some(socket.to_string_lossy().into()),
-        host: None,
-        port: None,
-        user: "root".into(),
-        password: String::new(),
-        tls: None,
-        database: "none".into(),
-    };
+    let endpoint = Endpoint::mysql_at(socket, "root", "none");
     let drive = Drive {
         endpoint,
         virtual_users: USERS,

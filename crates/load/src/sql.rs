@@ -94,15 +94,7 @@ mod tests {
             }
         });
         let refused = sql(&Sql {
-            endpoint: Endpoint::Mysql {
-                socket: Some(socket.to_string_lossy().into()),
-                host: None,
-                port: None,
-                user: "root".into(),
-                password: String::new(),
-                tls: None,
-                database: "none".into(),
-            },
+            endpoint: Endpoint::mysql_at(&socket, "root", "none"),
             statements: vec!["SELECT 1".into()],
             connect_timeout_ms: 200,
         });

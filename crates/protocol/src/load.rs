@@ -1,6 +1,7 @@
 //! Parameters and results of the load engine's subcommands.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,6 +70,22 @@ pub enum Endpoint {
         /// Database; created by the loader if missing.
         database: String,
     },
+}
+
+impl Endpoint {
+    /// A MariaDB or MySQL at a Unix socket, whose user has no password.
+    #[must_use]
+    pub fn mysql_at(socket: &Path, user: &str, database: &str) -> Self {
+        Self::Mysql {
+            socket: Some(socket.to_string_lossy().into()),
+            host: None,
+            port: None,
+            user: user.into(),
+            password: String::new(),
+            tls: None,
+            database: database.into(),
+        }
+    }
 }
 
 /// Encryption of a connection.

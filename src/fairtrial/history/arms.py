@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from fairtrial.analyse.models import Analysis, CellResult, Comparison, Outcome
+from fairtrial.analyse.models import Analysis, CellResult, Comparison
 from fairtrial.analyse.result import Verdict
-from fairtrial.history.gating import Gate, GateCheck, Status, interval_in_words, named, size_in_words, worse_by
+from fairtrial.history.gating import (
+    OF_GUARDRAIL,
+    Gate,
+    GateCheck,
+    Status,
+    interval_in_words,
+    named,
+    size_in_words,
+    worse_by,
+)
 from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.report import numbers
 from fairtrial.report.concerns import concerns, doubts
@@ -19,12 +28,6 @@ _OF_VERDICT: Final[dict[Verdict, Status]] = {
     "equivalent": "passed",
     "slower": "failed",
     "undecided": "undecided",
-    "none": "skipped",
-}
-_OF_OUTCOME: Final[dict[Outcome, Status]] = {
-    "kept": "passed",
-    "breached": "failed",
-    "unclear": "undecided",
     "none": "skipped",
 }
 
@@ -64,7 +67,7 @@ def _check(analysis: Analysis, cell: CellResult, *, arm: str, metric: str) -> Ga
     return GateCheck(
         series=named(cell.cell, arm),
         metric=metric,
-        status=_OF_VERDICT[found.verdict] if found.guardrail is None else _OF_OUTCOME[found.guardrail.outcome],
+        status=_OF_VERDICT[found.verdict] if found.guardrail is None else OF_GUARDRAIL[found.guardrail.outcome],
         message="".join(_words(found, definition, margin=analysis.margin)),
         worse_by=worse_by(found.ratio, definition.better),
     )

@@ -9,21 +9,28 @@ from itertools import takewhile
 from typing import Final, Literal
 
 from fairtrial.analyse.boots import averaged
-from fairtrial.analyse.inference import comparing, judging
+from fairtrial.analyse.inference import comparing, guardrails, judging
 from fairtrial.analyse.measured import ArmValues, measured
-from fairtrial.analyse.models import Comparison, Interval
+from fairtrial.analyse.models import Comparison, Interval, Role
+from fairtrial.analyse.models import Outcome as GuardrailOutcome
 from fairtrial.analyse.result import Result
 from fairtrial.history.examining import FEWEST_TO_ALARM
 from fairtrial.history.models import Alarm, History, LevelChange, SeriesResult
 from fairtrial.metrics.frames import used_trials
 from fairtrial.record import Record
-from fairtrial.record.models import TrialRecord
-from fairtrial.report import numbers
+from fairtrial.record.models import PlannedMetrics, TrialRecord
+from fairtrial.report import numbers, tables
 from fairtrial.study.catalogue import Better, MetricDefinition
 
 Status = Literal["passed", "failed", "accepted", "undecided", "skipped"]
 Outcome = Literal["passed", "failed", "undecided"]
 LedgerState = Literal["used", "unused", "exceeded", "expired"]
+OF_GUARDRAIL: Final[dict[GuardrailOutcome, Status]] = {
+    "kept": "passed",
+    "breached": "failed",
+    "unclear": "undecided",
+    "none": "skipped",
+}
 DIGITS: Final = ".10g"  # of a constant: what differs beyond them is rounding
 BETWEEN_RUNS: Final = (
     "two runs are compared by their trials, so noise from run to run counts as a difference; "
@@ -212,10 +219,15 @@ def by_baseline(
 ) -> Gate:
     """Fails where a cell's arm is slower than the same cell's arm of the baseline run: Welch on logs, Holm over all.
 
-    It fails as well where the run has no value, for its plan asks for one.
+    Guardrails of the run's plan are no part of that family: each is tested against its own margin, and fails where it
+    is breached. It fails as well where the run has no value, for its plan asks for one.
     """
     used = (used_trials(run), used_trials(baseline))
-    definitions = run.plan.metrics.definitions
+    planned, definitions = run.plan.metrics, run.plan.metrics.definitions
+    roles: dict[str, Role] = {
+        metric: "guardrail" if metric in planned.guardrails and metric not in planned.primary else "primary"
+        for metric in metrics
+    }
     pairs = [
         (cell.name, arm, metric)
         for metric in metrics
@@ -226,11 +238,11 @@ def by_baseline(
         paired=False,
         confidence=1 - alpha,
         margin=run.plan.design.margin if margin is None else margin,
-        family_size=len(pairs),
+        family_size=sum(roles[metric] == "primary" for *_, metric in pairs),
     )
     both = {pair: _measured(used, pair) for pair in pairs}
     made = {
-        pair: _compared(pair, (new, old), definition=definitions[pair[2]], setting=setting)
+        pair: _compared(pair, (new, old), role=roles[pair[2]], of=planned, setting=setting)
         for pair, (new, old) in both.items()
         if comparing.comparable(old, new, paired=False)
     }
@@ -239,7 +251,7 @@ def by_baseline(
         metrics=definitions,
         setting=setting,
         without_verdict=lambda _: False,
-        missing={"primary": len(pairs) - len(made)},
+        missing={"primary": sum(roles[pair[2]] == "primary" for pair in pairs if pair not in made)},
     )
     verdicts = dict(zip(made, judged, strict=True))
     checks = tuple(
@@ -267,20 +279,26 @@ def _compared(
     pair: tuple[str, str, str],
     both: tuple[ArmValues, ArmValues],
     *,
-    definition: MetricDefinition,
+    role: Role,
+    of: PlannedMetrics,
     setting: comparing.ComparisonOptions,
 ) -> Comparison:
     cell, arm, metric = pair
     new, old = both
+    definition = of.definitions[metric]
     # Every arm is held against its own past, so arms share no baseline: each is a place of its own in the family.
     subject = comparing.Subject(
         metric=metric,
-        role="primary",
+        role=role,
         cell=named(cell, arm),
         resolution=definition.resolution,
         total=definition.total,
     )
-    return comparing.compare(old, new, subject=subject, setting=setting)
+    comparison = comparing.compare(old, new, subject=subject, setting=setting)
+    if role != "guardrail":
+        return comparison
+    rail = guardrails.GuardrailRule(better=definition.better, margin=of.guardrail_margins.get(metric, setting.margin))
+    return comparison.model_copy(update={"guardrail": guardrails.guarded(old, new, rail=rail, setting=setting)})
 
 
 def _of_pair(
@@ -295,10 +313,15 @@ def _of_pair(
     elif not comparison.claimable:
         message = f"too few trials for a verdict ({comparison.n})"
     else:
-        status = "failed" if comparison.verdict == "slower" else "passed"
         size = size_in_words(comparison.ratio.estimate, comparison.difference.estimate or 0.0, definition.unit)
-        p = 1.0 if comparison.p_adjusted is None else comparison.p_adjusted
-        message = f"{size}{interval_in_words(comparison.ratio)}: {comparison.verdict}, p = {p:.3g} after Holm"
+        if comparison.guardrail is None:
+            status = "failed" if comparison.verdict == "slower" else "passed"
+            p = 1.0 if comparison.p_adjusted is None else comparison.p_adjusted
+            found = f"{comparison.verdict}, p = {p:.3g} after Holm"
+        else:
+            status = OF_GUARDRAIL[comparison.guardrail.outcome]
+            found = tables.verdict(comparison, definition, margin=comparison.margin)
+        message = f"{size}{interval_in_words(comparison.ratio)}: {found}"
         worse = worse_by(comparison.ratio, definition.better)
     return GateCheck(series=named(cell, arm), metric=metric, status=status, message=message, worse_by=worse)
 

@@ -51,8 +51,7 @@ LEVELS: Final = {
 
 def used_trials(record: Record) -> tuple[TrialRecord, ...]:
     """Trials that estimates use: valid ones of blocks that lost no trial, up to the round that stopped their cell."""
-    lost = {(event.cell, event.block) for event in record.voided}
-    lost |= {(trial.trial.cell, trial.trial.block) for trial in record.trials if not trial.valid}
+    lost = {(trial.trial.cell, trial.trial.block) for trial in record.trials if not trial.valid} | record.voided_blocks
     looks = [event for event in record.events if isinstance(event, LookTaken)]
     ends = {cell.cell: look.round for look in looks for cell in look.cells if cell.decision == "stop"}
     return tuple(

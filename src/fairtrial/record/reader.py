@@ -109,8 +109,13 @@ class Record:
 
     @property
     def voided(self) -> tuple[BlockVoided, ...]:
-        """Blocks that lost a trial."""
+        """Blocks that lost a trial, or were lost with a host."""
         return tuple(event for event in self.events if isinstance(event, BlockVoided))
+
+    @cached_property
+    def voided_blocks(self) -> frozenset[tuple[str, int]]:
+        """Of each block that the journal calls void, its cell and number."""
+        return frozenset((event.cell, event.block) for event in self.voided)
 
     @property
     def added(self) -> tuple[BlockAdded, ...]:

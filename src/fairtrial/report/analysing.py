@@ -27,7 +27,6 @@ def analysed(record: Record, *, contrast: str | None = None, trials: Sequence[Tr
     """
     used = record.trials if trials is None else tuple(trials)
     every = (*used, *record.diagnostics)
-    void = voided(record)
     events: tuple[PlaceOpened | BlockVoided, ...] = (*record.places, *record.voided)
     analysis = analyse(record.plan, every, contrast=contrast, finished=record.measured, events=events)
     analysis = analysis.model_copy(update={"doubts": (*analysis.doubts, *page_doubts.about(record.events))})
@@ -36,14 +35,9 @@ def analysed(record: Record, *, contrast: str | None = None, trials: Sequence[Tr
     paths = [difference.path for difference in contrasted(record.plan, analysis.contrast)]
     kernels = {str(opened.facts.get("kernel", "")) for opened in record.places}
     doubted = rule_doubts.about(list(analysis.metrics), paths=paths, kernels=kernels)
-    whole = [trial for trial in used if (trial.trial.cell, trial.trial.block) not in void]
+    whole = [trial for trial in used if (trial.trial.cell, trial.trial.block) not in record.voided_blocks]
     why = _why(record, analysis, in_time(record.plan, whole), paths=paths)
     return analysis.model_copy(update={"why": why, "doubts": (*analysis.doubts, *doubted)})
-
-
-def voided(record: Record) -> set[tuple[str, int]]:
-    """Every block (cell, block) that the journal calls void: those that lost a trial, and those that a host lost."""
-    return {(event.cell, event.block) for event in record.voided}
 
 
 def _why(

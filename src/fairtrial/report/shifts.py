@@ -12,14 +12,13 @@ from fairtrial.analyse.sequential import in_time
 from fairtrial.metrics.latency import Counts, Distribution
 from fairtrial.record import Record
 from fairtrial.record.models import TrialRecord
-from fairtrial.report.analysing import voided
 
 Distributions = Mapping[str, Distribution]  # by trial, all transaction types together
 
 
 def of_record(record: Record, analysis: Analysis, distributions: Distributions) -> tuple[ShiftCurve, ...]:
     """The curve of every arm against the baseline in every cell where both have latencies, all types together."""
-    void = voided(record)
+    void = record.voided_blocks
     selection = select(
         record.plan, in_time(record.plan, record.trials, voided=void), contrast=analysis.contrast, voided=void
     )

@@ -38,7 +38,7 @@ trials: {{blocks: {blocks}, seed: 4}}
 metrics: {{primary: {primary}}}
 telemetry: {{interval: 200ms}}
 """
-USERS = "virtual_users: 2, think_time: 10ms, ramp_up: 100ms, duration: 1s"
+USERS = "virtual_users: 2, think_time: 10ms, ramp_up: 100ms, transactions: 100"  # some are in it, however slow the disk
 LOAD = f"{{oltp: {{profile: update_non_index, table_size: 1000, {USERS}}}}}"
 
 
@@ -133,7 +133,7 @@ def test_sysbench_fills_and_drives_a_database_whose_name_differs_by_case_alone(h
     server.ask("CREATE DATABASE theirs")
     server.ask("CREATE TABLE kept (id integer)", "theirs")
     (here.directory / "broken.lua").write_text("function prepare() error('no tables') end\n")
-    bulk = "{sysbench: {script: bulk_insert, threads: 1, options: {rate: 50}, ramp_up: 0s, duration: 1s}}"
+    bulk = "{sysbench: {script: bulk_insert, threads: 1, options: {rate: 50}, ramp_up: 0s, events: 50}}"
     text = study(here, server, workload=bulk, more="restore: reload").read_text()
     text = text.replace("database: bench", "database: Theirs")
     failed = here.fairtrial("run", here.study(text.replace("script: bulk_insert", "file: broken.lua")), code=3)

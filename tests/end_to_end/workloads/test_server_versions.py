@@ -20,7 +20,7 @@ OLDEST = {"m10_1": ("mariadb", "10.1.23"), "my5_5": ("mysql", "5.5.34"), "p18": 
 STUDY = """\
 study: versions
 system: {mariadb: {version: 10.1.23}}
-workload: {oltp: {profile: read_write, table_size: 1000, virtual_users: 2, ramp_up: 200ms, duration: 1s, rate: 200}}
+workload: {oltp: {profile: read_write, table_size: 1000, virtual_users: 2, ramp_up: 0s, transactions: 200, rate: 200}}
 factors:
   server:
     m10_1: {}

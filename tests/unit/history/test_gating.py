@@ -289,10 +289,37 @@ def test_a_metric_is_judged_by_its_definition_as_within_a_run() -> None:
     assert by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05, margin=0.0002).passed
 
 
+def test_a_guardrail_is_held_against_its_own_margin() -> None:
+    def against_old(level: float, blocks: int = 20, **rails: float) -> Gate:
+        new, old = (
+            guarded(record(name, level=each, blocks=blocks), **rails) for name, each in {"new": level, "old": 1}.items()
+        )
+        return by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05, margin=0.001)
+
+    for found, status, said in (
+        (against_old(1.05, elapsed_s=0.1), "passed", ": kept (at worst "),
+        (against_old(1.05), "failed", ": breached (at worst "),
+        (against_old(1.05, blocks=8, elapsed_s=0.05), "undecided", ": unclear (at worst "),
+    ):
+        assert [each.status for each in found.checks] == [status, status]
+        assert all(said in each.message for each in found.checks)
+
+
+def guarded(found: Record, **rails: float) -> Record:
+    """The run whose only metric is a guardrail, with margins of their own."""
+    roles = {"primary": [], "guardrails": ["elapsed_s"], "guardrail_margins": rails}
+    return measuring(found, **roles)
+
+
 def defined(found: Record, **how: float | str) -> Record:
     """The run with another definition of its metric."""
     definition = found.plan.metrics.definitions["elapsed_s"].model_copy(update=how)
-    metrics = found.plan.metrics.model_copy(update={"definitions": {"elapsed_s": definition}})
+    return measuring(found, definitions={"elapsed_s": definition})
+
+
+def measuring(found: Record, **planned: object) -> Record:
+    """The run with something else planned of its metrics."""
+    metrics = found.plan.metrics.model_copy(update=planned)
     other = replace(found, plan=found.plan.model_copy(update={"metrics": metrics}))
     vars(other)["trials"] = found.trials
     return other

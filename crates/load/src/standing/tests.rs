@@ -175,15 +175,7 @@ fn a_server_that_nobody_listens_for_keeps_the_file_only_of_what_outlasts_it() {
     let stage = Stage::new();
     let socket = stage.directory.path().join("gone.sock");
     let mut originals = ServerOriginals {
-        endpoint: Endpoint::Mysql {
-            socket: Some(socket.to_str().expect("text").to_owned()),
-            host: None,
-            port: None,
-            user: "boss".to_owned(),
-            password: String::new(),
-            tls: None,
-            database: "mysql".to_owned(),
-        },
+        endpoint: Endpoint::mysql_at(&socket, "boss", "mysql"),
         lasting: true,
         options: vec![Stage::option("ours", Some("1"), Some("2"))],
         others: vec![],

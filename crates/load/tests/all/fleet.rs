@@ -18,15 +18,7 @@ const CLIENTS: u32 = 2;
 const READY: &[u8] = br#""progress":"ready""#;
 
 fn drive(server: &NoopThread, directory: &Path, client: u32) -> OltpDrive {
-    let endpoint = Endpoint::Mysql {
-        socket: Some(server.socket().to_string_lossy().into()),
-        host: None,
-        port: None,
-        user: "anyone".into(),
-        password: String::new(),
-        tls: None,
-        database: "any".into(),
-    };
+    let endpoint = Endpoint::mysql_at(&server.socket(), "anyone", "any");
     let out = directory.join(client.to_string());
     std::fs::create_dir(&out).expect("a directory");
     let alone = oltp::parameters(endpoint, &out, Profile::PointSelect, 1);

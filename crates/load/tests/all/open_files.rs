@@ -22,15 +22,7 @@ fn assert_told(mut request: OltpDrive) {
 fn users_of_a_server_are_told_of_the_limit() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = NoopThread::start();
-    let endpoint = Endpoint::Mysql {
-        socket: Some(server.socket().to_string_lossy().into()),
-        host: None,
-        port: None,
-        user: "anyone".into(),
-        password: String::new(),
-        tls: None,
-        database: "any".into(),
-    };
+    let endpoint = Endpoint::mysql_at(&server.socket(), "anyone", "any");
     let mut request = parameters(endpoint, directory.path(), Profile::PointSelect, 1);
     // What its one answer says of any table.
     (

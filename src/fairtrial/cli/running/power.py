@@ -28,7 +28,6 @@ from fairtrial.cli.terminal import Console
 from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
-from fairtrial.report.analysing import voided
 from fairtrial.run import noise
 from fairtrial.study.duets import DUET
 from fairtrial.study.tree.quantities import format_share, parse_share
@@ -91,7 +90,7 @@ def of_run(pilot_run: Record, plan: Plan) -> PilotSpreads:
     cells = {cell.name for cell in plan.cells}
     pilots = tuple(
         pilot
-        for pilot in planned.of_run(pilot_run.plan, pilot_run.trials, voided=voided(pilot_run))
+        for pilot in planned.of_run(pilot_run.plan, pilot_run.trials, voided=pilot_run.voided_blocks)
         if pilot.cell in cells and pilot.metric in plan.metrics.primary
     )
     kind = "A/A run" if pilot_run.plan.against_itself else "run"

@@ -71,10 +71,11 @@ class WindowSamples:
     ticks_per_s: float | None = None
     may_restart: bool = False
     _beyond: tuple[float, float] = (0.0, 0.0)  # of what each edge's uncertainty adds to growth, the share taken
-    # Of the frame's columns, and of single ones what `_edges` gives: many figures are made of the same, each with its
-    # error, and Polars takes longer to be asked than to answer.
+    # Of the frame's columns, and of single ones what `_edges` and `counted_on` give: many figures are made of the same,
+    # each with its error, and Polars takes longer to be asked than to answer.
     _nulls: dict[str, int] = field(default_factory=dict)
     _single: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    _counted: dict[str, bool] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
@@ -87,10 +88,11 @@ class WindowSamples:
 
     def counted_on(self, column: str) -> bool:
         """Whether a counter was read in every sample and never fell: one that did began anew, and nobody knows when."""
-        if not self.has(column) or not self.may_restart:
-            return self.has(column)
-        values = self.frame[column].to_numpy()
-        return not np.any(values[1:] < values[:-1])
+        if column not in self._counted:
+            values = self.frame[column].to_numpy() if self.has(column) else None
+            fell = values is not None and self.may_restart and bool(np.any(values[1:] < values[:-1]))
+            self._counted[column] = values is not None and not fell
+        return self._counted[column]
 
     def grown(self, *columns: str) -> float | None:
         """What counters grew by inside the window, summed over those that the place has; None if it has none.

@@ -58,21 +58,7 @@ impl Server {
 
     /// The server's endpoint for one database.
     pub fn endpoint(&self, database: &str) -> Endpoint {
-        Endpoint::Mysql {
-            socket: Some(
-                self.directory
-                    .path()
-                    .join("socket")
-                    .to_string_lossy()
-                    .into(),
-            ),
-            host: None,
-            port: None,
-            user: "root".into(),
-            password: String::new(),
-            tls: None,
-            database: database.into(),
-        }
+        Endpoint::mysql_at(&self.directory.path().join("socket"), "root", database)
     }
 
     /// The directory of its databases.

@@ -1,7 +1,8 @@
 //! `write-setting`: what root writes for an ordinary user's agent, by a rule of sudo(8) for this subcommand alone.
 //!
 //! Owns the list of files. None of them gives its writer more than another way for this machine to be slow: not the
-//! programs that the kernel starts (`kernel.core_pattern`, `uevent_helper`), and not memory that others would lack.
+//! programs that the kernel starts (`kernel.core_pattern`, `uevent_helper`), not memory that others would lack
+//! (`ksm/run`, which takes merged pages apart), and not their end for want of memory (`lru_gen/min_ttl_ms`).
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
@@ -12,7 +13,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 /// `*` stands for one name.
-const FILES: [&str; 22] = [
+const FILES: [&str; 21] = [
     "/proc/sys/vm/compaction_proactiveness",
     "/proc/sys/vm/dirty_background_bytes",
     "/proc/sys/vm/dirty_background_ratio",
@@ -29,10 +30,9 @@ const FILES: [&str; 22] = [
     "/sys/block/*/queue/nr_requests",
     "/sys/block/*/queue/read_ahead_kb",
     "/sys/block/*/queue/scheduler",
+    "/sys/devices/system/cpu/*/cpufreq/energy_performance_preference",
     "/sys/devices/system/cpu/*/cpufreq/scaling_governor",
-    "/sys/kernel/mm/ksm/run",
     "/sys/kernel/mm/lru_gen/enabled",
-    "/sys/kernel/mm/lru_gen/min_ttl_ms",
     "/sys/kernel/mm/transparent_hugepage/defrag",
     "/sys/kernel/mm/transparent_hugepage/enabled",
 ];
@@ -49,7 +49,7 @@ pub fn run(path: &str, value: &str) -> anyhow::Result<()> {
     );
     ensure!(
         is_plain(value),
-        "{value:?} is not a setting's value: expected up to {VALUE_BYTES} letters, digits and `_-.: `"
+        "{value:?} is not a setting's value: expected up to {VALUE_BYTES} letters, digits and `_-.:+ `"
     );
     let _held = not_roots()?;
     let mut file = File::options()
@@ -100,7 +100,7 @@ fn is_plain(value: &str) -> bool {
     (1..=VALUE_BYTES).contains(&value.len())
         && value
             .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.: ".contains(&byte))
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.:+ ".contains(&byte))
 }
 
 #[cfg(test)]
@@ -120,6 +120,8 @@ mod tests {
             "/proc/sys/kernel/core_pattern",
             "/sys/kernel/uevent_helper",
             "/etc/shadow",
+            "/sys/kernel/mm/ksm/run",
+            "/sys/kernel/mm/lru_gen/min_ttl_ms",
             "/proc/sys/vm/../kernel/core_pattern",
             "/proc/sys/vm/swappiness/",
             "/proc/sys/vm//swappiness",
@@ -138,9 +140,15 @@ mod tests {
     #[test]
     fn a_value_is_one_short_line() {
         assert!(
-            ["10", "madvise", "5:y", "x".repeat(64).as_str()]
-                .iter()
-                .all(|value| is_plain(value))
+            [
+                "10",
+                "madvise",
+                "defer+madvise",
+                "5:y",
+                "x".repeat(64).as_str()
+            ]
+            .iter()
+            .all(|value| is_plain(value))
         );
         assert!(
             !["", "1\n2", "a|b", "a/b", "x".repeat(65).as_str()]

@@ -11,6 +11,7 @@ use rustix::fs::statvfs;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::geteuid;
 use rustix::system::uname;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::directory::state_directory;
 use crate::error::StateError;
@@ -38,7 +39,38 @@ const VENDORS: [(&str, &str); 9] = [
 /// Facts of this machine.
 pub fn facts() -> Result<Facts, StateError> {
     let root = Path::new("/");
-    facts_below(root, state_directory().as_deref().unwrap_or(root))
+    let facts = facts_below(root, state_directory().as_deref().unwrap_or(root))?;
+    Ok(Facts {
+        processors: allowed(facts.processors),
+        ..facts
+    })
+}
+
+/// Those that a control group lets this process choose (cpuset(7)); where the kernel does not say, all of them. What
+/// the process itself is bound to (taskset(1), `isolcpus`) does not count: a thread asks for all, and ends.
+fn allowed(processors: Vec<u32>) -> Vec<u32> {
+    let numbers = processors.clone();
+    let asked = move || {
+        let mut all = CpuSet::new();
+        numbers
+            .iter()
+            .map(|&number| number as usize)
+            .filter(|&number| number < CpuSet::MAX_CPU)
+            .for_each(|number| all.set(number));
+        sched_setaffinity(None, &all).ok()?;
+        sched_getaffinity(None).ok()
+    };
+    let thread = thread::Builder::new().spawn(asked).ok();
+    match thread.and_then(|thread| thread.join().ok()?) {
+        Some(set) => within(processors, &set),
+        None => processors,
+    }
+}
+
+/// The processors that a set holds, and those that it cannot hold.
+fn within(processors: Vec<u32>, set: &CpuSet) -> Vec<u32> {
+    let holds = |&number: &u32| number as usize >= CpuSet::MAX_CPU || set.is_set(number as usize);
+    processors.into_iter().filter(holds).collect()
 }
 
 /// [`facts`] by a root directory that may be a tree of one's own. System calls still tell about this machine.
@@ -222,4 +254,17 @@ fn unescaped(text: &str) -> String {
         .replace("\\011", "\t")
         .replace("\\012", "\n")
         .replace("\\134", "\\")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CpuSet, within};
+
+    #[test]
+    fn processors_outside_of_a_set_are_left_out_unless_no_set_can_hold_them() {
+        let mut set = CpuSet::new();
+        set.set(1);
+        set.set(3);
+        assert_eq!(within(vec![0, 1, 2, 3, 4096], &set), [1, 3, 4096]);
+    }
 }

@@ -13,6 +13,7 @@ from fairtrial.record.models import Finding
 
 # Bits of capabilities (include/uapi/linux/capability.h).
 CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF = 21, 38, 39
+PARANOID_CLOSED: Final = 3  # from here on distributions' kernels let such a user count nothing, upstream's do as with 2
 PARANOID_OWN: Final = 2  # from here on only a user's own code is counted, not the kernel's (perf_event_open(2))
 FIRST_LRU_GEN: Final = "6.1"
 CONTROLLERS: Final = ("cpu", "cpuset", "io", "memory")  # limits that studies set
@@ -130,9 +131,10 @@ def perf(observation: PlaceObservation) -> Finding:
     if level is None:
         return unknown(name, why=why, how="use a kernel with CONFIG_PERF_EVENTS", value="not supported by this kernel")
     whole = _may(observation, CAP_PERFMON) or _may(observation, CAP_SYS_ADMIN) or level < PARANOID_OWN
+    scope = "kernel and user" if whole else "user code only" if level < PARANOID_CLOSED else "at most user code"
     return graded(
         name=name,
-        value=f"perf_event_paranoid {level}, {'kernel and user' if whole else 'user code only'}",
+        value=f"perf_event_paranoid {level}, {scope}",
         grade="fine" if whole else "caution",
         why=why,
         fix="`sysctl kernel.perf_event_paranoid=-1` as root, or run as root",

@@ -53,21 +53,24 @@ def boost(observation: PlaceObservation) -> Finding:
     name = "boost"
     why = "boost frequencies depend on temperature and on other cores, which adds noise that no setting explains"
     no_turbo = observation.text(f"{CPU}/intel_pstate/no_turbo")
-    switches = [observation.text(f"{CPU}/cpufreq/boost"), *observation.each(f"{CPU}/cpu*/cpufreq/boost").values()]
-    known = [switch == "1" for switch in switches if switch is not None]
+    one = observation.text(f"{CPU}/cpufreq/boost")
     if no_turbo is not None:
-        known = [no_turbo == "0"]
+        known, off = [no_turbo == "0"], {f"{CPU}/intel_pstate/no_turbo": 1}
+    elif one is not None:
+        known, off = [one == "1"], {f"{CPU}/cpufreq/boost": 0}
+    else:
+        switches = observation.each(f"{CPU}/cpu*/cpufreq/boost")
+        known, off = [switch == "1" for switch in switches.values()], dict.fromkeys(sorted(switches), 0)
     if not known:
         how = "look at the firmware settings, or at `turbostat` on the host"
         return unknown(name, why=why, how=how, value="not visible at this place")
-    file = "intel_pstate/no_turbo" if no_turbo is not None else "cpufreq/boost"
-    off = "1" if no_turbo is not None else "0"
+    files = ", ".join(f"{file}: {value}" for file, value in off.items())
     return graded(
         name=name,
         value="on" if any(known) else "off",
         grade="caution" if any(known) else "fine",
         why=why,
-        fix=f"add `settings: {{sysfs: {{{CPU}/{file}: {off}}}}}` to the study",
+        fix=f"add `settings: {{sysfs: {{{files}}}}}` to the study",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import platform
 import shlex
 from collections.abc import Iterator
 from typing import Final, Protocol
@@ -26,6 +27,7 @@ rm -f --one-file-system 2>/dev/null && find / -maxdepth 0 -printf '' 2>/dev/null
     echo "rm and find lack options that coreutils' and findutils' have" >&2
     exit 1
 }
+[ "$(uname -m)" = "MACHINE" ] || { echo "its processors are $(uname -m), the agent's MACHINE" >&2; exit 1; }
 agent="CACHE/HASH/fairtrial-agent"
 whole() { [ -x "$agent" ] && echo "HASH  $agent" | sha256sum -c >/dev/null 2>&1; }
 if whole; then echo "ready $agent"; else echo missing; fi
@@ -80,7 +82,8 @@ def serving(run: RunScript, *, limits: Limits, state_directory: str | None, cach
     content = find_agent().read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     kept = _quotable(cache) if cache else HOME_CACHE
-    look, push = (script.replace("HASH", digest).replace("CACHE", kept) for script in (LOOK, PUSH))
+    scripts = (LOOK.replace("MACHINE", platform.machine()), PUSH)
+    look, push = (script.replace("HASH", digest).replace("CACHE", kept) for script in scripts)
     answer = run(look, b"", limit_s=limits.short_s)
     if not answer.startswith("ready "):
         answer = run(push, content, limit_s=PUSH_S)

@@ -132,6 +132,10 @@ class Place(ABC, Generic[P]):
             PlaceError: it does not come back.
         """
 
+    def leaving_s(self) -> float:
+        """The longest that `leave` takes, seconds."""
+        return 0.0
+
     def duration_s(self) -> float:
         """What it adds to the expected duration of a trial, seconds."""
         return 0.0

@@ -25,7 +25,7 @@ from fairtrial.places import bringing, running, ssh_acts
 from fairtrial.places.boot import booting, looking, ways
 from fairtrial.places.boot.booting import BootingHost
 from fairtrial.places.boot.parameters import BootParameters
-from fairtrial.places.boot.waiting import RestartingHost
+from fairtrial.places.boot.waiting import POWER_S, RestartingHost
 from fairtrial.places.place import PASSING, Disk, ReachedPlace
 from fairtrial.programs import Act
 from fairtrial.study.tree.paths import OwnPath
@@ -119,6 +119,13 @@ class Ssh(ReachedPlace[SshParameters]):
         yield from ssh_acts.acts(own.host, user=own.user, config=own.config, state=own.state_directory)
         if own.boot is not None:
             yield from ssh_acts.booting(own.boot)
+
+    def leaving_s(self) -> float:
+        """It is waited for twice, as it is and in its default kernel, and may need its power each time."""
+        boot = self.parameters.boot
+        if boot is None:
+            return 0.0
+        return 2 * (boot.limit if boot.power is None else 2 * boot.limit + POWER_S)
 
     def duration_s(self) -> float:
         """Of its boot."""

@@ -96,14 +96,23 @@ def effects(settings: Mapping[str, JsonValue], facts: Facts, trial: TrialContext
         trial: that they are set for.
 
     Raises:
-        PlaceError: the place cannot do what a setting asks, by its facts, or two settings contradict each other.
+        PlaceError: the place cannot do what a setting asks, by its facts, two settings contradict each other, or two
+            processor sets are given to one process.
         RecordError: this version has no such kind, or different values of it.
     """
     by_kind = {name: setting_of(Section({name: value})) for name, value in settings.items()}
     own = {name: by_kind[name].effect(facts, trial) for name in SETTINGS if name in by_kind}
     for conflict in conflicts(own):
         raise PlaceError(conflict.message, hint=HINT, field=f"settings.{conflict.name}")
-    return groups.made(merged(own.values()), facts, trial)
+    effect = groups.made(merged(own.values()), facts, trial)
+    sets = {effect.server_processors, effect.client_processors} - {None}
+    if trial.load == "within" and len(sets) > 1:
+        raise PlaceError(
+            "settings.affinity names two processor sets, but system and load are one process here",
+            hint="give `server` or `client`, not both",
+            field="settings.affinity",
+        )
+    return effect
 
 
 def check(settings: Mapping[str, JsonValue], branch: Branch, problems: Problems) -> None:

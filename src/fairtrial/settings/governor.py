@@ -14,7 +14,8 @@ from fairtrial.wire.facts import Facts
 
 FILE = "/sys/devices/system/cpu/cpu{number}/cpufreq/scaling_governor"
 Governor = Annotated[
-    str, Field(pattern=r"^[a-z_]+$", description="Such as `performance`; of every processor that is online.")
+    str,
+    Field(pattern=r"^[a-z_]+$", description="Such as `performance`; of every processor online that may be used."),
 ]
 
 

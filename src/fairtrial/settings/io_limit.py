@@ -17,7 +17,7 @@ from fairtrial.settings.steps.context import TrialContext
 from fairtrial.settings.steps.effect import Effect, GroupLimit, Requirement
 from fairtrial.settings.steps.groups import controller
 from fairtrial.settings.steps.shared import printed, program, shell
-from fairtrial.study.tree.quantities import Bytes, Rate
+from fairtrial.study.tree.quantities import Bytes, WholeRate
 from fairtrial.wire.facts import Facts
 
 # By field: its key in io.max, its file in version 1.
@@ -48,8 +48,8 @@ class IoLimit(BaseModel):
 
     read_bytes_per_s: Bytes | None = Field(None, gt=0, description="Bytes read.")
     write_bytes_per_s: Bytes | None = Field(None, gt=0, description="Bytes written.")
-    reads_per_s: Rate | None = Field(None, ge=1, description="Requests that read.")
-    writes_per_s: Rate | None = Field(None, ge=1, description="Requests that write.")
+    reads_per_s: WholeRate | None = Field(None, description="Requests that read, a whole number per second.")
+    writes_per_s: WholeRate | None = Field(None, description="Requests that write, a whole number per second.")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

@@ -40,10 +40,14 @@ if [ -e "/sys/block/zram$number" ]; then echo "$number" >/sys/class/zram-control
 rm -f "$1"
 """
 ON = 'swapon --priority "$2" "$1"'
-OFF = 'file=$(readlink -f "$1"); if grep -q "^$file " /proc/swaps; then swapoff "$file"; fi'
+# /proc/swaps has blanks in octal.
+OFF = """
+file=$(readlink -f "$1")
+while read -r name _; do [ "$(printf %b "$name")" != "$file" ] || swapoff "$file" || exit 1; done </proc/swaps
+"""
 SHOW = """
 file=$(readlink -f "$1")
-while read -r name _ size _; do [ "$name" != "$file" ] || echo "$size"; done </proc/swaps
+while read -r name _ size _; do [ "$(printf %b "$name")" != "$file" ] || echo "$size"; done </proc/swaps
 """
 
 

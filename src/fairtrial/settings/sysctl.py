@@ -19,6 +19,7 @@ Parameters = Annotated[
     Field(description="Kernel parameters as sysctl(8) names them: `vm.swappiness: 10`."),
 ]
 
+SWITCH = "/proc/sys/kernel/watchdog"
 SWAPPED = str.maketrans("./", "/.")
 
 
@@ -41,7 +42,8 @@ class SysctlSetting(Setting[Mapping[str, str | int]]):
     privilege = "user 0"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
-        """The writes."""
+        """The writes; the switch of all watchdogs last: while it is off, those of each kind read 0."""
         return before_server(
-            write_file(path(name), str(value), name=name, normalise="words") for name, value in self.value.items()
+            write_file(path(name), str(value), name=name, normalise="words")
+            for name, value in sorted(self.value.items(), key=lambda entry: path(entry[0]) == SWITCH)
         )

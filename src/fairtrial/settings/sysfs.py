@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from fairtrial.settings.setting import Setting
 from fairtrial.settings.steps.context import TrialContext
@@ -16,8 +16,22 @@ from fairtrial.settings.steps.shared import Normalise, write_file
 from fairtrial.wire.facts import Facts
 
 COMPONENTS = r"^/sys(/[A-Za-z0-9_:@,+-][A-Za-z0-9_:@,+.-]*)+$"  # none begins with a dot, so none is `..`
+DRIVER = re.compile(r"^/sys/devices/system/cpu/(intel|amd)_pstate/status$")
+
+
+def _restorable(files: dict[str, str | int]) -> dict[str, str | int]:
+    for path in files:
+        if driver := DRIVER.match(path):
+            raise ValueError(
+                f"{path} cannot be restored: a change of driver gives every processor the default governor and limits; "
+                f"boot with `{driver[1]}_pstate=…` instead (`place: {{ssh: {{boot: {{parameters: […]}}}}}}`)"
+            )
+    return files
+
+
 Files = Annotated[
     dict[Annotated[str, Field(pattern=COMPONENTS)], str | int],
+    AfterValidator(_restorable),
     Field(description="Files below /sys: absolute path → value."),
 ]
 

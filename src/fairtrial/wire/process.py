@@ -45,6 +45,7 @@ class Process:
         pid: the kernel's process id at the place.
         number: the agent's number for it.
         started_ns: when it was started, on the place's monotonic clock.
+        was_killed: whether `stop` killed it at its limit; a SIGKILL before that is somebody else's.
     """
 
     def __init__(self, name: str, on_line: OnLine | None, *, send_signal: SendSignal, kill_s: float) -> None:
@@ -52,6 +53,7 @@ class Process:
         self.pid = 0
         self.number = 0
         self.started_ns = 0
+        self.was_killed = False
         self._send_signal = send_signal
         self._kill_s = kill_s
         self._on_line = on_line
@@ -115,6 +117,7 @@ class Process:
             try:
                 return self.wait(limit_s)
             except TimeoutError:
+                self.was_killed = True
                 self.signal(signals.SIGKILL, group=True)
         try:
             return self.wait(self._kill_s)

@@ -96,7 +96,8 @@ def test_a_place_without_control_groups_is_unknown() -> None:
 def test_perf_counts_the_kernel_for_root_or_where_it_is_allowed(level: int, status: str, grade: str) -> None:
     found = perf(seen({PARANOID: str(level), STATUS: status}))
     assert found.grade == grade
-    assert found.value.startswith(f"perf_event_paranoid {level}, ")
+    scope = "kernel and user" if grade == "fine" else "user code only" if level == 2 else "at most user code"
+    assert found.value == f"perf_event_paranoid {level}, {scope}"
 
 
 def test_the_capability_of_performance_monitoring_is_enough_for_perf() -> None:

@@ -61,6 +61,9 @@ def test_boost_is_read_from_whichever_switch_the_driver_has(files: dict[str, str
 def test_the_fix_of_boost_is_a_setting_of_the_switch_that_is_there() -> None:
     assert f"{CPU}/intel_pstate/no_turbo: 1" in boost(seen({f"{CPU}/intel_pstate/no_turbo": "0"})).fix
     assert f"{CPU}/cpufreq/boost: 0" in boost(seen({f"{CPU}/cpufreq/boost": "1"})).fix
+    each = {f"{CPU}/cpu{number}/cpufreq/boost": "1" for number in range(2)}
+    files = f"{{{CPU}/cpu0/cpufreq/boost: 0, {CPU}/cpu1/cpufreq/boost: 0}}"
+    assert boost(seen(each)).fix == f"add `settings: {{sysfs: {files}}}` to the study"
 
 
 def siblings(*lists: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from fairtrial.errors import PlaceError, StreamLostError
 from fairtrial.places import bringing, open_place, ssh
 from fairtrial.places.boot.waiting import RESTART
 from fairtrial.places.bringing import LOOK, MOST_LETTERS, PUSH
+from fairtrial.wire import Limits
 
 # As sshd does with the command, which is ssh's last word.
 SSH = """\
@@ -70,6 +72,23 @@ def test_every_shell_has_sh_run_a_script_of_many_lines(shell: str) -> None:
     line = bringing.in_any_shell(script)
     done = subprocess.run([shell, "-c", line], input="handed in", capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("a\tb\nsh\n!!\nhanded in", 3)
+
+
+def test_processors_that_the_agent_is_not_built_for_are_named(tmp_path: Path) -> None:
+    uname = tmp_path / "uname"
+    uname.write_text("#!/bin/sh\necho riscv64\n", encoding="utf-8")
+    uname.chmod(0o755)
+
+    def run(script: str, data: bytes, *, limit_s: float) -> str:
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
+        done = subprocess.run(
+            ["sh", "-c", script], input=data, capture_output=True, timeout=limit_s, env=environment, check=False
+        )
+        assert done.returncode != 0
+        raise PlaceError(done.stderr.decode(), hint="")
+
+    with pytest.raises(PlaceError, match=f"processors are riscv64, the agent's {platform.machine()}"):
+        bringing.serving(run, limits=Limits(), state_directory=None)
 
 
 @pytest.mark.parametrize("script", [LOOK, PUSH, RESTART, "x" * 5000])

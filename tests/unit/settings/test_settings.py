@@ -6,7 +6,7 @@ from support.facts import facts_of
 from support.machines.set_here import validated as all_validated
 
 from fairtrial.errors import PlaceError, RecordError
-from fairtrial.settings import ANY_TRIAL, SETTINGS, effects, kind_of, setting_of
+from fairtrial.settings import ANY_TRIAL, SETTINGS, TrialContext, effects, kind_of, setting_of
 from fairtrial.settings.affinity import processors
 from fairtrial.study.resolved import Section
 
@@ -51,6 +51,14 @@ def test_a_scheduler_is_written_before_what_it_would_reset() -> None:
     assert written == ["scheduler", "nr_requests", "wbt_lat_usec"]
 
 
+@pytest.mark.parametrize("names", [("nmi_watchdog", "watchdog"), ("watchdog", "nmi_watchdog")])
+def test_the_switch_of_all_watchdogs_is_written_after_them(names: tuple[str, str]) -> None:
+    chosen = {f"kernel.{name}": 0 for name in names}
+    steps = setting_of(Section({"sysctl": chosen})).effect(FACTS, ANY_TRIAL).steps
+    setting_of.cache_clear()  # it takes the other order for the same
+    assert [step.name for _, step in steps] == ["kernel.nmi_watchdog", "kernel.watchdog"]
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "/sys/../etc/passwd", "kernel/mm/x"])
 def test_sysfs_refuses_paths_outside_sys(path: str) -> None:
     with pytest.raises(ValidationError):
@@ -77,6 +85,8 @@ def test_processor_lists_read_as_the_kernel_writes_them(text: str, numbers: tupl
         ("affinity", {"client": "3-1"}, "the lower number first, found 3-1"),
         ("affinity", {"server": "0,2-99999999999"}, "up to 65535, found 2-99999999999"),
         ("numa", {"server": {"memory": "1-0"}}, "the lower number first, found 1-0"),
+        ("sysfs", {"/sys/devices/system/cpu/intel_pstate/status": "off"}, "boot with `intel_pstate="),
+        ("io_limit", {"reads_per_s": "1000/min"}, r"whole number per second, found 16\.6"),
         ("memory", 512, "at least a page of 4096 bytes, found 512 bytes"),
         ("memory", {"client": {"min": 64}}, "at least a page of 4096 bytes, found 64 bytes"),
         ("memory", {"server": {"limit": "1GiB", "swap": 1}}, "at least a page of 4096 bytes, found 1 bytes"),
@@ -96,6 +106,13 @@ def test_affinity_goes_to_its_side_only() -> None:
 def test_affinity_names_processors_the_place_lacks() -> None:
     with pytest.raises(PlaceError, match=r"affinity\.server: processors \[7\] are not online"):
         effects({"affinity": {"server": "0-1,7", "client": None}}, FACTS, ANY_TRIAL)
+
+
+def test_one_process_has_one_set_of_processors() -> None:
+    within = TrialContext(ANY_TRIAL.directory, load="within")
+    assert effects({"affinity": {"server": "0", "client": "0"}}, FACTS, within).server_processors == (0,)
+    with pytest.raises(PlaceError, match="two processor sets, but system and load are one process"):
+        effects({"affinity": {"server": "0", "client": "1"}}, FACTS, within)
 
 
 def test_environment_variables_reach_the_effect_and_bad_names_do_not() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+import subprocess
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import WriteAction
 from fairtrial.settings import Effect, TrialContext
 from fairtrial.settings.steps.context import Load
+from fairtrial.settings.steps.shared import shell
+from fairtrial.settings.swap import OFF, SHOW
 
 PATH = "/state/work/abc/swap"
 
@@ -51,6 +54,27 @@ def test_compressed_memory_needs_its_module() -> None:
 def test_who_is_not_root_is_told() -> None:
     with pytest.raises(PlaceError, match=r"settings\.swap needs root"):
         swapped("64MiB", user_id=1000)
+
+
+@pytest.mark.parametrize("name", ["st ate", "state[1]", "state*", "state.d"])
+def test_swap_is_found_whatever_its_path_is(tmp_path: Path, name: str) -> None:
+    file, swaps = tmp_path / name, tmp_path / "swaps"
+    file.touch()
+    others = f"{tmp_path}/stateXd file 9 0 -2\n/dev/sda2 partition 8 0 -3\n"
+    spelt = str(file).replace(" ", "\\040")
+    swaps.write_text(f"Filename Type Size Used Priority\n{others}{spelt} file 65532 0 32767\n", encoding="utf-8")
+    program = tmp_path / "swapoff"
+    program.write_text(f'#!/bin/sh\necho "off $1"\nexit {len(name) % 2}\n', encoding="utf-8")
+    program.chmod(0o755)
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        argv = shell(script.replace("/proc/swaps", str(swaps)), str(file))
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+
+    assert run(SHOW).stdout.split() == ["65532"]
+    off = run(OFF)
+    assert (off.stdout, off.returncode) == (f"off {file}\n", len(name) % 2), "a failure is told"
 
 
 @pytest.mark.parametrize("value", [0, "1KiB", 1_500_000, {"size": "1MiB", "on": "disk"}, {"on": "zram"}])

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fairtrial_protocol::state::Facts;
 use fairtrial_state::{facts, facts_below};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tempfile::TempDir;
 
 fn machine(files: &[(&str, &str)]) -> TempDir {
@@ -153,6 +154,19 @@ fn this_machine_tells_the_truth() {
     assert!(facts.page_bytes.is_power_of_two());
     assert_eq!(facts.ticks_per_s, 100); // USER_HZ, fixed by the kernel's interface on x86 and ARM
     assert_ne!(facts.file_system, "unknown");
+}
+
+#[test]
+fn processors_that_a_process_is_not_bound_to_are_there_for_others() {
+    let before = facts().expect("told").processors;
+    let bound = std::thread::spawn(|| {
+        let mut one = CpuSet::new();
+        one.set(0);
+        sched_setaffinity(None, &one).expect("bound");
+        let told = facts().expect("told").processors;
+        (told, sched_getaffinity(None).expect("told") == one)
+    });
+    assert_eq!(bound.join().expect("ended"), (before, true));
 }
 
 #[test]

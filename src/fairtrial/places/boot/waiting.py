@@ -18,6 +18,13 @@ from fairtrial.places.bringing import RunScript
 LOOK_EVERY_S: Final = 2.0
 ANSWER_S: Final = 30.0  # for a command to end on a host that may be going down
 POWER_S: Final = 300.0
+# What ssh says of a host that runs, or before it reaches one.
+KEPT_OUT: Final = (
+    "permission denied",
+    "host key verification failed",
+    "host identification has changed",
+    "could not resolve",
+)
 ASK: Final = 'echo "$(cat /proc/sys/kernel/random/boot_id) $(cat /proc/cmdline)"'
 # It outlives the session, whose end the command is.
 RESTART: Final = """
@@ -79,35 +86,53 @@ class RestartingHost:
         """Waits until it answers from another boot than `after`, at last by its power.
 
         Raises:
-            PlaceError: it does not come back.
+            PlaceError: it does not come back, or ssh may not log in.
         """
-        if (answer := self._within_limit(after)) is not None:
+        answer, refusal = self._within_limit(after)
+        if answer is not None:
             return answer
         if self.boot.power is None:
             raise PlaceError(
-                f"{self.name} does not answer within {self.boot.limit:g} s",
+                self._missing(refusal),
                 hint="turn it on by hand and resume; `power` in the study's `boot` would have done it",
                 field="place.ssh.boot.power",
             )
         _turn(self.boot.power)
-        if (answer := self._within_limit(after)) is not None:
+        answer, refusal = self._within_limit(after)
+        if answer is not None:
             return answer
         raise PlaceError(
-            f"{self.name} does not answer within {self.boot.limit:g} s after `{self.boot.power}`",
+            self._missing(refusal, then=f" after `{self.boot.power}`"),
             hint="look at its console, and resume when it is back",
         )
 
-    def _within_limit(self, after: str) -> Answer | None:
+    def _within_limit(self, after: str) -> tuple[Answer | None, PlaceError | None]:
+        """The answer of a new boot, or why there was none at last; neither: the boot of before answers.
+
+        Raises:
+            PlaceError: what no restart changes keeps us out.
+        """
         deadline = time.monotonic() + self.boot.limit
+        refusal: PlaceError | None = None
         while time.monotonic() < deadline:
             try:
                 if (answer := self.ask()).boot_id not in ("", after):
-                    return answer
+                    return answer, None
+                refusal = None
             except PlaceError as error:
                 if "no ssh" in str(error):
                     raise
+                refusal = error  # a host that is still starting may refuse, too
             self.sleep(LOOK_EVERY_S)
-        return None
+        if refusal is not None and any(words in str(refusal).lower() for words in KEPT_OUT):
+            raise refusal
+        return None, refusal
+
+    def _missing(self, refusal: PlaceError | None, *, then: str = "") -> str:
+        within = f"within {self.boot.limit:g} s{then}"
+        if refusal is None:
+            return f"{self.name} does not restart {within}: the boot of before answers"
+        return f"{self.name} does not answer {within}: {refusal}"
 
 
 def _turn(command: str) -> None:

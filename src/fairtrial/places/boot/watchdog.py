@@ -21,10 +21,12 @@ while :; do printf . >&3; sleep 5 & wait $!; done
 def begin(agent: Agent) -> str:
     """Starts to feed it, until the agent's stream ends, and returns what it calls itself; empty: there is none."""
     try:
-        identity, nowayout = (agent.get(f"{DEVICE}/{name}").decode().strip() for name in ("identity", "nowayout"))
+        identity, nowayout, state = (
+            agent.get(f"{DEVICE}/{name}").decode().strip() for name in ("identity", "nowayout", "state")
+        )
     except AgentError:
         return ""
-    if nowayout != "0":
+    if nowayout != "0" or state != "inactive":  # else somebody feeds it
         return ""
     agent.spawn(NAME, ["sh", "-c", FEED])
     return identity

@@ -109,7 +109,10 @@ def release_of(image: Path) -> str:
     if header[MAGIC_AT : MAGIC_AT + len(MAGIC)] != MAGIC:
         raise PlaceError(f"{image} is no x86 kernel image", hint="name a bzImage, as /boot/vmlinuz-… is")
     pointer = int.from_bytes(header[VERSION_POINTER_AT : VERSION_POINTER_AT + 2], "little") + VERSION_BASE
-    return header[pointer : header.index(b"\0", pointer)].decode().split(" ")[0]
+    said, end, _ = header[pointer:].partition(b"\0")
+    if not end or not said.isascii():
+        raise PlaceError(f"{image} is no whole kernel image", hint="name a bzImage, as /boot/vmlinuz-… is")
+    return said.decode().split(" ")[0]
 
 
 def _from_file(image: Path) -> Kernel:

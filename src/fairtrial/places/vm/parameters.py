@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fairtrial.hashes import Sha256
 from fairtrial.study.tree.paths import OwnPath
-from fairtrial.study.tree.quantities import Bytes, Rate
+from fairtrial.study.tree.quantities import Bytes, WholeRate
 
 MIB = 1 << 20
 LEAST_MEMORY = 192 * MIB  # Debian's kernel, the agent and a shell; less ends in a panic before anything can be said
@@ -23,7 +23,7 @@ class Throttle(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     bytes_per_s: Bytes | None = Field(None, gt=0, description="Read and written together.")
-    requests_per_s: Rate | None = Field(None, gt=0, description="Reads and writes together.")
+    requests_per_s: WholeRate | None = Field(None, description="Reads and writes together, a whole number per second.")
 
 
 class VmParameters(BaseModel):

@@ -20,11 +20,16 @@ ADVICE: Mapping[str, str] = {
     "/sys/kernel/mm/transparent_hugepage/": "this kernel was built without CONFIG_TRANSPARENT_HUGEPAGE",
     "/sys/devices/system/cpu/": "this machine does not scale its frequency, or its host does",
 }
-# Programs that change a place are in directories that a user's PATH may not have.
+# Programs that change a place are in directories that a user's PATH may not have. What is built into a kernel may have
+# no directory of a module.
 LOOK = """
 PATH=$PATH:/usr/sbin:/sbin
 for it; do
-    case $it in */*) [ -e "$it" ] ;; *) command -v "$it" >/dev/null ;; esac || echo "$it"
+    case $it in
+    /sys/module/dm_*) [ -e "$it" ] || dmsetup targets 2>/dev/null | grep -q "^${it#/sys/module/dm_} " ;;
+    */*) [ -e "$it" ] ;;
+    *) command -v "$it" >/dev/null ;;
+    esac || echo "$it"
 done
 """
 

@@ -110,6 +110,7 @@ def feasibility(
         if _here(trial.place, at):
             lacks += [
                 *_of_trial(trial, place, observation, plan=plan, known=known),
+                *_settings(trial, place, observation, at=at),
                 *_server(trial, place, observation, known=known),
             ]
     lacks = list(dict.fromkeys(lacks))
@@ -152,10 +153,7 @@ def _of_trial(
     plan: Plan,
     known: dict[str, list[Lack]],
 ) -> Iterator[Lack]:
-    inside = (
-        observation.facts.guest is not None or observation.facts.container is not None
-    )  # looked at was such a place itself
-    carried = is_fresh(trial.place) and not inside
+    carried = _is_carried(trial, observation)
     if carried:
         yield from _carrier(carriers.fresh(trial.place), plan, observation)
     for refusing in (elsewhere.require, existing.refuse):
@@ -169,8 +167,12 @@ def _of_trial(
         if workload not in known:
             known[workload] = [*_workload(workload_of(trial.workload), place, observation)]
         yield from known[workload]
-    if not carried:  # it has other settings than its machine
-        yield from _settings(trial, place, observation)
+
+
+def _is_carried(trial: ResolvedTrial, observation: PlaceObservation) -> bool:
+    """Whether what was looked at is the machine that carries the trial's place, and not such a place itself."""
+    inside = observation.facts.guest is not None or observation.facts.container is not None
+    return is_fresh(trial.place) and not inside
 
 
 def _server(
@@ -211,7 +213,9 @@ def _workload(workload: Workload[Any], place: OpenPlace, observation: PlaceObser
             yield Lack.of(error)
 
 
-def _settings(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation) -> Iterator[Lack]:
+def _settings(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservation, *, at: Section) -> Iterator[Lack]:
+    if _is_carried(trial, observation):  # it has other settings than its machine
+        return
     try:
         settable.require(place, [trial], rehearse=False)  # nothing here may change the place
     except PlaceError as error:
@@ -219,12 +223,12 @@ def _settings(trial: ResolvedTrial, place: OpenPlace, observation: PlaceObservat
         return
     steps = effects(trial.settings, observation.facts, elsewhere.context(trial)).steps
     names = dict.fromkeys(step.name for _phase, step in steps)
-    if names and observation.facts.user_id != ROOT and not _helped(steps):
+    if names and observation.facts.user_id != ROOT and not (at.kind == LOCAL and _helped(steps)):
         yield Lack(f"{', '.join(names)} can only be set by root", "run as root, or reach the place as root")
 
 
 def _helped(steps: Iterable[tuple[Phase, Step]]) -> bool:
-    """Whether the user has a helper, and steps only write: what it refuses, it says itself."""
+    """Whether the user has a helper on this machine, and steps only write: what it refuses, it says itself."""
     return bool(os.environ.get(HELPER_VARIABLE)) and all(isinstance(step.action, WriteAction) for _phase, step in steps)
 
 

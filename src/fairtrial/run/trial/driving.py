@@ -106,19 +106,8 @@ def drivers(
 
 
 def load_processors(effect: Effect, *, served: bool) -> tuple[int, ...] | None:
-    """The client's set; without a server, the system runs in the load's process and the server's set is its.
-
-    Raises:
-        PlaceError: there are two sets for one process.
-    """
-    if served or effect.server_processors is None:
-        return effect.client_processors
-    if effect.client_processors not in (None, effect.server_processors):
-        raise PlaceError(
-            "settings.affinity names two processor sets, but system and load are one process here",
-            hint="give `server` or `client`, not both",
-        )
-    return effect.server_processors
+    """The client's set; without a server, the system runs in the load's process and the server's set is its."""
+    return effect.client_processors if served else effect.server_processors or effect.client_processors
 
 
 def load_groups(effect: Effect, *, served: bool) -> tuple[str, ...]:

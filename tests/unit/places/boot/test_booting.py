@@ -6,6 +6,7 @@ import pytest
 from support.machines.places import FACTS
 
 from fairtrial.errors import AgentError
+from fairtrial.places.boot import watchdog
 from fairtrial.places.boot.booting import JOURNAL, BegunBoot, journalled
 from fairtrial.protocol import generated as wire
 from fairtrial.wire import Agent
@@ -41,3 +42,18 @@ def test_whom_boot_is_closed_to_could_end_no_boot_and_is_served_without(user_id:
         return
     with pytest.raises(AgentError, match="Permission denied"):
         asked(closed)
+
+
+@pytest.mark.parametrize(
+    ("nowayout", "state", "identity"),
+    [("0", "inactive", "iTCO_wdt"), ("0", "active", ""), ("1", "inactive", "")],
+)
+def test_a_watchdog_that_somebody_feeds_or_nobody_can_stop_is_left_alone(
+    nowayout: str, state: str, identity: str
+) -> None:
+    said = {"identity": "iTCO_wdt", "nowayout": nowayout, "state": state}
+    fake = FakeTransport(files={f"{watchdog.DEVICE}/{name}": f"{text}\n".encode() for name, text in said.items()})
+    with Agent(fake, holder="a test", lock=True) as agent:
+        assert watchdog.begin(agent) == identity
+    spawned = [request.name for request in fake.requests if isinstance(request, wire.Spawn)]
+    assert (watchdog.NAME in spawned) == bool(identity)

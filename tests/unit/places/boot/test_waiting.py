@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -76,6 +77,31 @@ def test_a_host_that_stays_silent_and_a_power_command_that_fails_are_told(tmp_pa
         saying(tmp_path / "said", power="sh -c 'echo no BMC >&2; exit 3'").back()
     with pytest.raises(PlaceError, match="cannot be run"):
         saying(tmp_path / "said", power="/nowhere").back()
+
+
+@pytest.mark.parametrize(
+    "said", ["ssh cannot log in to h: ann@h: Permission denied (publickey).", "Could not resolve hostname h"]
+)
+def test_the_power_of_a_host_that_only_keeps_us_out_stays_on(tmp_path: Path, said: str) -> None:
+    def run(script: str, data: bytes, *, limit_s: float) -> str:
+        del script, data, limit_s
+        raise PlaceError(said, hint="")
+
+    turned = tmp_path / "turned"
+    boot = BootParameters.model_validate({"by": "kexec", "limit": 0.01, "power": f"touch {turned}"})
+    with pytest.raises(PlaceError, match=re.escape(said)):
+        RestartingHost("h", run, boot, sleep=lambda _seconds: None).back()
+    assert not turned.exists()
+
+
+def test_a_host_that_does_not_go_down_is_told_from_a_silent_one(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    said.write_text("1 old\n")
+    with pytest.raises(PlaceError, match=r"h does not restart within 0\.01 s: the boot of before answers"):
+        saying(said, limit=0.01).back(after="1")
+    said.unlink()
+    with pytest.raises(PlaceError, match=r"h does not answer within 0\.01 s: down"):
+        saying(said, limit=0.01).back(after="1")
 
 
 def test_a_restart_outlives_the_session_that_asked_for_it(tmp_path: Path) -> None:

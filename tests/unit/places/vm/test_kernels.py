@@ -44,6 +44,13 @@ def test_a_file_that_is_no_kernel_is_refused_by_name(tmp_path: Path) -> None:
     assert "bzImage" in refused.value.hint
 
 
+def test_an_image_without_the_text_of_its_release_is_refused(tmp_path: Path) -> None:
+    cut = image(tmp_path / "cut")
+    cut.write_bytes(cut.read_bytes()[:0x210])
+    with pytest.raises(PlaceError, match=f"{cut} is no whole kernel image"):
+        kernels.release_of(cut)
+
+
 def test_a_file_has_its_modules_beside_it_as_a_package_has(tmp_path: Path) -> None:
     found = image(tmp_path / "boot" / f"vmlinuz-{RELEASE}")
     directory = modules(tmp_path)

@@ -216,6 +216,8 @@ def test_nodes_share_memory_and_processors_without_a_rest() -> None:
         ({"memory": "64MiB"}, "greater than or equal"),
         ({"kernel": ""}, "at least 1 character"),
         ({"throttle": {"bytes_per_s": 0}}, "greater than 0"),
+        ({"throttle": {"requests_per_s": "30/min"}}, r"whole number per second, found 0\.5/s"),
+        ({"throttle": {"requests_per_s": "90/min"}}, r"whole number per second, found 1\.5/s"),
         ({"discs": 1}, "Extra inputs"),
     ],
 )

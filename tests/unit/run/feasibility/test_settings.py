@@ -126,6 +126,21 @@ def test_the_look_finds_files_and_programs_of_this_machine(tmp_path: Path) -> No
     assert done.stdout.split() == looked[2:]
 
 
+def test_a_target_of_the_device_mapper_may_be_built_into_the_kernel(tmp_path: Path) -> None:
+    dmsetup = tmp_path / "dmsetup"
+    dmsetup.write_text("#!/bin/sh\necho 'nothere          v1.0.0'\n", encoding="utf-8")
+    dmsetup.chmod(0o755)
+    modules = ["/sys/module/dm_nothere", "/sys/module/dm_neither"]
+    done = subprocess.run(
+        ["sh", "-c", settable.LOOK, "look", *modules],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == modules[1:]
+
+
 def test_groups_are_tried_once_per_arm_and_left_as_they_were() -> None:
     limited = trial(memory={"server": {**SHARE, "swap": None}, "client": None})
     more = trial(memory={"server": {**SHARE, "swap": None, "limit": 1 << 27}, "client": None})

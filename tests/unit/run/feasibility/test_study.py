@@ -184,6 +184,9 @@ def test_settings_need_root_or_its_helper_and_environments_do_not(
     monkeypatch.setenv(HELPER_VARIABLE, "sudo -n agent")
     assert asked(planned(tmp_path, settings="{sysctl: {vm.swappiness: 1}}"), facts=user).can_run is True
     assert asked(planned(tmp_path, settings="{swap: 1GiB}"), facts=user).can_run is False
+    elsewhere = Section({"ssh": {"host": "h"}})  # whose agent has no such variable
+    found = asked(planned(tmp_path, settings="{sysctl: {vm.swappiness: 1}}"), facts=user, at=elsewhere)
+    assert found.can_run is False
 
 
 def test_probes_need_their_programs_and_the_right_to_count(tmp_path: Path) -> None:
@@ -194,7 +197,7 @@ def test_probes_need_their_programs_and_the_right_to_count(tmp_path: Path) -> No
         found = feasibility(plan, place, at, at=LOCAL)
     assert [lack.what for lack in found.lacks] == [
         "no bpftrace at this place",
-        "probes with perf: perf_event_paranoid 3, user code only",
+        "probes with perf: perf_event_paranoid 3, at most user code",
     ]
 
 

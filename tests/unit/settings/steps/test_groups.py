@@ -153,7 +153,7 @@ def test_groups_are_made_after_what_they_inherit_is_set() -> None:
 
 
 def test_rates_are_one_line_in_version_2_and_files_in_version_1() -> None:
-    rates = {"read_bytes_per_s": "1MiB", "writes_per_s": "90/min"}
+    rates = {"read_bytes_per_s": "1MiB", "writes_per_s": "60/min"}
     (two,) = [step for _, step in made(TWO, io_limit=rates).steps if step.name == "io_limit"]
     assert two.check is not None
     assert two.check.expect == "rbps=1048576 wbps=max riops=max wiops=1"

@@ -1,6 +1,6 @@
 //! Kernel parameters in pairs, of which writing one zeroes the other (Documentation/admin-guide/sysctl/vm.rst): the one
 //! that is 0 because its partner counts is restored through its partner. Written back, the 0 is refused or, worse, taken.
-//! And the scheduler of a block device, which sets the device's number of requests to its own default (block/elevator.c).
+//! And files that the kernel changes whenever another is written, and does not change back with it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,20 @@ const PAIRS: [(&str, &str); 3] = [
     ("overcommit_kbytes", "overcommit_ratio"),
 ];
 const DIRECTORY: &str = "sys/vm";
+
+/// A file and the one that changes with it, both by how they end: a device's number of requests with its scheduler
+/// (block/elevator.c), a processor's energy preference with its governor (drivers/cpufreq/amd-pstate.c), the NMI
+/// watchdog with the switch of all watchdogs (kernel/watchdog.c), the free memory that the kernel keeps with huge pages
+/// (mm/khugepaged.c).
+const BESIDE: [(&str, &str); 4] = [
+    ("/queue/scheduler", "/queue/nr_requests"),
+    ("/scaling_governor", "/energy_performance_preference"),
+    ("/sys/kernel/watchdog", "/sys/kernel/nmi_watchdog"),
+    (
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/proc/sys/vm/min_free_kbytes",
+    ),
+];
 
 /// The partner of a file that is 0 now, and the partner's value, if it is the one that counts.
 pub fn partner(path: &str, content: &str) -> Result<Option<(String, String)>, Failure> {
@@ -30,14 +44,16 @@ pub fn partner(path: &str, content: &str) -> Result<Option<(String, String)>, Fa
 
 /// The file that the kernel changes whenever this one is written, and its content.
 pub fn overwritten(path: &str) -> Result<Option<(String, String)>, Failure> {
-    let requests = Path::new(path).with_file_name("nr_requests");
-    if !Path::new(path).ends_with("queue/scheduler") || !requests.exists() {
+    let beside = BESIDE.iter().find_map(|(file, other)| {
+        let root = path.strip_suffix(file)?;
+        Some(format!("{root}{other}"))
+    });
+    let Some(beside) = beside.filter(|beside| Path::new(beside).exists()) else {
         return Ok(None);
-    }
-    let requests = requests.to_string_lossy().into_owned();
+    };
     let value =
-        fs::read_to_string(&requests).map_err(|cause| Failure::system("read", &requests, cause))?;
-    Ok(Some((requests, value)))
+        fs::read_to_string(&beside).map_err(|cause| Failure::system("read", &beside, cause))?;
+    Ok(Some((beside, value)))
 }
 
 fn sibling(path: &Path) -> Option<PathBuf> {

@@ -21,6 +21,9 @@ const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
 /// What lies there lasts as long as the kernel runs.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
+/// The only file known that marks its choice with parentheses (kernel/sched/debug.c); elsewhere they are content.
+const PARENTHESISED: &str = "debug/sched/preempt";
+
 /// A way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -84,7 +87,7 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
             if let Some((path, value)) = coupled::partner(path, &content)? {
                 return Ok(Way::Write { path, value });
             }
-            let value = normalise::bracketed(&content).map_or(content.clone(), str::to_owned);
+            let value = choice(path, &content).map_or(content.clone(), str::to_owned);
             let path = path.clone();
             Ok(match coupled::overwritten(&path)? {
                 Some((beside, beside_value)) => Way::WriteBoth {
@@ -113,6 +116,14 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
             step.name
         ))),
     }
+}
+
+/// The word of a file's content that is in effect, where the file shows a choice.
+fn choice<'text>(path: &str, content: &'text str) -> Option<&'text str> {
+    if Path::new(path).ends_with(PARENTHESISED) {
+        return normalise::parenthesised(content);
+    }
+    normalise::bracketed(content)
 }
 
 impl Way {

@@ -28,6 +28,8 @@ pub struct AppliedSteps {
     /// The same beside the machine's lock, while that is held.
     copy: Option<Journal>,
     entries: Vec<JournalEntry>,
+    /// How many of them a dead session left elsewhere, where they cannot be undone now.
+    left: usize,
 }
 
 /// What a check read around a step, raw.
@@ -66,11 +68,15 @@ impl AppliedSteps {
             journal,
             copy: None,
             entries,
+            left: 0,
         };
         if had_entries && !is_elsewhere {
             applied.hold(processes)?;
         }
         let report = applied.undo(0, processes);
+        if !changes_machine(&applied.entries) {
+            applied.left = applied.entries.len();
+        }
         Ok((applied, report))
     }
 
@@ -140,8 +146,9 @@ impl AppliedSteps {
     }
 
     /// Undoes steps, newest first, until `keep` are left. One that fails is reported and kept in the journal: the next
-    /// agent tries again.
+    /// agent tries again. What a dead session left elsewhere is that one's, too: this session has told of it.
     pub fn undo(&mut self, keep: usize, processes: &Processes) -> Report {
+        let keep = keep.max(self.left);
         let mut report = Report::default();
         let mut stuck = Vec::new();
         let mut early = asked_early(self.entries.get(keep..).unwrap_or_default(), processes);

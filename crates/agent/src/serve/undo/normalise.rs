@@ -10,14 +10,23 @@ pub fn equal(expected: &str, value: &str, how: Normalise) -> bool {
 /// The word in brackets of a choice, where there is exactly one: `always [madvise] never`. A choice is one line: a file
 /// of several lines with brackets in it (`[mysqld]`) is no choice.
 pub fn bracketed(text: &str) -> Option<&str> {
+    marked(text, '[', ']')
+}
+
+/// [`bracketed`] in parentheses: `none voluntary (full)`.
+pub fn parenthesised(text: &str) -> Option<&str> {
+    marked(text, '(', ')')
+}
+
+fn marked(text: &str, open: char, close: char) -> Option<&str> {
     let text = text.trim();
     if text.contains('\n') {
         return None;
     }
-    let (_, rest) = text.split_once('[')?;
-    let (word, rest) = rest.split_once(']')?;
+    let (_, rest) = text.split_once(open)?;
+    let (word, rest) = rest.split_once(close)?;
     let is_word = !word.is_empty() && !word.contains(char::is_whitespace);
-    (is_word && !rest.contains('[')).then_some(word)
+    (is_word && !rest.contains(open)).then_some(word)
 }
 
 /// A text that has no meaning under a rule is compared as it stands.
@@ -26,7 +35,10 @@ fn normalise(text: &str, how: Normalise) -> String {
     match how {
         Normalise::Trim => trimmed.to_owned(),
         Normalise::Words => trimmed.split_whitespace().collect::<Vec<_>>().join(" "),
-        Normalise::Brackets => bracketed(trimmed).unwrap_or(trimmed).to_owned(),
+        Normalise::Brackets => bracketed(trimmed)
+            .or_else(|| parenthesised(trimmed))
+            .unwrap_or(trimmed)
+            .to_owned(),
         Normalise::Integer => {
             integer(trimmed).map_or_else(|| trimmed.to_owned(), |number| number.to_string())
         }

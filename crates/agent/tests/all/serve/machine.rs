@@ -147,6 +147,17 @@ fn options_of_a_server_that_cannot_be_restored_leave_the_machine_to_others() {
     let mut heir = Agent::start_on(machine.path(), first.kill());
     let leftovers = heir.greet()["leftovers"].clone();
     assert_eq!(leftovers["failed"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        second.ask(&json!({"request": "undo", "id": 2, "keep": 0}))["steps"],
+        1
+    );
+    heir.ask(&write_step(1, &path, "c"));
+    let undone = heir.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+    assert_eq!(
+        (&undone["steps"], &undone["failed"]),
+        (&json!(1), &json!([]))
+    );
+    assert_eq!(content(&path), "own");
     fs::write(&up, "").expect("writable");
     let mut last = Agent::start_on(machine.path(), heir.kill());
     assert_eq!(last.greet()["leftovers"]["undone"], 1);

@@ -1,6 +1,7 @@
 //! The way back, at the level of the journal on disk.
 
 use std::fs;
+use std::path::Path;
 
 use super::controller::{Agent, eventually, runs, spawn, write_step};
 use serde_json::{Value, json};
@@ -89,6 +90,61 @@ fn a_devices_number_of_requests_which_its_scheduler_sets_is_restored_after_the_s
     agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
     assert_eq!(content(&scheduler), "mq-deadline");
     assert_eq!(content(&requests), "32\n");
+}
+
+#[test]
+fn what_the_kernel_changes_with_a_file_is_restored_after_it() {
+    for (file, before, value, beside, beside_before, beside_then) in [
+        (
+            "cpu0/cpufreq/scaling_governor",
+            "powersave\n",
+            "performance",
+            "cpu0/cpufreq/energy_performance_preference",
+            "balance_performance\n",
+            "performance\n",
+        ),
+        (
+            "proc/sys/kernel/watchdog",
+            "1\n",
+            "0",
+            "proc/sys/kernel/nmi_watchdog",
+            "1\n",
+            "0\n",
+        ),
+        (
+            "sys/kernel/mm/transparent_hugepage/enabled",
+            "never\n",
+            "always",
+            "proc/sys/vm/min_free_kbytes",
+            "5000\n",
+            "67584\n",
+        ),
+    ] {
+        let mut agent = Agent::greeted();
+        for path in [file, beside] {
+            let path = agent.path(path);
+            fs::create_dir_all(Path::new(&path).parent().expect("above")).expect("made");
+        }
+        let file = setting(&agent, file, before);
+        let beside = setting(&agent, beside, beside_before);
+        agent.ask(&write_step(1, &file, value));
+        fs::write(&beside, beside_then).expect("writable"); // as the kernel does
+        agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+        assert_eq!(content(&file), before);
+        assert_eq!(content(&beside), beside_before, "{beside}");
+    }
+}
+
+#[test]
+fn a_choice_in_parentheses_is_restored_by_its_word() {
+    let mut agent = Agent::greeted();
+    fs::create_dir_all(agent.path("debug/sched")).expect("made");
+    let path = setting(&agent, "debug/sched/preempt", "none voluntary (full)\n");
+    agent.ask(&write_step(1, &path, "voluntary"));
+    assert_eq!(
+        journal(&agent)[0]["applying"]["way"],
+        json!({"kind": "write", "path": path, "value": "full"})
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ fn the_kernels_words_are_understood() {
             Normalise::Words,
         ),
         ("madvise", "always [madvise] never\n", Normalise::Brackets),
+        ("full", "none voluntary (full)\n", Normalise::Brackets),
         ("7", "0x0007\n", Normalise::Integer),
         ("0x10", "16\n", Normalise::Integer),
         ("-010", "-10", Normalise::Integer),

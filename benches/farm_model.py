@@ -35,10 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--trial-s", type=float, default=FarmCosts.trial_s)
     parser.add_argument("--megabyte-s", type=float, default=FarmCosts.megabyte_s)
     parser.add_argument("--megabytes", type=float, default=FarmCosts.megabytes)
-    parser.add_argument("--look-s", type=float, default=FarmCosts.look_s)
     parser.add_argument("--spread", type=float, default=0.02)
     options = parser.parse_args(arguments)
-    costs = FarmCosts(options.prepare_s, options.trial_s, options.megabyte_s, options.megabytes, options.look_s)
+    costs = FarmCosts(options.prepare_s, options.trial_s, options.megabyte_s, options.megabytes)
     kinds = catalogue()
     study = language.load(STUDIES / f"{options.study}.yaml", catalogue=kinds, size=options.size)
     plan = planning.make(study, catalogue=kinds)
@@ -46,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     block_s = plan.duration_s / len(plan.trials) * arms
     full = block_s / (arms * costs.taking_s)
     print(f"{plan.study} {options.size}: {len(plan.cells)} cells, a block takes {block_s / HOUR_S:.2f} h")
-    print(f"the controller is full with {full:,.0f} hosts, looks apart")
+    print(f"the controller is full with {full:,.0f} hosts")
     print(f"{'blocks':>8} {'hosts':>6} {'hours':>8} {'speed-up':>9} {'host-hours':>11} {'controller busy':>16}")
     for blocks in options.blocks:
         draw = random.Random(1)

@@ -25,9 +25,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Nodes:
-    """From the driver: how many blocks the cluster runs at once."""
+    """From the driver: how many blocks the cluster runs at once, and which nodes take none, and why."""
 
     slots: int
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,10 @@ class Unreachable:
 
 @dataclass(frozen=True)
 class Done:
-    """From the driver: a block came back, with its directory on this machine, or was lost."""
+    """From the driver: a block came back, with its directory on this machine, or was lost, by a host if it is known."""
 
     number: int
     outcome: bytes = b""
     directory: str = ""
     lost: str = ""
+    host: str = ""

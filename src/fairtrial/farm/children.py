@@ -29,14 +29,17 @@ def child(body: Callable[..., None], *arguments: Any, name: str) -> tuple[BasePr
     return process, ours
 
 
-def end(processes: Iterable[BaseProcess]) -> None:
-    """Waits until they have ended, and kills those that do not."""
-    deadline = time.monotonic() + END_S
+def end(processes: Iterable[BaseProcess], *, longer_s: float = 0.0) -> list[str]:
+    """Waits until they have ended, so much longer than `END_S`, and kills those that do not; the names of these."""
+    deadline = time.monotonic() + END_S + longer_s
+    killed = []
     for process in processes:
         process.join(max(0.0, deadline - time.monotonic()))
         if process.exitcode is None:
             process.kill()
             process.join()
+            killed.append(process.name)
+    return killed
 
 
 def how(process: BaseProcess) -> str:

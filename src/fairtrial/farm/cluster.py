@@ -87,6 +87,8 @@ class Cluster:
 
     def returned(self, timeout_s: float) -> Sequence[Returned]:
         """See `Executor`."""
+        if self._slots:  # nobody asks for idle hosts while nothing is owed
+            self._seen_s = time.monotonic()
         found, self._lost = self._lost, []
         if found or not self._connection.poll(timeout_s):
             return found
@@ -99,14 +101,14 @@ class Cluster:
 
     def _hear(self, message: Nodes | Unreachable | Done, found: list[Returned]) -> None:
         if isinstance(message, Nodes):
-            self._slots, self._why = message.slots, ""
+            self._slots, self._why = message.slots, message.why and f": {message.why}"
             return
         if isinstance(message, Unreachable):
             self._why = f": {message.why}"
             return
         order = self._out.pop(message.number)
         if message.lost:
-            found.append(Returned(order, "", lost=message.lost))
+            found.append(Returned(order, message.host, lost=message.lost))
         else:
             outcome = Outcome.model_validate_json(message.outcome)
             found.append(Returned(order, outcome.host, outcome, Path(message.directory)))
@@ -118,12 +120,12 @@ class Cluster:
         self._out.clear()
         self._connect()
 
-    def close(self) -> None:
+    def close(self) -> Sequence[str]:
         """See `Executor`."""
         self._connection.close()  # the driver ends by it, once nodes have undone what they changed
         if not self._slots:
             self._process.kill()  # it tries to reach the cluster, and nothing is out
-        children.end([self._process])
+        return children.end([self._process])
 
 
 def require_token(address: str) -> None:

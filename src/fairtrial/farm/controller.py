@@ -25,11 +25,12 @@ from fairtrial.places import FreshPlace, is_fresh, place_of
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
 from fairtrial.run import elsewhere
-from fairtrial.study.resolved import Section
+from fairtrial.study.resolved import ResolvedTrial, Section
 
 POLL_S: Final = 0.2  # until a request of a person is looked at
 PAUSED: Final = "paused: no more blocks are handed out; hosts finish those that they have"
 MOST_CHOICES: Final = 2000  # blocks that are looked at when hosts are idle
+LOST: Final = "look at the host and at the way to it, and resume the run"
 FAILURES_IN_A_ROW: Final = 2  # after which a host gets no more blocks
 # Of hosts that count as the same: in every place of one description, and in all places with the host's processor.
 ALIKE: Final = ("kernel", "kernel_version")
@@ -50,7 +51,7 @@ class FarmRun(HandingRun):
         character: of the first host, by guest or container: what others must have in common with it; None is the host.
         machine: the same of what its places have in common, by the processor that they show (see `_processor`).
         served: processor time of the farm's own processes on each host, and for how long.
-        trouble: the last reason why a host could not go on.
+        trouble: the last reason why a host could not go on; None since a block came back whole.
     """
 
     out: set[tuple[str, int, str]] = field(default_factory=set)
@@ -88,36 +89,39 @@ class FarmRun(HandingRun):
                 field="trials.order",
                 suggestion="leave the farm out, or write `order: randomised_blocks`",
             )
-            raise InputError([problem], hint="nothing was started")
+            with self._mistakes_located(self.writer.plan.trials[0]):
+                raise InputError([problem], hint="nothing was started")
 
     def _refuse(self) -> None:
         """What a farm cannot run: a block is at one place, which its host has."""
-        for arms in self.writer.plan.resolved.values():
-            for trial in arms.values():
-                if trial.place.kind not in self.executor.kinds:
-                    problem = Problem(
-                        f"expected a place that the farm's hosts have ({', '.join(self.executor.kinds)}), found "
-                        f"`{trial.place.kind}`",
-                        "the study",
-                        field="place",
-                        suggestion="write `place: {local: {}}`, and name hosts in the file of --places",
-                    )
-                    raise InputError([problem], hint="nothing was started")
-                given = trial.place.parameters
-                own = [key for key, value in given.items() if value is not None] if isinstance(given, dict) else []
-                if self.executor.has_places and own:
-                    problem = Problem(
-                        f"each host is a place of its own: expected `{trial.place.kind}: {{}}`, found {', '.join(own)}",
-                        "the study",
-                        field=f"place.{trial.place.kind}",
-                        suggestion="write it in the file of --places, for each host",
-                    )
-                    raise InputError([problem], hint="nothing was started")
-                if elsewhere.of(trial):
-                    problem = Problem(
-                        "a host of a farm has no second one for the load", "the study", field=elsewhere.FIELD
-                    )
-                    raise InputError([problem], hint="leave `place` out of the workload; nothing was started")
+        firsts = {(trial.cell, trial.arm): trial for trial in reversed(self.writer.plan.trials)}
+        for first in firsts.values():
+            with self._mistakes_located(first):
+                self._refuse_one(self._resolved(first))
+
+    def _refuse_one(self, trial: ResolvedTrial) -> None:
+        if trial.place.kind not in self.executor.kinds:
+            problem = Problem(
+                f"expected a place that the farm's hosts have ({', '.join(self.executor.kinds)}), found "
+                f"`{trial.place.kind}`",
+                "the study",
+                field="place",
+                suggestion="write `place: {local: {}}`, and name hosts in the file of --places",
+            )
+            raise InputError([problem], hint="nothing was started")
+        given = trial.place.parameters
+        own = [key for key, value in given.items() if value is not None] if isinstance(given, dict) else []
+        if self.executor.has_places and own:
+            problem = Problem(
+                f"each host is a place of its own: expected `{trial.place.kind}: {{}}`, found {', '.join(own)}",
+                "the study",
+                field=f"place.{trial.place.kind}",
+                suggestion="write it in the file of --places, for each host",
+            )
+            raise InputError([problem], hint="nothing was started")
+        if elsewhere.of(trial):
+            problem = Problem("a host of a farm has no second one for the load", "the study", field=elsewhere.FIELD)
+            raise InputError([problem], hint="leave `place` out of the workload; nothing was started")
 
     def _conduct(self) -> None:
         self._refuse()
@@ -187,6 +191,8 @@ class FarmRun(HandingRun):
         asked = returned.order
         self.out.discard(_key(asked.trials[0]))
         if returned.outcome is None or returned.directory is None:
+            if returned.host:
+                self.trouble = PlaceError(f"{returned.host} lost its block: {returned.lost}", hint=LOST)
             self._lost(asked, returned.host, returned.lost)
             return
         outcome = returned.outcome
@@ -199,9 +205,10 @@ class FarmRun(HandingRun):
         if failed is not None:
             self.trouble = failed.error()
             if isinstance(self.trouble, InputError):
-                with self._mistakes_located(asked.trials[0]):
+                mistaken = next((each for each in asked.trials if each.id == failed.trial), asked.trials[0])
+                with self._mistakes_located(mistaken):
                     raise self.trouble
-            self._lost(asked, outcome.host, failed.message)
+            self._lost(asked, outcome.host, failed.message, begun=outcome.begun)
             return
         try:
             self._require_alike(outcome)
@@ -211,8 +218,9 @@ class FarmRun(HandingRun):
             self.trouble = error
             self._lost(asked, outcome.host, str(error), now=True)
             return
-        self.failures[outcome.host] = 0
+        self.failures[outcome.host], self.trouble = 0, None
         self._note_places(outcome)
+        self.taken += len(trials)
         for trial in trials:
             self._commit(trial, returned.directory)
         self._repair()
@@ -248,8 +256,8 @@ class FarmRun(HandingRun):
                 )
         self.character, self.machine = character, machine  # now: a host that is refused sets no measure
 
-    def _lost(self, asked: Order, host: str, why: str, *, now: bool = False) -> None:
-        """A block is void, and another host may run the one that replaces it."""
+    def _lost(self, asked: Order, host: str, why: str, *, now: bool = False, begun: bool = True) -> None:
+        """A block is void, and another host may run the one that replaces it; or itself, of which no trial began."""
         self.failures[host] += 1
         if host and host not in self.left and (now or self.failures[host] >= FAILURES_IN_A_ROW):
             self.left.add(host)
@@ -257,7 +265,9 @@ class FarmRun(HandingRun):
             self._append(HostLeft(host=host, reason=why))
             self.progress.note(f"{host} gets no more blocks: {why}")
         reason = f"{host or 'a host'} lost it: {why}"
-        if asked.trials[0].diagnostic:
+        if not begun:
+            self.progress.note(f"block {asked.block} of {asked.cell} is handed out again: {reason}")
+        elif asked.trials[0].diagnostic:
             self._again(asked.trials[0], reason)
         else:
             self._void(asked.cell, asked.block, reason)

@@ -61,7 +61,8 @@ class _Driver:
         self._nodes: dict[str, str] = {}  # Ray's id of a node → its host
         self._barred: set[str] = set()
         self._looked_s = 0.0
-        self._slots = -1
+        self._unfit: set[str] = set()  # Ray's ids of nodes that would run several blocks at a time
+        self._said = Nodes(-1)
         # One for all blocks: the cluster keeps each that is made for as long as this process lives.
         self._serve = ray.remote(num_cpus=0, resources={RESOURCE: 1}, max_retries=0, num_returns="streaming")(
             serve_here
@@ -90,17 +91,18 @@ class _Driver:
         alive = {node["NodeID"]: node for node in _nodes() if node["Alive"]}
         # A node that froze, or whose network was cut, ends no connection: Ray would wait for its task for ever.
         for each in [each for each, node in self._at.items() if node not in alive]:
-            self._connection.send(Done(self._forgotten(each), lost="Ray heard nothing of its node any more"))
-        offered = {
-            name: int(node["Resources"].get(RESOURCE, 0))
-            for name, node in alive.items()
-            if self._nodes.get(name) not in self._barred
-        }
-        slots = sum(offered.values())
-        if slots != self._slots:
-            self._slots = slots
-            self._connection.send(Nodes(slots))
-        self._give_up(slots - sum(node in offered for node in self._at.values()))
+            self._connection.send(self._lost(each, "Ray heard nothing of its node any more"))
+        offers = {name: node["Resources"].get(RESOURCE, 0) for name, node in alive.items()}
+        self._unfit = {name for name, offer in offers.items() if offer > 1}
+        offered = {name for name, offer in offers.items() if offer == 1 and self._nodes.get(name) not in self._barred}
+        why = "; ".join(
+            f"node {alive[name].get('NodeManagerHostname', name)} offers {offers[name]:g} `{RESOURCE}`, expected 1"
+            for name in sorted(self._unfit)
+        )
+        if (said := Nodes(len(offered), why)) != self._said:
+            self._said = said
+            self._connection.send(said)
+        self._give_up(len(offered) - sum(node in offered for node in self._at.values()))
 
     def _give_up(self, free: int) -> None:
         """Takes blocks for lost that no free node begins: theirs froze before it had said that it has them."""
@@ -109,14 +111,14 @@ class _Driver:
         for each, since_s in self._waiting_s.items():
             if self._looked_s - since_s > BEGUN_S:
                 ray.cancel(each)
-                self._connection.send(Done(self._forgotten(each), lost="no node began it, though some were free"))
+                self._connection.send(self._lost(each, "no node began it, though some were free"))
 
     def _obey(self, message: Submit | Bar) -> None:
         if isinstance(message, Bar):
             self._barred.add(message.host)
             self._looked_s = 0.0
             return
-        barred = [node for node, host in self._nodes.items() if host in self._barred]
+        barred = [*self._unfit, *(node for node, host in self._nodes.items() if host in self._barred)]
         elsewhere = {"label_selector": {NODE_ID: f"!in({','.join(barred)})"}} if barred else {}
         self._out[self._serve.options(**elsewhere).remote(message.order)] = message.number
 
@@ -133,13 +135,18 @@ class _Driver:
             if isinstance(said, str):
                 self._at[block] = said
                 return None
-            self._forgotten(block)
             node, outcome, files = said
             self._nodes[node] = Outcome.model_validate_json(outcome).host
-            return Done(number, outcome, str(unpacked(files, self._directory / str(number))))
+            done = Done(number, outcome, str(unpacked(files, self._directory / str(number))))
         except (ray.exceptions.RayError, StopIteration, FairtrialError, ValueError) as error:  # one block's
-            self._forgotten(block)
-            return Done(number, lost=(str(error).strip() or "its task ended").splitlines()[0])
+            return self._lost(block, (str(error).strip() or "its task ended").splitlines()[0])
+        self._forgotten(block)
+        return done
+
+    def _lost(self, block: Any, why: str) -> Done:
+        """A block that is out no longer, and its host, if that brought another one back before."""
+        host = self._nodes.get(self._at.get(block, ""), "")
+        return Done(self._forgotten(block), lost=why, host=host)
 
     def end(self) -> None:
         """Interrupts what runs, so that nodes undo it."""
@@ -162,10 +169,10 @@ def _station() -> Station:
     return Station(os.environ.get(HOST) or socket.gethostname())
 
 
-def _own_directory() -> Path:
-    """On a node: below the state directory of its agents, and of one block at a time."""
+def _own_directory(host: str) -> Path:
+    """On a node: below the state directory of its agents, which may be in a shared home, and of one block at a time."""
     state = os.environ.get(STATE) or ("/var/lib/fairtrial" if os.geteuid() == 0 else "~/.local/state/fairtrial")
-    return fresh(Path(state).expanduser() / "farm")
+    return fresh(Path(state).expanduser() / "farm" / host.replace("/", "_"))
 
 
 def serve_here(order_json: bytes) -> Iterator[str | tuple[str, bytes, bytes]]:
@@ -177,9 +184,10 @@ def serve_here(order_json: bytes) -> Iterator[str | tuple[str, bytes, bytes]]:
     if order.plan.fairtrial_version != __version__:
         why = f"it has fairtrial {__version__}, and the run is of {order.plan.fairtrial_version}"
         failure = Failure(message=why, hint="install the same version on every node")
-        yield node, Outcome(host=station.host, failure=failure).model_dump_json().encode(), _packed(Path(os.devnull))
+        outcome = Outcome(host=station.host, failure=failure, begun=False)
+        yield node, outcome.model_dump_json().encode(), _packed(Path(os.devnull))
         return
-    directory = _own_directory()
+    directory = _own_directory(station.host)
     company = Company()
     try:
         outcome = station.serve(order, directory)

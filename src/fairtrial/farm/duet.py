@@ -139,6 +139,7 @@ class DuetRun(HandingRun):
                 arrived += [(trial, each.directory) for trial in trials]
         if len(arrived) < len(HALVES):
             arrived = [(trial, directory) for trial, directory in arrived if not trial.valid]
+        self.taken += len(arrived)
         for trial, _directory in arrived:
             self._accept(trial)
         for trial, directory in sorted(arrived, key=lambda pair: pair[0].trial.position):

@@ -56,5 +56,9 @@ class Executor(Protocol):
     def bar(self, host: str) -> None:
         """Gives a host no more blocks."""
 
-    def close(self) -> None:
-        """Ends what still runs; what that had changed is undone where it ran."""
+    def close(self) -> Sequence[str]:
+        """Ends what still runs; what that had changed is undone where it ran.
+
+        Returns:
+            Names of processes that were killed because they did not get that far.
+        """

@@ -142,7 +142,7 @@ def _places(processors: Sequence[Sequence[int]], state: Path) -> Mapping[str, Se
 def _serve(host: str, directory: Path, connection: Connection) -> None:
     """A half's process; it names no host, as both halves are one."""
     del host
-    serve(Station("", progress=lambda: Announcing(connection)), directory, connection, begin=_bound)
+    serve(Station("", progress=lambda: Announcing(connection), begin=_bound), directory, connection)
 
 
 def _bound(order: Order) -> None:

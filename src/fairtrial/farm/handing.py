@@ -28,12 +28,13 @@ class HandingRun(Conductor):
     Attributes:
         farm: makes the back end, given a directory for what comes back.
         executor: what it made.
+        taken: trials of blocks that came back, those included that are taken in now.
     """
 
     farm: Callable[[Path], Executor] | None = None
     executor: Executor = field(init=False)
     began_s: float = field(default_factory=time.monotonic)
-    committed: int = 0
+    taken: int = 0
 
     def _run_trials(self) -> None:
         assert self.farm is not None  # noqa: S101 - given by whoever makes it
@@ -45,7 +46,8 @@ class HandingRun(Conductor):
         try:
             self._conduct()
         finally:
-            self.executor.close()
+            for name in self.executor.close():
+                self.progress.note(f"the process `{name}` was killed: its host may not be as it was; resume the run")
             self._closed()
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -64,12 +66,11 @@ class HandingRun(Conductor):
 
     def _commit(self, trial: TrialRecord, directory: Path) -> None:
         owed = max(1, self.schedule.count)  # a block may come back after its cell was decided
-        left_s = (time.monotonic() - self.began_s) / (self.committed + 1) * (owed - 1)
+        left_s = (time.monotonic() - self.began_s) / self.taken * owed  # by whole blocks, as they come
         number = len(self.schedule.finished) + 1
         self.progress.trial_started(trial.trial, number=number, total=number - 1 + owed, left_s=left_s)
         adopting.adopt(self.writer, trial, directory)
         self.schedule.finish(trial.trial.id, valid=trial.valid)
-        self.committed += 1
         if trial.window is not None:
             self.started.add((trial.trial.cell, trial.trial.arm))
         self.progress.trial_finished(trial)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, model_validator
 
 from fairtrial.errors import FairtrialError, InputError, Problem
 from fairtrial.places import PLACES, is_fresh, place_of
 from fairtrial.study.resolved import Section
 from fairtrial.study.tree import reading
 from fairtrial.study.tree.nodes import plain
-from fairtrial.study.tree.problems import Problems, validate
+from fairtrial.study.tree.problems import Problems, validate, wrong_below
 
 HINT: Final = "write `hosts:` with a place for each name, such as `alpha: {ssh: {host: alpha.example.org}}`"
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
@@ -37,6 +37,17 @@ class HostsFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hosts: dict[Name, Annotated[dict[str, JsonValue], AfterValidator(_reached)]] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _are_several(self) -> Self:
+        """Blocks of one place under two names would run there at the same time."""
+        names: dict[tuple[str, BaseModel], str] = {}
+        for name, place in self.hosts.items():
+            section = Section(place)
+            first = names.setdefault((section.kind, place_of(section).parameters), name)
+            if first != name:
+                raise wrong_below("hosts", name, message=f"{first} and {name} are one place: leave one of them out")
+        return self
 
 
 _FILE: Final = TypeAdapter(HostsFile)

@@ -20,6 +20,7 @@ from fairtrial.farm import children
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Order, Outcome
 from fairtrial.farm.station import Station, fresh, trials_below
+from fairtrial.places import place_of
 from fairtrial.study.resolved import Section
 
 Body = Callable[[str, Path, Connection], None]
@@ -114,34 +115,30 @@ class Leases:
         """See `Executor`."""
         self._barred.add(host)
 
-    def close(self) -> None:
-        """See `Executor`."""
+    def close(self) -> Sequence[str]:
+        """See `Executor`. A host that boots gets the time to boot its default kernel again."""
         for lease in self._leases.values():
             lease.connection.close()  # an idle process ends by it
             if lease.order is not None:
                 lease.process.terminate()
-        children.end(lease.process for lease in self._leases.values())
+        leaving_s = max(place_of(lease.place).leaving_s() for lease in self._leases.values())
+        return children.end((lease.process for lease in self._leases.values()), longer_s=leaving_s)
 
 
 def _serve(host: str, directory: Path, connection: Connection) -> None:
     serve(Station(host), directory, connection)
 
 
-def serve(
-    station: Station, directory: Path, connection: Connection, *, begin: Callable[[Order], None] | None = None
-) -> None:
+def serve(station: Station, directory: Path, connection: Connection) -> None:
     """A host's process: block after block until the controller closes the connection, or is gone.
 
     Args:
         station: that runs them.
         directory: for what comes of a block.
         connection: to the controller.
-        begin: called before each block.
     """
     with contextlib.suppress(EOFError, OSError, KeyboardInterrupt):
         while True:
             order = Order.model_validate_json(connection.recv_bytes())
-            if begin is not None:
-                begin(order)
             outcome = station.serve(order, fresh(directory))
             connection.send_bytes(outcome.model_dump_json().encode())

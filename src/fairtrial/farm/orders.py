@@ -60,18 +60,20 @@ def _moved(trial: ResolvedTrial, place: Section) -> ResolvedTrial:
 
 
 class Failure(Crossing):
-    """Why a host could not go on. `problems`: mistakes in the study, where it was one."""
+    """Why a host could not go on. `problems`: mistakes in the study, where it was one; `trial`: in whose levels."""
 
     message: str
     hint: str
     field: str = ""
     problems: list[Problem] = []
+    trial: str = ""
 
     @classmethod
-    def of(cls, error: FairtrialError) -> Failure:
+    def of(cls, error: FairtrialError, *, trial: str = "") -> Failure:
         """An error, so that it can cross."""
         problems = error.problems if isinstance(error, InputError) else []
-        return cls(message=str(error), hint=error.hint, field=getattr(error, "field", ""), problems=problems)
+        field = getattr(error, "field", "")
+        return cls(message=str(error), hint=error.hint, field=field, problems=problems, trial=trial)
 
     def error(self) -> FairtrialError:
         """The error again."""
@@ -90,6 +92,7 @@ class Outcome(Crossing):
         places: that were opened.
         notes: worth a line each.
         failure: why the rest of the block was not run.
+        begun: whether any of its trials began; the block is as it was if none did.
         processor_s, elapsed_s: what the farm's own processes used on the host meanwhile.
     """
 
@@ -99,6 +102,7 @@ class Outcome(Crossing):
     places: list[PlaceOpened] = []
     notes: list[str] = []
     failure: Failure | None = None
+    begun: bool = True
     processor_s: float = 0.0
     elapsed_s: float = 0.0
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairtrial import record
-from fairtrial.errors import AgentError, FairtrialError
+from fairtrial.errors import AgentError, FairtrialError, InputError, PlaceError
 from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.places import PASSING, Disk, boots_anew
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.files import GIVEN
-from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialFinished, TrialRecord
+from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialFinished, TrialRecord, TrialStarted
 from fairtrial.run import Run
 from fairtrial.run.trial.outcome import STREAM_LOST
 from fairtrial.study.resolved import Section
@@ -25,6 +25,7 @@ from fairtrial.wire.open_place import OpenPlace
 BUSY: Final = "busy"
 UNDOING_S: Final = 60.0
 POLL_S: Final = 0.5
+REFUSED: Final = "look at the permissions, the disk and the limits of the process that runs blocks"
 # What a run knows of its places and need not find out again for the cell's next block on this host.
 REMEMBERED: Final = ("fit", "prepared", "keys", "known")
 
@@ -59,7 +60,13 @@ class Quiet:
 
 
 class BlockRun(Run):
-    """Runs one block and no more: whether a lost trial is made up for, and where, is for the farm to say."""
+    """Runs one block and no more: whether a lost trial is made up for, and where, is for the farm to say.
+
+    Attributes:
+        mistaken: the trial in whose levels the study is mistaken; empty if it is not.
+    """
+
+    mistaken = ""
 
     @contextlib.contextmanager
     def _open(self, place: Section, disk: Disk = PASSING) -> Iterator[OpenPlace]:
@@ -75,6 +82,15 @@ class BlockRun(Run):
                         raise
                     time.sleep(POLL_S)
             yield opened
+
+    @contextlib.contextmanager
+    def _mistakes_located(self, trial: PlannedTrial) -> Iterator[None]:
+        """Where it was written is for the farm to say, which has the study."""
+        try:
+            yield
+        except InputError:
+            self.mistaken = self.mistaken or trial.id
+            raise
 
     def _mirrored(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()  # nobody looks at a host of a farm
@@ -96,10 +112,16 @@ class BlockRun(Run):
 
 @dataclass
 class Station:
-    """What a process of a host keeps from block to block of one run. `progress`: makes what a block's trials tell."""
+    """What a process of a host keeps from block to block of one run.
+
+    Attributes:
+        progress: makes what a block's trials tell.
+        begin: called before each block.
+    """
 
     host: str
     progress: Callable[[], Quiet] = Quiet
+    begin: Callable[[Order], None] | None = None
     run: str = ""
     examined: set[Section] = field(default_factory=set)
     known: dict[str, dict[str, Any]] = field(default_factory=dict)  # by cell: others need other things and data
@@ -119,14 +141,18 @@ class Station:
         progress = self.progress()
         writer = record.create(directory / order.run, plan=order.plan, sources={GIVEN: ""})
         failure: Failure | None = None
+        run: BlockRun | None = None
         try:
+            if self.begin is not None:
+                self.begin(order)
             known = self.known.get(order.cell, {})
             run = BlockRun(writer=writer, progress=progress, examined=self.examined, **known)
             run.started |= {(order.cell, arm) for arm in order.started}
             self.known[order.cell] = {name: getattr(run, name) for name in REMEMBERED}
             run.execute()
-        except FairtrialError as error:
-            failure = Failure.of(error)
+        except (FairtrialError, OSError) as error:
+            said = error if isinstance(error, FairtrialError) else PlaceError(str(error), hint=REFUSED)
+            failure = Failure.of(said, trial="" if run is None else run.mistaken)
             self.examined, self.known = set(), {}  # a place that failed is looked at anew
         finally:
             writer.close()
@@ -142,6 +168,7 @@ class Station:
             ],
             notes=progress.notes,
             failure=failure,
+            begun=any(isinstance(event, TrialStarted) for event in written.events),
         )
 
 

@@ -19,7 +19,7 @@ from fairtrial.record.events import JournalLine, RunFinished, RunInterrupted
 from fairtrial.record.journal import NAME as JOURNAL
 from fairtrial.record.journal import JournalReader
 from fairtrial.record.live import FeedReader, Live, LiveReader
-from fairtrial.record.models import Plan, TrialRecord
+from fairtrial.record.models import BlockVoided, PlaceOpened, Plan, TrialRecord
 from fairtrial.record.reader import (
     MOST_BYTES,
     Record,
@@ -87,6 +87,8 @@ class FollowedRun:
         entry = line.entry
         if entry.event == "trial_finished":
             self.trials[entry.trial] = trial_from_directory(trial_file(self.directory, entry.trial).parent)
+        if entry.event == "trial_started":
+            self.activity = None  # the lines of this attempt come after it; those so far are of an earlier one
         self.journal.append(line)
         self.slots.apply(entry)
         if entry.event.startswith("run_"):
@@ -142,7 +144,7 @@ class FollowedRun:
     def fates(self) -> list[Slot]:
         """Every planned trial and what became of it. A trial that nobody runs any more does not run."""
         if self.process is None and self.state != "finished":
-            self.slots.running = ""
+            self.slots.running, self.slots.out = "", set()
         known = (len(self.journal), self.process is None)
         if self._fates is None or self._fates[0] != known:
             self._fates = known, self.slots.slots()
@@ -171,7 +173,9 @@ class FollowedRun:
         """
         from fairtrial.analyse import analyse  # noqa: PLC0415 - a page is there before the analysis is
 
-        return analyse(self.plan, list(self.trials.values()), finished=False, events=self.record.places)
+        record = self.record
+        events: tuple[PlaceOpened | BlockVoided, ...] = (*record.places, *record.voided)
+        return analyse(self.plan, list(self.trials.values()), finished=False, events=events)
 
 
 def _plan(directory: Path) -> Plan:

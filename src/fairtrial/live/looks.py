@@ -114,6 +114,6 @@ def _look(plan: Plan, logs: t_tests.Values) -> Look:
     always = are_always_valid(plan)
     errors = anytime.reach(n, level=level) if always else t_tests.quantile(1 - level / 2, n - 1)
     reach = errors * float(logs.std(ddof=1)) / math.sqrt(n)
-    if not math.isfinite(reach):
+    if not abs(mean) + reach < t_tests.LARGEST_LOGARITHM:  # nor where it is infinite
         return Look(n, math.exp(mean), None, None)
     return Look(n, math.exp(mean), math.exp(mean - reach), math.exp(mean + reach))

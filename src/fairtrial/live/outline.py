@@ -81,6 +81,9 @@ def _sentence(run: FollowedRun) -> str:
     match run.state:
         case "finished":
             return "The run is finished."
+        case "running" if run.paused and run.slots.out:
+            trials = counted(len(run.slots.out), "trial")
+            return f"The run hands out no more blocks. Hosts finish {trials}, with settings in effect."
         case "running" if run.paused:
             return "The run waits between trials. Settings are undone; the place stays open and locked."
         case "running":
@@ -89,9 +92,15 @@ def _sentence(run: FollowedRun) -> str:
             return f"No verdict yet: estimates below are looks.{hosts}"
         case "interrupted":
             why = "" if run.interruption is None else f" ({run.interruption.reason})"
-            return f"The run was interrupted{why}. Resume it with: fairtrial run {run.directory} --resume"
+            return f"The run was interrupted{why}. Resume it with: {resuming(run)}"
         case _:
             return "The run has not begun."
+
+
+def resuming(run: FollowedRun) -> str:
+    """The command that goes on with a run: without its farm, this machine would run what is left."""
+    farm = " and the --places or --farm that it had" if run.slots.leased else ""
+    return f"fairtrial run {run.directory} --resume{farm}"
 
 
 @dataclass(frozen=True)
@@ -112,12 +121,25 @@ class Grid:
 
 
 def grids(run: FollowedRun) -> list[tuple[str, Grid]]:
-    """By cell name, those with planned trials; diagnostic trials are one grid of their own."""
-    by_cell: dict[str, dict[str, dict[int, Slot]]] = defaultdict(lambda: defaultdict(dict))
+    """By cell name, those with planned trials, one for each trial of a boot; of diagnostic trials, without a name."""
+    parts: dict[tuple[bool, str, int], dict[str, dict[int, Slot]]] = defaultdict(lambda: defaultdict(dict))
     for slot in run.fates:
-        by_cell["" if slot.trial.diagnostic else slot.trial.cell][slot.trial.arm][slot.trial.block] = slot
-    labels = {cell.name: cell_label(cell.levels) or "all trials" for cell in run.plan.cells}
-    return [(name, _grid(labels.get(name, "diagnostic trials"), arms)) for name, arms in by_cell.items()]
+        trial = slot.trial
+        parts[trial.diagnostic, trial.cell, trial.repeat][trial.arm][trial.block] = slot
+    levels = {cell.name: cell.levels for cell in run.plan.cells}
+    return [
+        ("" if diagnostic else cell, _grid(_label(levels[cell], diagnostic=diagnostic, repeat=repeat), arms))
+        for (diagnostic, cell, repeat), arms in parts.items()
+    ]
+
+
+def _label(levels: dict[str, str], *, diagnostic: bool, repeat: int) -> str:
+    words = ["diagnostic trials"] if diagnostic else []
+    if levels or not diagnostic:
+        words.append(cell_label(levels))
+    if repeat > 1:
+        words.append(f"trial {repeat} of each boot")
+    return ", ".join(words)
 
 
 def _grid(label: str, arms: dict[str, dict[int, Slot]]) -> Grid:

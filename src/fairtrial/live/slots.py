@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fairtrial.record.events import BlockLeased, Event
+from fairtrial.record.events import BlockLeased, Event, HostLeft
 from fairtrial.record.models import (
     BlockAdded,
     BlockVoided,
@@ -26,7 +27,8 @@ class Slot:
     """One planned trial.
 
     Attributes:
-        fate: `void` is a valid trial, or one not run, of a block that lost another; `stopped` will not be run.
+        fate: `void` is a valid trial, or one not run, of a block that lost another; `stopped` will not be run, or was
+            begun by a host of a farm before the rule stopped its cell, and does not count.
         number: in the order in which trials were planned; its address on the page.
         reason: why it is invalid, void or stopped; empty otherwise.
     """
@@ -45,7 +47,8 @@ class Slots:
         planned: every trial planned at the start or added since, in order.
         looks: what the stopping rule said, by round.
         running: the trial that this machine runs.
-        out: trials that hosts of a farm have.
+        out: trials that hosts of a farm have, or halves of this machine.
+        leased: whether a farm has been given a block.
     """
 
     plan: Plan
@@ -55,7 +58,9 @@ class Slots:
     looks: list[LookTaken] = field(default_factory=list)
     running: str = ""
     out: set[str] = field(default_factory=set)
+    leased: bool = False
     over: bool = False
+    _has: dict[str, list[str]] = field(default_factory=dict)  # by host, the trials that it was given last
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -76,7 +81,12 @@ class Slots:
                 self.running = ""
                 self.out.discard(event.trial)
             case BlockLeased():
+                self._idle(event.host)
                 self.out.update(event.trials)
+                self._has[event.host] = event.trials
+                self.leased |= self.plan.design.order != "duet"
+            case HostLeft():
+                self._idle(event.host)
             case BlockVoided():
                 self.voided[event.cell, event.block] = event.reason
                 self.out = {name for name in self.out if not self._is_of(name, event)}
@@ -89,6 +99,11 @@ class Slots:
                     self.running, self.out = "", set()
                 self.over |= event.event == "run_finished"
 
+    def _idle(self, host: str) -> None:
+        """A host has one block at a time: one that it did not begin is out no longer."""
+        if host:
+            self.out.difference_update(self._has.pop(host, ()))
+
     def _is_of(self, name: str, voided: BlockVoided) -> bool:
         trial = self.planned.get(name)
         block = None if trial is None or trial.diagnostic else (trial.cell, trial.block)
@@ -96,10 +111,15 @@ class Slots:
 
     def slots(self) -> list[Slot]:
         """Every planned trial, those with probes last."""
-        stopped = {cell.cell: cell.reason for look in self.looks for cell in look.cells if cell.decision == "stop"}
+        stops = {
+            cell.cell: (look.round, cell.reason)
+            for look in self.looks
+            for cell in look.cells
+            if cell.decision == "stop"
+        }
         ended = any(look.decision == "stop" for look in self.looks)
         return [
-            Slot(trial, self.number(trial.id), *self._fate(trial, stopped=stopped, ended=ended))
+            Slot(trial, self.number(trial.id), *self._fate(trial, stops=stops, ended=ended))
             for trial in self.planned.values()
         ]
 
@@ -107,7 +127,8 @@ class Slots:
         """Of a planned trial."""
         return self._numbers[trial]
 
-    def _fate(self, trial: PlannedTrial, *, stopped: Mapping[str, str], ended: bool) -> tuple[Fate, str]:
+    def _fate(self, trial: PlannedTrial, *, stops: Mapping[str, tuple[int, str]], ended: bool) -> tuple[Fate, str]:
+        last_round, why = (math.inf, "") if trial.diagnostic else stops.get(trial.cell, (math.inf, ""))
         done = self.finished.get(trial.id)
         lost = None if trial.diagnostic else self.voided.get((trial.cell, trial.block))
         if done is not None and not done.valid:
@@ -115,9 +136,9 @@ class Slots:
         if lost is not None:
             return "void", lost
         if done is not None:
-            return "valid", ""
+            return ("stopped", why) if trial.round > last_round else ("valid", "")
         if trial.id == self.running or trial.id in self.out:
             return "running", ""
-        if not trial.diagnostic and (trial.cell in stopped or ended):
-            return "stopped", stopped.get(trial.cell, "")
+        if not trial.diagnostic and (trial.cell in stops or ended):
+            return "stopped", why
         return ("stopped" if self.over else "planned"), ""

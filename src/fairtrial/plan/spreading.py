@@ -1,7 +1,8 @@
 """How long the blocks of a plan take on several hosts, by what a farm was measured to cost. Pure.
 
-Hosts take the next block as they come free; the controller takes one trial in at a time. `benches/farm_model.py`
-prints what follows for large farms, `benches/farm_scale.py` measures the controller.
+Hosts take the next block as they come free; the controller takes one trial in at a time. A look of a stopping rule
+reads only what is new, and costs less than a trial. `benches/farm_model.py` prints what follows for large farms,
+`benches/farm_scale.py` measures the controller.
 """
 
 from __future__ import annotations
@@ -24,14 +25,12 @@ class FarmCosts:
         trial_s: of the controller, to take a trial in.
         megabyte_s: of the way to the controller, at 1 Gbit/s.
         megabytes: of a trial.
-        look_s: of a look of the stopping rule, for each trial so far.
     """
 
     prepare_s: float = 0.0
     trial_s: float = 0.02
     megabyte_s: float = 0.009
     megabytes: float = 3.0
-    look_s: float = 0.001
 
     @property
     def taking_s(self) -> float:
@@ -55,19 +54,16 @@ def makespan(block_s: Sequence[float], farm: FarmCosts, *, hosts: int, trials: i
         end = heapq.heappop(free) + took
         heapq.heappush(free, end)
         arrivals.append(end)
-    at = busy = 0.0
-    for number, arrived in enumerate(sorted(arrivals)):
-        service = trials * farm.taking_s + farm.look_s * trials * number
+    at, service = 0.0, trials * farm.taking_s
+    for arrived in sorted(arrivals):
         at = max(at, arrived) + service
-        busy += service
-    return at, busy
+    return at, len(arrivals) * service
 
 
 def duration_s(plan: Plan, catalogue: Catalogue, *, hosts: int) -> float:
     """Expected wall time of all planned trials and diagnostic ones on so many hosts, but for preparing their data."""
     blocks = [*_blocks(plan.trials, plan, catalogue), *_blocks(plan.diagnostics, plan, catalogue)]
-    looks = 0.0 if plan.design.stop == "fixed" else FarmCosts.look_s
-    return makespan(blocks, FarmCosts(look_s=looks), hosts=hosts, trials=len(plan.factors[plan.arm]))[0]
+    return makespan(blocks, FarmCosts(), hosts=hosts, trials=len(plan.factors[plan.arm]))[0]
 
 
 def _blocks(trials: Iterable[PlannedTrial], plan: Plan, catalogue: Catalogue) -> list[float]:

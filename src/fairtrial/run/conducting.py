@@ -154,12 +154,13 @@ class Conductor:
                 if isinstance(event, BlockAdded):
                     self.progress.note(f"block {event.block} of {event.cell} replaces block {event.replaces}")
         limit = self.writer.plan.design.voided_limit
-        for cell in {cell for cell, _block in self.schedule.voided}:
+        for cell in {cell for cell, _block in self.schedule.voided} - self.schedule.decided:
             if self.schedule.losses(cell) > limit:
                 raise PlaceError(
                     f"cell {cell} has lost {self.schedule.losses(cell)} blocks to invalid trials, more than the "
                     f"limit of {limit}",
-                    hint="see `invalid_reason` in the trials' trial.json; trials.voided_limit raises the limit",
+                    hint="the journal says why each is void, and trial.json why a trial is invalid; to allow more, "
+                    "start a new run with a larger trials.voided_limit",
                 )
 
     def _void(self, cell: str, block: int, reason: str) -> None:

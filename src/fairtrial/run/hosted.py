@@ -9,9 +9,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Any
 
-from fairtrial.places import BootedPlace, place_of
+from fairtrial.errors import PlaceError
+from fairtrial.places import BootedPlace, is_fresh, place_of
 from fairtrial.run import prepared
 from fairtrial.run.kinds import Parts
+from fairtrial.study.builds import Builds
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import Identity
 from fairtrial.wire.open_place import OpenPlace
@@ -29,6 +31,24 @@ def identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity:
         if _is_shared(trial, host_identity):
             return host_identity
     return parts.system.identity(place)
+
+
+def require_same(place: OpenPlace, trial: ResolvedTrial, identity: Identity, *, builds: Builds | None) -> None:
+    """Refuses a program that was replaced since it was looked at, where the place stays: an upgrade, a new build.
+
+    Builds put another one in place for every trial, and read it back.
+
+    Raises:
+        PlaceError: it was replaced.
+    """
+    program = identity.facts.get("binary")
+    if program is None or is_fresh(trial.place) or (builds is not None and program == builds.program):
+        return
+    if place.execute(["sha256sum", program]).output.split()[:1] != [identity.sha256]:
+        raise PlaceError(
+            f"{program} was replaced during the run",
+            hint="install what the run began with and resume, or start a new run",
+        )
 
 
 def ensure(place: OpenPlace, trial: ResolvedTrial, *, key: str, parts: Parts, on_progress: OnProgress) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -27,7 +27,7 @@ RESTORE_S = 3600.0
 MOVE_S = 60.0
 CREATED = "created"  # beside the data of a load under way: the boot in which their system was created
 NOTHING = hashlib.sha256().hexdigest()  # the content of an empty system
-# Signals that a service's own way to stop may end it by; exit codes are everybody's own.
+# Signals that a service's own way to stop may end it by; exit codes are everybody's own, but for servers known here.
 ORDERLY = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
 BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -129,7 +129,7 @@ def _make(place: OpenPlace, directory: PurePosixPath, parts: Parts, *, on_progre
         parts.system.stop(place, instance, settled=False)
         raise
     parts.system.stop(place, instance, settled=True)
-    _require_shut_down(place, launch, instance)
+    _require_shut_down(place, launch, instance, orderly=parts.system.orderly_codes)
     if leftovers.end(place, grace_s=place.limits.shutdown_s).killed:
         raise SystemStartError(
             "processes that the server had started had to be killed once its data were made, so they are not used",
@@ -151,9 +151,14 @@ def _require_alive(place: OpenPlace, launch: Launch, instance: Instance) -> None
         raise _lost(place, launch, exited, what="ended while its data were made")
 
 
-def _require_shut_down(place: OpenPlace, launch: Launch, instance: Instance) -> None:
+def _require_shut_down(
+    place: OpenPlace, launch: Launch, instance: Instance, *, orderly: Collection[int] | None
+) -> None:
     exited = None if instance.process is None else instance.process.exited
-    if exited is not None and exited.signal is not None and exited.signal not in ORDERLY:
+    if exited is None:
+        return
+    died = exited.signal is not None and exited.signal not in ORDERLY
+    if died or (exited.code is not None and orderly is not None and exited.code not in orderly):
         raise _lost(place, launch, exited, what="did not shut down properly once its data were made")
 
 

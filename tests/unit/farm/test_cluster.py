@@ -1,12 +1,20 @@
-"""A cluster that answers nobody lets nobody in."""
+"""A cluster that answers nobody lets nobody in, and one that is lost has a minute to come back."""
 
 from __future__ import annotations
 
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from support.records import tiny_plan
 
-from fairtrial.farm import cluster
+from fairtrial.errors import PlaceError
+from fairtrial.farm import children, cluster
+from fairtrial.farm.calls import Nodes
+from fairtrial.farm.orders import order
 
 
 def test_a_cluster_that_does_not_answer_who_has_no_token_asks_for_one(
@@ -17,3 +25,37 @@ def test_a_cluster_that_does_not_answer_who_has_no_token_asks_for_one(
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
     monkeypatch.setattr(cluster, "PROBE_S", 0.001)
     cluster.require_token("127.0.0.1:1")
+
+
+def test_a_cluster_that_is_lost_while_nothing_is_owed_has_a_minute_to_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drivers: list[Connection] = []
+    now_s = 1000.0
+
+    def child(*_arguments: Any, name: str) -> tuple[str, Connection]:
+        ours, theirs = Pipe()
+        drivers.append(theirs)
+        return name, ours
+
+    monkeypatch.setattr(children, "child", child)
+    monkeypatch.setattr(children, "how", lambda _process: "exit code 1")
+    monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: now_s))
+    found = cluster.Cluster("head:1", tmp_path)
+    drivers[0].send(Nodes(1))
+    assert list(found.returned(0)) == []
+    assert list(found.idle()) == [""]
+    plan = tiny_plan()
+    found.submit(order(plan, plan.trials[:2], run="run", started=[]), host="")
+    for _ in range(5):  # an hour in which nobody asks for idle hosts
+        now_s += 720
+        assert list(found.returned(0)) == []
+    drivers[0].close()
+    found.returned(0)
+    (returned,) = found.returned(0)
+    assert returned.lost == "the cluster was lost (exit code 1)"
+    now_s += cluster.NODES_S
+    assert list(found.idle()) == []
+    now_s += 1
+    with pytest.raises(PlaceError, match="has no node that takes a block"):
+        found.idle()

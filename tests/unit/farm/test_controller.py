@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from fairtrial import record
 from fairtrial.cli.running import run as command
 from fairtrial.cli.running.farming import ALONE, Farm
 from fairtrial.errors import InputError, PlaceError
+from fairtrial.farm import handing
 from fairtrial.farm.controller import FarmRun
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Failure, Order, Outcome, order
@@ -108,6 +110,74 @@ def test_the_last_reason_is_told_when_no_host_is_left(tmp_path: Path) -> None:
     with pytest.raises(PlaceError, match="its disk is full") as raised:
         conducted(tmp_path, InstantFarm("x", fate=fate), plan())
     assert raised.value.hint == "make room"
+
+
+def unreachable(host: str, _order: Order, outcome: Outcome) -> Outcome | str:
+    """Of hosts that are dead no trial begins."""
+    failure = Failure(message="Permission denied (publickey)", hint="load the key")
+    gone = {"failure": failure, "begun": False, "trials": [], "finished": [], "places": []}
+    return outcome.model_copy(update=gone) if host.startswith("dead") else outcome
+
+
+def test_hosts_that_begin_no_trial_cost_no_block(tmp_path: Path) -> None:
+    dead = [f"dead{number}" for number in range(6)]
+    found, told = conducted(tmp_path, InstantFarm(*dead, "good", fate=unreachable), plan(blocks=4))
+    assert (found.finished, list(found.voided), sorted(left(found))) == (True, [], dead)
+    assert {trial.trial.block for trial in found.trials} == {1, 2, 3, 4}
+    assert any(
+        note.endswith("is handed out again: dead0 lost it: Permission denied (publickey)") for note in told.notes
+    )
+
+
+def test_a_run_whose_hosts_were_all_unreachable_is_resumed_as_if_nothing_was(tmp_path: Path) -> None:
+    dead = [f"dead{number}" for number in range(6)]
+    with pytest.raises(PlaceError, match=r"Permission denied \(publickey\)"):
+        conducted(tmp_path, InstantFarm(*dead, fate=unreachable), plan(blocks=4))
+    writer = record.resume(tmp_path / "run")
+    FarmRun(writer=writer, progress=Told(), farm=InstantFarm("good")).execute()
+    writer.close()
+    found = record.read(tmp_path / "run")
+    assert (found.finished, list(found.voided)) == (True, [])
+
+
+def test_a_cell_that_is_decided_may_lose_as_many_blocks_as_it_likes(tmp_path: Path) -> None:
+    writer = record.create(tmp_path / "run", plan=plan(blocks=8), sources={"study.yaml": ""})
+    run = FarmRun(writer=writer, progress=Told(), farm=InstantFarm("x"))
+    run.schedule.decided.add("all")
+    for block in range(1, 7):
+        run._void("all", block, "lost")
+    writer.close()
+    assert run.schedule.losses("all") == 6
+
+
+def test_a_host_whose_process_was_killed_is_named(tmp_path: Path) -> None:
+    farm = InstantFarm("x")
+    farm.killed = ["fairtrial x"]
+    _, told = conducted(tmp_path, farm, plan())
+    assert told.notes[-1].startswith("the process `fairtrial x` was killed: its host may not be as it was")
+
+
+def test_a_process_that_was_lost_is_a_reason_too(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match=r"x lost its block: its process ended \(signal 9\)"):
+        conducted(tmp_path, InstantFarm("x", fate=lambda *_: "its process ended (signal 9)"), plan())
+
+
+class Gone(InstantFarm):
+    """A cluster that is gone after four blocks."""
+
+    def idle(self) -> Sequence[str]:
+        if len(self.ran) >= 4:
+            raise PlaceError("the cluster has no node that takes a block", hint="start nodes")
+        return super().idle()
+
+
+def test_a_reason_that_is_over_is_not_told_when_the_cluster_is_gone(tmp_path: Path) -> None:
+    def fate(_host: str, order: Order, outcome: Outcome) -> Outcome | str:
+        full = Failure(message="its disk was full for a moment", hint="make room")
+        return outcome.model_copy(update={"failure": full}) if order.block == 1 else outcome
+
+    with pytest.raises(PlaceError, match="the cluster has no node that takes a block"):
+        conducted(tmp_path, Gone("x", fate=fate), plan(blocks=10))
 
 
 def test_a_mistake_in_the_study_ends_the_run_at_once(tmp_path: Path) -> None:
@@ -311,6 +381,31 @@ def test_a_slow_host_holds_back_looks_at_its_round_and_no_other_host(tmp_path: P
     assert {host for host, _cell, block in farm.ran if 1 < block < 9} == {"x", "y"}
     assert [round_ for round_, _latest in seen] == [*range(1, 13)]
     assert seen[0][1] >= 8, "the first round is looked at once the slow host is through, and others went on"
+
+
+HOUR_S = 3600.0
+
+
+def test_the_time_left_is_that_of_the_blocks_that_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+
+    class Hourly(InstantFarm):
+        def returned(self, timeout_s: float) -> Sequence[Returned]:
+            nonlocal now_s
+            now_s += HOUR_S if self.out else 0.0
+            return super().returned(timeout_s)
+
+    monkeypatch.setattr(handing, "time", SimpleNamespace(monotonic=lambda: now_s))
+    writer = record.create(tmp_path / "run", plan=plan(blocks=4), sources={"study.yaml": ""})
+    told = Told()
+    run = FarmRun(writer=writer, progress=told, farm=Hourly("x"))
+    run.began_s = 0.0
+    run.execute()
+    writer.close()
+    left_h = [left_s / HOUR_S for left_s in told.left_s]
+    assert left_h == pytest.approx([4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5])
+    once_taken = [left / owed * (owed - 1) for left, owed in zip(left_h[1::2], (7, 5, 3, 1), strict=True)]
+    assert once_taken == pytest.approx([3.0, 2.0, 1.0, 0.0])
 
 
 def test_what_the_farm_used_is_in_the_record(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def test_hosts_are_places_by_name(tmp_path: Path) -> None:
         ("hosts:\n  a: {local: {}}\n  b: {shh: {host: x}}\n", 3, "found shh"),
         ("hosts:\n  a: {vm: {kernel: debian-6.1}}\n", 2, "is no host"),
         ("hosts:\n  a/b: {local: {}}\n", 2, "expected text that matches"),
+        ("hosts:\n  a: {ssh: {host: x}}\n  b: {ssh: {host: y}}\n  c: {ssh: {host: x}}\n", 4, "a and c are one place"),
         ("host: {a: {local: {}}}\n", 1, "hosts"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from support.records import RESOLVED, planned, tiny_plan, trial_record
 
 from fairtrial import record
+from fairtrial.errors import InputError, Problem
 from fairtrial.farm.orders import Order
 from fairtrial.farm.station import BlockRun, Quiet, Station
 from fairtrial.record.models import Cell
@@ -34,16 +35,50 @@ def order(state: Path, block: int, *, cell: str, disk_bytes: int = 0) -> Order:
 
 def test_a_place_is_looked_at_once_for_the_blocks_of_a_cell_and_again_for_those_of_another(tmp_path: Path) -> None:
     station = Station("x")
+    begun: list[bool] = []
 
     def failure(number: int, given: Order) -> str:
         outcome = station.serve(given, tmp_path / str(number))
         assert (outcome.failure is None) == (len(outcome.trials) == 1)
+        begun.append(outcome.begun)
         return "" if outcome.failure is None else outcome.failure.message
 
     state = tmp_path / "state"
     assert failure(1, order(state, 1, cell="p")) == ""
+    assert begun == [True]
     assert failure(2, order(state, 2, cell="p", disk_bytes=MORE_THAN_ANY_DISK)) == ""
     assert "disk" in failure(3, order(state, 1, cell="q", disk_bytes=MORE_THAN_ANY_DISK))
+    assert not begun[-1]
+
+
+def test_a_mistake_is_of_the_trial_whose_levels_hold_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(run: Run) -> None:
+        first, second = run.writer.plan.trials
+        with run._mistakes_located(first):
+            pass
+        with run._mistakes_located(first), run._mistakes_located(second):
+            raise InputError([Problem("no such option", "the study", field="system")], hint="fix it")
+
+    monkeypatch.setattr(Run, "_run_trials", refuses)
+    plan = tiny_plan()
+    given = Order(run="run", plan=plan.model_copy(update={"trials": plan.trials[:2]}), started=[])
+    failure = Station("x").serve(given, tmp_path).failure
+    assert failure is not None
+    assert failure.trial == plan.trials[1].id
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_what_goes_wrong_with_the_process_itself_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, begins: bool
+) -> None:
+    def fails(_what: object) -> None:
+        raise PermissionError(13, "Permission denied", "/var/lib/fairtrial")
+
+    if not begins:
+        monkeypatch.setattr(Run, "_run_trials", fails)
+    outcome = Station("x", begin=fails if begins else None).serve(order(tmp_path, 1, cell="p"), tmp_path)
+    assert outcome.failure is not None
+    assert outcome.failure.message == "[Errno 13] Permission denied: '/var/lib/fairtrial'"
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,17 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial import record
 from fairtrial.errors import RecordError
 from fairtrial.live import outline
+from fairtrial.live.activity import THROUGHPUT
 from fairtrial.live.followed import FollowedRun
 from fairtrial.live.words import journalled
+from fairtrial.protocol.generated import MeasuringProgress, RateProgress
+from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record import Writer, live
-from fairtrial.record.events import BlockLeased, FarmServed, HostLeft, RunFinished
+from fairtrial.record.events import BlockLeased, FarmServed, HostLeft, RunFinished, RunInterrupted
 from fairtrial.record.journal import NAME, lines
 from fairtrial.record.live import Live, LiveTrial
-from fairtrial.record.models import BlockAdded, Extended
+from fairtrial.record.models import BlockAdded, BlockVoided, Cell, CellLook, Extended, LookTaken, TrialStarted
+from fairtrial.report.analysing import analysed
 
 
 @pytest.fixture
@@ -90,6 +94,107 @@ def test_on_a_farm_no_trial_that_has_ended_is_shown_as_running(writer: Writer) -
     now = outline.now(runs_here(writer, trial=ended.model_dump()))
     assert (now.where, now.number, now.done) == ("", None, 1)
     assert now.sentence.endswith("Hosts are running 2 trials.")
+
+
+def test_looks_leave_out_what_a_farm_brought_back_after_its_cell_was_stopped(writer: Writer) -> None:
+    commit(writer, "all.b01.a", "all.b01.b")
+    stop = CellLook(cell="all", blocks=1, information=1.0, decision="stop", reason="difference")
+    writer.append(LookTaken(round=1, decision="continue", cells=[stop]))
+    commit(writer, "all.b02.a", "all.b02.b")
+    run = FollowedRun(writer.directory)
+    run.refresh()
+    assert [look.blocks for cell in run.looks() for look in cell.looks] == [1]
+
+
+def followed(writer: Writer) -> FollowedRun:
+    run = FollowedRun(writer.directory)
+    run.refresh()
+    return run
+
+
+def test_blocks_that_a_farm_lost_are_void_as_in_the_report(writer: Writer) -> None:
+    writer.append(BlockVoided(cell="all", block=1, reason="h1 lost it: it burned down"))
+    found, reported = followed(writer).analysis(), analysed(record.read(writer.directory))
+    assert found.counts.blocks_voided == reported.counts.blocks_voided == 1
+    assert {doubt.code for doubt in found.doubts} == {doubt.code for doubt in reported.doubts} >= {"voided"}
+
+
+def test_nothing_runs_once_the_controller_of_a_farm_was_killed(writer: Writer) -> None:
+    writer.append(BlockLeased(cell="all", block=1, host="h1", trials=["all.b01.a", "all.b01.b"]))
+    run = followed(writer)
+    assert run.state == "interrupted"
+    assert {slot.fate for slot in run.fates} == {"planned"}
+
+
+def test_a_trial_that_begins_again_has_nothing_of_its_earlier_attempt(writer: Writer) -> None:
+    """As nobody looks in between, all of that is read at once."""
+    trial = writer.plan.trials[0]
+    run = followed(writer)
+
+    def attempt(began_s: float, *said: ProgressLine) -> tuple[list[float], dict[str, float]]:
+        feed = live.Feed(writer.directory)
+        feed.begin()
+        writer.append(TrialStarted(trial=trial))
+        for second, line in enumerate(said):
+            feed.say(trial.id, line, at_s=began_s + second)
+        run.refresh()
+        feed.end()
+        assert run.activity is not None
+        return list(run.activity.charts[THROUGHPUT].course.seconds), run.activity.marks
+
+    rates = [RateProgress(per_s=100.0, errors=0)] * 2
+    assert attempt(1000.0, MeasuringProgress(time_ns=0), *rates) == ([1.0, 2.0], {"measuring": 0.0})
+    writer.append(RunInterrupted(reason="stopped by the user"))
+    assert attempt(5000.0, *rates) == ([0.0, 1.0], {})
+
+
+def test_a_pause_of_a_farm_says_what_its_hosts_do_and_its_way_to_go_on_names_the_farm(writer: Writer) -> None:
+    assert runs_here(writer, paused=True).slots.leased is False
+    writer.append(BlockLeased(cell="all", block=1, host="h1", trials=["all.b01.a", "all.b01.b"]))
+    now = outline.now(runs_here(writer, paused=True))
+    assert now.state == "paused"
+    assert now.sentence == "The run hands out no more blocks. Hosts finish 2 trials, with settings in effect."
+    commit(writer, "all.b01.a", "all.b01.b")
+    assert "Settings are undone" in outline.now(runs_here(writer, paused=True)).sentence
+    writer.append(RunInterrupted(reason="stopped by the user"))
+    (writer.directory / live.NAME).unlink()
+    assert outline.now(followed(writer)).sentence.endswith("--resume and the --places or --farm that it had")
+
+
+def test_the_plan_shows_every_trial_also_diagnostic_ones_of_several_cells_and_those_of_one_boot(tmp_path: Path) -> None:
+    tiny, cells = tiny_plan(), {name: Cell(name=name, levels={"load": name}) for name in ("low", "high")}
+    trials = [
+        planned(block, arm, cell=cell).model_copy(update={"id": f"{cell}.b{block:02d}.{arm}{repeat}", "repeat": repeat})
+        for block in (1, 2)
+        for cell in cells
+        for arm in "ab"
+        for repeat in (1, 2)
+    ]
+    probed = [
+        planned(1, arm, cell=cell).model_copy(update={"id": f"{cell}.d01.{arm}", "diagnostic": True})
+        for cell in cells
+        for arm in "ab"
+    ]
+    update = {
+        "cells": [*cells.values()],
+        "resolved": dict.fromkeys(cells, tiny.resolved["all"]),
+        "trials": trials,
+        "diagnostics": probed,
+    }
+    writer = record.create(tmp_path / "cells", plan=tiny.model_copy(update=update), sources={"study.yaml": ""})
+    run = followed(writer)
+    writer.close()
+    found = outline.grids(run)
+    shown = [slot.trial.id for _, grid in found for row in grid.rows for slot in row.slots if slot is not None]
+    assert sorted(shown) == sorted(run.slots.planned)
+    assert [(name, grid.label) for name, grid in found] == [
+        ("low", "low"),
+        ("low", "low, trial 2 of each boot"),
+        ("high", "high"),
+        ("high", "high, trial 2 of each boot"),
+        ("", "diagnostic trials, low"),
+        ("", "diagnostic trials, high"),
+    ]
 
 
 def test_what_happens_on_a_farm_is_an_event_where_the_plan_does_not_show_it(writer: Writer) -> None:

@@ -49,6 +49,14 @@ def test_of_a_design_that_may_be_looked_at_at_will_the_intervals_hold_together()
         assert look.high > single.high
 
 
+def test_an_interval_that_no_number_holds_is_none_as_in_the_analysis() -> None:
+    plan = tiny_plan()
+    plan = plan.model_copy(update={"design": plan.design.model_copy(update={"confidence": 0.9999})})
+    (cell,) = cell_looks(plan, used([(1.0, 1.0), (1.0, 1.3)]))
+    assert (cell.looks[1].low, cell.looks[1].high) == (None, None)
+    assert cell.looks[1].ratio == pytest.approx(math.sqrt(1.3))
+
+
 def test_once_a_value_is_0_there_is_no_ratio_as_in_the_analysis() -> None:
     (cell,) = cell_looks(tiny_plan(), used([*VALUES[:2], (100.0, 0.0), VALUES[3]]))
     assert (cell.ratios, cell.looks) == ((), ())

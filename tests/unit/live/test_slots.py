@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.records import planned, tiny_plan
 
 from fairtrial.live.slots import Slots
-from fairtrial.record.events import BlockLeased, RunFinished, RunInterrupted
+from fairtrial.record.events import BlockLeased, HostLeft, RunFinished, RunInterrupted
 from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, TrialFinished, TrialStarted
 
 
@@ -45,6 +45,16 @@ def test_a_host_that_lost_its_block_runs_none_of_it() -> None:
     assert slots.out == set()
 
 
+def test_a_block_that_a_host_did_not_begin_runs_no_longer_once_it_has_another_or_left() -> None:
+    slots = Slots(tiny_plan())
+    first, second = ([trial.id for trial in tiny_plan().trials if trial.block == block] for block in (1, 2))
+    slots.apply(BlockLeased(cell="all", block=1, host="alpha", trials=first))
+    slots.apply(BlockLeased(cell="all", block=2, host="alpha", trials=second))
+    assert slots.out == {*second}
+    slots.apply(HostLeft(host="alpha", reason="it cannot be reached"))
+    assert slots.out == set()
+
+
 def test_a_cell_that_the_rule_stops_gets_no_more_and_a_finished_run_owes_nothing() -> None:
     slots = Slots(tiny_plan())
     stop = CellLook(cell="all", blocks=2, information=1.0, decision="stop", reason="difference")
@@ -53,6 +63,18 @@ def test_a_cell_that_the_rule_stops_gets_no_more_and_a_finished_run_owes_nothing
     other = Slots(tiny_plan())
     other.apply(RunFinished())
     assert set(fates(other).values()) == {"stopped"}
+
+
+def test_a_block_that_a_farm_had_begun_when_its_cell_was_stopped_does_not_count() -> None:
+    slots = Slots(tiny_plan())
+    stop = CellLook(cell="all", blocks=1, information=1.0, decision="stop", reason="difference")
+    for trial in tiny_plan().trials:
+        slots.apply(TrialFinished(trial=trial.id, valid=True, files={}))
+        if trial.id == "all.b01.b":
+            slots.apply(LookTaken(round=1, decision="continue", cells=[stop]))
+    said = {slot.trial.id: (slot.fate, slot.reason) for slot in slots.slots()}
+    assert {said[f"all.b01.{arm}"] for arm in "ab"} == {("valid", "")}
+    assert {said[f"all.b02.{arm}"] for arm in "ab"} == {("stopped", "difference")}
 
 
 def test_a_leased_block_runs_until_its_trials_end_or_the_run_does() -> None:

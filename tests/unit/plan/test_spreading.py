@@ -10,7 +10,7 @@ from fairtrial.plan.costs import TRIAL_OVERHEAD_S
 from fairtrial.plan.spreading import FarmCosts, duration_s, makespan
 from fairtrial.study.resolved import ResolvedTrial
 
-FREE = FarmCosts(trial_s=0.0, megabytes=0.0, look_s=0.0)
+FREE = FarmCosts(trial_s=0.0, megabytes=0.0)
 
 
 @pytest.mark.parametrize(("hosts", "took"), [(1, 60.0), (2, 30.0), (4, 20.0), (6, 10.0), (60, 10.0)])
@@ -19,11 +19,9 @@ def test_a_block_is_the_smallest_piece(hosts: int, took: float) -> None:
 
 
 def test_the_controller_takes_one_trial_in_at_a_time() -> None:
-    costs = FarmCosts(trial_s=1.0, megabytes=2.0, megabyte_s=0.5, look_s=0.0)
+    costs = FarmCosts(trial_s=1.0, megabytes=2.0, megabyte_s=0.5)
     assert costs.taking_s == 2.0
     assert makespan([10.0] * 3, costs, hosts=3, trials=2) == (22.0, 12.0)
-    looking = FarmCosts(trial_s=0.0, megabytes=0.0, look_s=0.5)
-    assert makespan([10.0] * 3, looking, hosts=1, trials=2)[1] == pytest.approx(0.5 * 2 * (0 + 1 + 2))
 
 
 def test_a_host_prepares_its_data_before_its_first_block() -> None:
@@ -39,3 +37,5 @@ def test_a_plan_on_as_many_hosts_as_blocks_takes_as_long_as_one() -> None:
     alone, side_by_side = (duration_s(plan, catalogue(), hosts=hosts) for hosts in (1, 4))
     assert alone > 8 * TRIAL_OVERHEAD_S
     assert side_by_side == pytest.approx(alone / 4, rel=0.05)
+    looking = plan.model_copy(update={"design": plan.design.model_copy(update={"stop": "sequential"})})
+    assert duration_s(looking, catalogue(), hosts=4) == side_by_side, "a look takes no time that counts"

@@ -14,7 +14,7 @@ from fairtrial.study.resolved import Section
 
 
 def keep_noise(record: Record, *, progress: Progress) -> None:
-    """Keeps the profile of a finished A/A run at each of its places, but not at hosts of a farm: it is of all of them.
+    """Keeps the profile of a finished A/A run at each of its places, of what ran there, but not at hosts of a farm.
 
     Raises:
         PlaceError: the place cannot be reached again, or not written; the report has the profile all the same.
@@ -22,8 +22,9 @@ def keep_noise(record: Record, *, progress: Progress) -> None:
     every = {opening.place: opening for opening in record.places if not opening.host}
     if any(opening.host for opening in record.places):
         progress.note("the noise floor is of all hosts together, so that none of them keeps it")
+    here = [trial for trial in record.trials if not trial.host]
     for opening in every.values():
-        trials = noise.at_place(record.plan, record.trials, opening.place)
+        trials = noise.at_place(record.plan, here, opening.place)
         selection = select(record.plan, trials, contrast=None)
         profile = noise.profile(record.plan, selection, kernel=str(opening.facts.get("kernel", "")))
         sized = profile.model_copy(update={"size": record.plan.size or WHOLE})

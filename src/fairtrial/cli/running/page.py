@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
@@ -18,7 +19,7 @@ from fairtrial.record.events import PageServed
 from fairtrial.record.models import Plan
 from fairtrial.run.processes import ticks
 from fairtrial.settings.affinity import Affinity, processors
-from fairtrial.study.resolved import ResolvedTrial
+from fairtrial.study.resolved import ResolvedTrial, Section
 
 PROGRAM: Final = (sys.executable, "-c", "from fairtrial.serve.companion import main; main()")
 NEEDED: Final = ("starlette", "uvicorn", "jinja2")
@@ -52,13 +53,18 @@ class Page:
     began_ticks: int
 
     @classmethod
-    def started(cls, run: Path, plan: Plan) -> Page:
+    def started(cls, run: Path, plan: Plan, *, hosts: Collection[Section] = ()) -> Page:
         """Starts one in a session of its own: it outlives the run, however that ends.
+
+        Args:
+            run: the record's directory.
+            plan: its plan.
+            hosts: places of a farm, each of which takes the place of the trials' own.
 
         Raises:
             PlaceError: it does not start.
         """
-        own, shared = _processors(plan, os.sched_getaffinity(0))
+        own, shared = _processors(plan, os.sched_getaffinity(0), hosts=hosts)
         command = [*PROGRAM, str(run.resolve()), ",".join(map(str, own))]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True, cwd="/"
@@ -85,9 +91,14 @@ class Page:
         return None
 
 
-def _processors(plan: Plan, here: set[int]) -> tuple[list[int], bool]:
+def _processors(plan: Plan, here: set[int], *, hosts: Collection[Section] = ()) -> tuple[list[int], bool]:
     """What the page may use of this machine, none for all; and whether trials may use it as well."""
-    trials = [trial for arms in plan.resolved.values() for trial in arms.values()]
+    trials = [
+        trial.model_copy(update={"place": place})
+        for arms in plan.resolved.values()
+        for trial in arms.values()
+        for place in hosts or (trial.place,)
+    ]
     used = set().union(*(_used(trial, here) for trial in trials))
     free = here - used
     return (sorted(free) if used else []), not free

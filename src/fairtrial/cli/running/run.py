@@ -79,7 +79,7 @@ def run(
         console.print(f"record: {writer.directory}", markup=False, soft_wrap=True)
         for warning in writer.plan.warnings:
             console.print(f"warning: {warning}", markup=False, soft_wrap=True)
-        shown_at = _page(writer, console) if page else None
+        shown_at = _page(writer, console, farm) if page else None
         with progress_for(console, writer.plan) as progress:
             source = partial(as_it_ran, writer.directory, study, size=size, overrides=overrides)
             farm.conductor_of(writer.plan)(
@@ -105,9 +105,12 @@ def _options(farm: Farm) -> str:
     return named + (" --insecure-farm" if farm.insecure else "")
 
 
-def _page(writer: Writer, console: Console) -> Callable[[], PageServed | None]:
+def _page(writer: Writer, console: Console, farm: Farm) -> Callable[[], PageServed | None]:
     """Starts the page and says where it is."""
-    found = beside.Page.started(writer.directory, writer.plan)
+    from fairtrial.farm import hosts
+
+    places = [] if farm.places is None else [*hosts.read(farm.places).values()]
+    found = beside.Page.started(writer.directory, writer.plan, hosts=places)
     console.print(f"page: {found.address}", markup=False, soft_wrap=True, highlight=False)
     return found.served
 

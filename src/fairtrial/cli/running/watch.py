@@ -70,7 +70,7 @@ def _exit_code(run: FollowedRun) -> int:
         return run.interruption.exit_code
     raise PlaceError(
         f"the process of {run.directory} ended without saying why, as a killed one does: its exit code is unknown",
-        hint=f"resume the run with: fairtrial run {run.directory} --resume",
+        hint=f"resume the run with: {outline.resuming(run)}",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -20,14 +21,17 @@ from fairtrial.wire.open_place import OpenPlace
 FIELD: Final = "builds"
 LINK_S: Final = 600.0
 KEY_CHARACTERS: Final = 16
-PLACED: Final = "placed"  # paths of programs that are ours to replace
 LISTING_BYTES: Final = 64 << 20
 # Output comes in lines and is cut, so what may be long goes to the file "$0".
 EXPANDED: Final = 'for each in "$@"; do printf "%s\\n" $each; done > "$0"'
+FOUND: Final = (
+    'for each in "$@"; do [ -f "$each" ] || each=$(command -v -- "$each"); '
+    'if [ -f "$each" ]; then printf "%s\\n" "$each"; fi; done > "$0"'
+)
 SECTIONS: Final = 'readelf --wide --section-headers "$@" | grep -o \'\\.text\\.[^ ]*\' | sort -u > "$0"'
 CONTENTS: Final = 'sha256sum -- "$@" > "$0.sums" && sha256sum < "$0.sums"'
 DIFFERENT: Final = 'sha256sum -- "$0"/order-???? | cut -d " " -f 1 | sort -u | wc -l'
-FREE: Final = 'test ! -e "$1" || grep -Fxq -- "$1" "$2"'
+FREE: Final = 'test ! -e "$1" && exit; for each in "$2"/*/order-????; do cmp -s -- "$1" "$each" && exit; done; exit 1'
 # A new file for each trial: whoever still runs the last one keeps it.
 PUT: Final = 'install -D -m 755 -- "$1" "$2.new" && mv -f -- "$2.new" "$2" && sha256sum -- "$2"'
 
@@ -46,10 +50,9 @@ def link(place: OpenPlace, plan: Plan, *, arm: str) -> None:
         raise PlaceError("builds are linked once, and this place does not stay", hint="use a local place, or ssh")
     ours = place.state_directory / "builds"
     workspace.make(place, ours)
-    if place.execute(["sh", "-c", FREE, "sh", builds.program, str(ours / PLACED)]).code != 0:
+    if place.execute(["sh", "-c", FREE, "sh", builds.program, str(ours)]).code != 0:
         hint = "name a path that is free, or remove the file"
         raise PlaceError(f"{builds.program} exists, and trials would replace it", hint=hint, field=f"{FIELD}.program")
-    place.require(["sh", "-c", 'echo "$1" >> "$2"', "sh", builds.program, str(ours / PLACED)], hint="check its disk")
     directory = _directory(place, plan, arm=arm)
     if place.execute(["test", "-e", str(directory)]).code != 0:
         _link_all(place, builds, directory, arm=arm, seed=plan.design.seed)
@@ -86,12 +89,23 @@ def _directory(place: OpenPlace, plan: Plan, *, arm: str) -> PurePosixPath:
     builds = plan.builds
     if builds is None:
         raise AssertionError("asked for programs of a plan without builds")
-    objects = _objects(place, builds.objects[arm])
-    argv = ["sh", "-c", CONTENTS, str(place.state_directory / "builds" / "listing"), *objects]
-    contents = place.require(argv, hint="objects must be readable", timeout_s=LINK_S)
+    read = _objects(place, builds.objects[arm])
+    read += _listed(place, FOUND, _named(builds.link), hint="check builds.link")
+    argv = ["sh", "-c", CONTENTS, str(place.state_directory / "builds" / "listing"), *read]
+    contents = place.require(argv, hint="what is linked must be readable", timeout_s=LINK_S)
     decided_by = [contents, builds.link, builds.link_orders, plan.design.seed]
     key = hashlib.sha256(json.dumps(decided_by).encode()).hexdigest()[:KEY_CHARACTERS]
     return place.state_directory / "builds" / key
+
+
+def _named(link: str) -> list[str]:
+    """What linking may read beside the objects: the linker, and libraries and scripts that its command names."""
+    words = shlex.split(link)
+    parts = [part for word in words for part in re.split("[,=]", word.removeprefix("-T"))]
+    directories, libraries = (re.findall(rf"(?:^|\s)-{option}\s*(\S+)", " ".join(parts)) for option in "Ll")
+    linkers = ["ld", *(f"ld.{word.removeprefix('-fuse-ld=')}" for word in words if word.startswith("-fuse-ld="))]
+    kinds = [f"{directory}/lib{name}.{end}" for directory in directories for name in libraries for end in ("a", "so")]
+    return [*linkers, *parts, *kinds]
 
 
 def _objects(place: OpenPlace, patterns: Sequence[str]) -> list[str]:

@@ -248,6 +248,7 @@ class Attempt:
 
     def _bring_data(self) -> None:
         identity = self.runner.identity(self.resolved)
+        hosted.require_same(self.place, self.resolved, identity, builds=self.runner.writer.plan.builds)
         self.outcome.system_facts = {"version": identity.version, "sha256": identity.sha256, **identity.facts}
         key = prepared.key_of(self.resolved, self.parts, identity)
         if self.existing is not None:

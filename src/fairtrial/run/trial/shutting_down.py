@@ -55,7 +55,7 @@ def shut_down_slowly(place: OpenPlace, parts: Parts, loaded: LoadedServer, *, ph
         began_ns = place.agent.clock().monotonic_ns
         parts.system.stop(place, instance, settled=True)
         exited = process.wait(place.limits.short_s)  # it has ended: `stop` has waited
-        if exited.code != 0 and exited.signal != KILLED:
+        if exited.code != 0 and not (process.was_killed and exited.signal == KILLED):
             raise PlaceError(f"the server ended with {how(exited)} when shut down slowly", hint="its log says why")
         complete = exited.code == 0
         shutdown = Shutdown(

@@ -28,8 +28,10 @@ from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
 LARGEST = 2**32 - 1  # of the engine's counts within a transaction
-TRANSACTIONS_LIMIT_S = 6 * 3600.0  # a drive by count; the engine itself ends a drive that makes no progress
-
+TRANSACTIONS_LIMIT_S = 6 * 3600.0  # a drive by count, at least; the engine itself ends one that makes no progress
+LATE = 3.0  # times what a drive by count is expected to take
+GUESSED_PER_S = 1.0  # where the study does not say: hardly a drive is slower
+LONGEST_S = 90 * 86_400.0
 
 PIPELINING = (
     "MariaDB and PostgreSQL: send {what} before reading the answer of the first, as [drivers do it]"
@@ -287,9 +289,8 @@ def run(
         **drive.process_options,
     )
     result = read_result(place, drive)
-    return DriveOutcome(
-        window=window(result), effective=result.effective, invalid_reason=why_invalid(result, parameters)
-    )
+    judge = why_invalid if drive.share is None else why_lost  # shares are of all clients together: see `judged`
+    return DriveOutcome(window=window(result), effective=result.effective, invalid_reason=judge(result, parameters))
 
 
 def read_result(place: OpenPlace, drive: Drive) -> wire.Driven:
@@ -323,7 +324,7 @@ def _limit_s(parameters: DriveParameters) -> float:
     if parameters.search is not None:
         return parameters.ramp_up + arrivals.longest_s(parameters.search) + DRIVE_GRACE_S
     if parameters.duration is None or parameters.ramp_up_transactions is not None:
-        return TRANSACTIONS_LIMIT_S
+        return min(max(TRANSACTIONS_LIMIT_S, LATE * duration_s(parameters, guessed_per_s=GUESSED_PER_S)), LONGEST_S)
     return duration_s(parameters, guessed_per_s=1.0) + DRIVE_GRACE_S
 
 
@@ -341,22 +342,14 @@ def _arrivals(place: OpenPlace, parameters: DriveParameters, drive: Drive) -> Of
 def why_invalid(result: wire.Driven, parameters: DriveParameters) -> str:
     """Why a trial is invalid by the study's rule, with the commonest error; empty if it is valid.
 
-    A lost connection means that the server went away: what follows is not the same experiment, unless the study says
-    how many may be lost. A trial without any commit measured nothing, whatever the study says.
+    A trial without any commit measured nothing, whatever the study says.
     """
+    if lost := why_lost(result, parameters):
+        return lost
     searched = result.search
-    lost = (
-        sum(probe.connections_lost for probe in searched.probes)
-        if searched
-        else sum(error.count for error in result.errors if error.kind == "connection")
-    )
     outcomes = result.transactions.values()
     failed = sum(outcome.failed for outcome in outcomes)
     ended = failed + sum(outcome.committed + outcome.rolled_back for outcome in outcomes)
-    limit = parameters.lost_connections_limit
-    if lost > limit:
-        allowed = f", {limit} allowed" if limit else ""
-        return f"{lost} connections to the server were lost or refused{allowed}{_commonest(result)}"
     if searched and (censored := search_scalars.why_censored(searched)):
         return censored
     if ended and failed / ended > parameters.failed_share_limit:
@@ -367,6 +360,24 @@ def why_invalid(result: wire.Driven, parameters: DriveParameters) -> str:
     if not any(outcome.committed for outcome in outcomes):
         return f"no transaction committed inside the measurement window{_commonest(result)}"
     return ""
+
+
+def why_lost(result: wire.Driven, parameters: DriveParameters) -> str:
+    """Whether more connections were lost than a valid trial may lose, which holds of one of several clients, too.
+
+    A lost connection means that the server went away: what follows is not the same experiment, unless the study says
+    how many may be lost.
+    """
+    lost = (
+        sum(probe.connections_lost for probe in result.search.probes)
+        if result.search
+        else sum(error.count for error in result.errors if error.kind == "connection")
+    )
+    limit = parameters.lost_connections_limit
+    if lost <= limit:
+        return ""
+    allowed = f", {limit} allowed" if limit else ""
+    return f"{lost} connections to the server were lost or refused{allowed}{_commonest(result)}"
 
 
 def _commonest(result: wire.Driven) -> str:

@@ -42,6 +42,7 @@ def driven(asked: OltpParameters, found: wire.Driven, **changes: Any) -> tuple[D
         environment={"A": "b"},
         processors=changes.get("processors"),
         on_progress=changes.get("on_progress", lambda _line: None),
+        share=changes.get("share"),
     )
     with place_in_memory(lambda _spawn: changes.get("ran", FakeProgram())) as (place, fake):
         fake.files[str(OUT / "result.json")] = found.model_dump_json().encode()
@@ -123,7 +124,9 @@ def test_one_that_hangs_is_given_its_window_and_some_minutes(monkeypatch: pytest
     monkeypatch.setattr("fairtrial.wire.open_place.run_native", note)
     driven(parameters(ramp_up="10s", duration="20s"), result())
     driven(parameters(ramp_up="10s", transactions=5), result())
-    assert limits == [10 + 20 + native.DRIVE_GRACE_S, native.TRANSACTIONS_LIMIT_S]
+    driven(parameters(ramp_up_transactions=1000, duration="8h"), result())
+    driven(parameters(ramp_up="0s", transactions=5_000_000, expected_rate="100/s"), result())
+    assert limits == [10 + 20 + native.DRIVE_GRACE_S, native.TRANSACTIONS_LIMIT_S, 3 * (8 * 3600 + 1000), 3 * 50_000]
 
 
 def test_a_window_by_count_is_guessed_and_one_by_time_is_known() -> None:
@@ -173,6 +176,15 @@ def test_failures_are_a_share_of_all_that_ended_up_to_the_limit(*, share: float,
     reason = native.why_invalid(result(), parameters(failed_share_limit=share))
     assert (reason == "") == valid
     assert valid or reason == f"6 of 100 transactions failed, more than a share of {share:g}"
+
+
+def test_shares_are_of_all_clients_together_and_a_connection_is_lost_by_one() -> None:
+    asked = parameters(failed_share_limit=0.05, virtual_users=4)
+    share = wire.FleetShare(client=1, clients=2, users=4, user_numbers=[2, 3], start_path="/w/start")
+    assert driven(asked, result())[0].invalid_reason.startswith("6 of 100 transactions failed")
+    assert driven(asked, result(), share=share)[0].invalid_reason == ""
+    lossy = driven(asked, result(errors=[lost(2)]), share=share)[0]
+    assert lossy.invalid_reason.startswith("2 connections to the server were lost")
 
 
 def test_a_window_without_a_commit_measured_nothing_whatever_the_study_allows() -> None:

@@ -134,7 +134,8 @@ class Builds:
                 return 0.0
             began = time.monotonic()
             shutil.rmtree(directory, ignore_errors=True)
-            _git(self.repository, "clone", "--quiet", "--shared", "--no-checkout", ".", str(directory))
+            top = _git(self.repository, "rev-parse", "--show-cdup").strip() or "."  # `clone` does not look upwards
+            _git(self.repository, "clone", "--quiet", "--shared", "--no-checkout", top, str(directory))
             _git(directory, "checkout", "--quiet", "--detach", commit)
             run_build(self.command, directory, self.logs / f"{commit}.log")
             seconds = time.monotonic() - began

@@ -215,8 +215,8 @@ class Bisecting:
 
 
 def begin(directory: Path, question: Bisection, merged: dict[str, Any]) -> None:
-    """Makes a bisection's directory."""
-    make_directory(directory, fresh=True)
+    """Fills a bisection's directory."""
+    make_directory(directory)
     write_synced(directory / MERGED, compiling.written(merged).encode())
     write_synced(directory / QUESTION, question.model_dump_json(indent=1).encode() + b"\n")  # last: now it can resume
 

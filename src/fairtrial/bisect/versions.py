@@ -35,8 +35,9 @@ class Request:
         first, last: names of the ends (`--from`, `--to`); empty with commits.
         commits: `good..bad`; empty without.
         build: command line that builds a commit.
-        repository: where the commits are.
+        repository: where the commits are; this directory where it is None.
         at: `FACTOR=LEVEL` of other factors; their first level where it is not named.
+        blocks: the most before the confirmation; `MOST_BLOCKS` where it is None.
     """
 
     study: Path
@@ -45,11 +46,11 @@ class Request:
     last: str = ""
     commits: str = ""
     build: str = ""
-    repository: Path = Path()
+    repository: Path | None = None
     at: Sequence[str] = ()
     size: str | None = None
     overrides: Sequence[str] = ()
-    blocks: int = MOST_BLOCKS
+    blocks: int | None = None
 
 
 def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
@@ -81,12 +82,16 @@ def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
         better=definition.better,
         seed=study.trials.seed,
         margin=study.trials.margin,
-        blocks=request.blocks,
+        blocks=request.blocks or MOST_BLOCKS,
         alpha=(1 - study.trials.confidence) / len(study.file.metrics.primary),
         build=request.build,
-        repository=str(request.repository.resolve()) if request.commits else "",
+        repository=str(_repository(request).resolve()) if request.commits else "",
     )
     return question, merged
+
+
+def _repository(request: Request) -> Path:
+    return Path() if request.repository is None else request.repository
 
 
 def _check(request: Request) -> None:
@@ -174,7 +179,7 @@ def _levels(request: Request, study: Study, merged: Mapping[str, Any]) -> list[V
 def _commits(request: Request, merged: Mapping[str, Any]) -> list[Version]:
     """The commits; each level's overlay follows from where it is built."""
     compiling.require_built(merged, request.study)
-    found = commits.history(request.repository, request.commits)
+    found = commits.history(_repository(request), request.commits)
     return [Version(name=each.name, commit=each.hash, subject=each.subject) for each in found]
 
 

@@ -147,13 +147,17 @@ def _examined(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOp
         constant=of.constant,
         noise=None if of.noise is None else of.noise.sd * of.size,
         autocorrelation=None if of.noise is None else of.noise.autocorrelation,
-        p=of.p,
-        p_adjusted=p_adjusted,
+        p=_reported(of.p),
+        p_adjusted=_reported(p_adjusted),
         changes=tuple(_changes(of, bounds, options)),
         spikes=tuple(_spikes(of)),
         alarm=_alarm(of, options),
         doubts=tuple(_doubts(of, p_adjusted=p_adjusted, options=options)),
     )
+
+
+def _reported(p: float | None) -> float | None:
+    return None if p is None else max(p, segments.SMALLEST_P)
 
 
 def _changes(of: _ScaledSeries, bounds: Sequence[int], options: HistoryOptions) -> list[LevelChange]:
@@ -320,7 +324,7 @@ def _doubts(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOpti
         doubts.append("the points do not vary: there is no noise to compare a change with")
     if p is not None and p_adjusted is not None and p <= options.alpha < p_adjusted:
         doubts.append(
-            f"p = {p:.3g} on its own, but {p_adjusted:.3g} among all series examined (Benjamini–Hochberg): "
+            f"p = {_reported(p):.3g} on its own, but {p_adjusted:.3g} among all series examined (Benjamini–Hochberg): "
             "the change may be due to chance"
         )
     return doubts

@@ -135,7 +135,7 @@ class History(Result):
     Attributes:
         alpha: chance that a series without a change shows one.
         alarm_alpha: chance that any newest point raises an alarm though nothing changed, over all series with noise.
-        left_out: runs that gave no point, and columns that were taken for text, with the reason.
+        left_out: runs that gave no point, to some series at least, and columns taken for text, with the reason.
     """
 
     alpha: float

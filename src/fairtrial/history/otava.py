@@ -51,7 +51,8 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> Runs:
     Raises:
         InputError: there is no such file, no column `time`, no numbers, or a time or number that cannot be read.
     """
-    rows = _rows(path)
+    read = _rows(path)
+    rows = [row for _, row in read]
     columns = list(rows[0]) if rows else []
     if TIME not in columns:
         raise _refusal(path, f"expected a column `{TIME}`, found {listed(columns)}", line=1)
@@ -62,7 +63,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> Runs:
         raise _refusal(path, message, line=1)
     if not names:
         raise _refusal(path, "expected a column of numbers, found none", line=1)
-    ordered = sorted(enumerate(rows, start=2), key=lambda each: _time(path, each[1][TIME], line=each[0]))
+    ordered = sorted(read, key=lambda each: _time(path, each[1][TIME], line=each[0]))
     branches: dict[str, list[tuple[int, dict[str, str]]]] = {}
     for line, row in ordered:
         branches.setdefault(row.get(BRANCH, ""), []).append((line, row))
@@ -73,7 +74,7 @@ def read(path: Path, *, metrics: Sequence[str] = ()) -> Runs:
             unit="",
             better=None,
             points=tuple(_point(path, row, metric=metric, line=line) for line, row in own if _has(row, metric)),
-            newest=_name(own[-1][1]),
+            newest=_newest([row for _, row in own], metric),
         )
         for metric in names
         for branch, own in branches.items()
@@ -94,7 +95,15 @@ def _like_numbers(rows: Sequence[dict[str, str]], name: str) -> str:
     return values[0] if len(set(values)) > 1 and all(map(_UNREAD.fullmatch, values)) else ""
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
+def _newest(rows: Sequence[dict[str, str]], metric: str) -> str:
+    """The name of the last row's run; with its time where it has no value, but an earlier row of that name has."""
+    name = _name(rows[-1])
+    others = {_name(row) for row in rows if _has(row, metric)}
+    return name if _has(rows[-1], metric) or name not in others else f"{name} ({rows[-1][TIME]})"
+
+
+def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """Rows as texts by column, each with the number of its line."""
     try:
         text = foreign.read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -106,10 +115,13 @@ def _rows(path: Path) -> list[dict[str, str]]:
     reader = csv.DictReader(text.splitlines(), delimiter=dialect.delimiter)
     rows = []
     try:
-        for line, row in enumerate(reader, start=2):
+        names = [str(name).strip() for name in reader.fieldnames or []]
+        if twice := [name for name in names if name and names.count(name) > 1]:
+            raise _refusal(path, f"expected each column once, found `{twice[0]}` twice", line=1)
+        for row in reader:
             if None in row or None in row.values():
-                raise _refusal(path, f"expected {len(reader.fieldnames or [])} fields", line=line)
-            rows.append({str(name).strip(): str(value).strip() for name, value in row.items()})
+                raise _refusal(path, f"expected {len(names)} fields", line=reader.line_num)
+            rows.append((reader.line_num, {str(name).strip(): str(value).strip() for name, value in row.items()}))
     except csv.Error as error:
         raise _refusal(path, f"not a table: {error}", line=reader.line_num) from error
     return rows

@@ -37,7 +37,7 @@ FIRST: Final = 99  # permutations after which a hopeless series is let go (Besag
 HOPELESS: Final = 0.2  # share of them with a larger gain; with a p of 0.05 it happens once in a million
 TAIL: Final = 0.1  # beyond this quantile gains are taken as exponential, which likelihood ratios nearly are
 FEWEST_BEYOND: Final = 10  # permutations with a larger gain from which their share is p; below, the tail is
-SMALLEST_P: Final = 1e-4  # further out the exponential is a guess
+SMALLEST_P: Final = 1e-4  # that is reported: further out the exponential is a guess, which decides among many series
 LARGEST_FITTED: Final = 0.5  # autocorrelation: beyond, tens of points cannot tell neighbours that are alike from a step
 LEAST: Final = -0.3  # autocorrelation: a series that alternates is taken for little more regular than chance
 LARGEST_PERMUTED: Final = 0.6  # of the series without a change: a step looks like more, and must not hide itself
@@ -46,7 +46,10 @@ SEED: Final = 20_261_121  # of the permutations: any number does, one number mak
 
 
 def segment(values: Values, *, alpha: float) -> tuple[float, list[int]]:
-    """Returns p of the hypothesis that the level never changed, and where every later segment begins."""
+    """Returns p of the hypothesis that the level never changed, and where every later segment begins.
+
+    p may be below `SMALLEST_P`: a floor would keep every change from standing out of hundreds of series.
+    """
     p, starts = _test(values)
     if p > alpha:
         return p, []
@@ -158,7 +161,7 @@ def _candidates(n: int) -> Iterator[tuple[Indices, Indices, float]]:
 
 
 def _test(values: Values) -> tuple[float, list[int]]:
-    """Returns p of one piece, between `SMALLEST_P` and 1, and its best change."""
+    """Returns p of one piece and its best change."""
     if len(values) < FEWEST or (values[: 1 - SHORTEST] == values[0]).all():
         return 1.0, []
     pulled = _pulled_in(values)
@@ -172,7 +175,7 @@ def _test(values: Values) -> tuple[float, list[int]]:
         return beyond / (1 + len(permuted)), starts
     knee = float(np.quantile(permuted, 1 - TAIL))
     excess = float((permuted[permuted >= knee] - knee).mean())
-    return max(SMALLEST_P, TAIL * math.exp(-(statistic - knee) / excess)) if excess else SMALLEST_P, starts
+    return TAIL * math.exp(-(statistic - knee) / excess) if excess else SMALLEST_P, starts
 
 
 def _pulled_in(values: Values) -> Values:

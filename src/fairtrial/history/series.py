@@ -32,6 +32,7 @@ CELL: Final = "cell"
 ARM: Final = "arm"
 BY: Final = (CELL, ARM)  # what tells series apart unless asked otherwise
 VERIFY: Final = "`fairtrial verify RUN` names the file that is cut off or changed"
+INCOMPLETE: Final = "has no value in a cell or an arm that a series averages; `--by cell,arm` keeps them apart"
 FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
 
 Row = TypeVar("Row", bound=BaseModel)
@@ -93,6 +94,7 @@ class Series:
         role: of the newest run: `primary`, `secondary`, `guardrail`, or empty.
         in_units: whether some trial has no logarithm; then all points are means in the unit, with their errors.
         newest: the newest run of all that should have a point here, whether it has one or not; empty if none should.
+        incomplete: runs with values, but not of every cell and arm that a point is the mean of.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Series:
     role: str = ""
     in_units: bool = False
     newest: str = ""
+    incomplete: tuple[str, ...] = ()
 
     @property
     def positive(self) -> bool:
@@ -116,7 +119,7 @@ class Runs:
     """What was read.
 
     Attributes:
-        left_out: runs that give no points, with the reason.
+        left_out: runs that give no points, or none to some series, with the reason.
         measured: metrics that the other runs have values of; those with a role first.
     """
 
@@ -221,14 +224,15 @@ def record_directories(paths: Sequence[Path]) -> list[Path]:
     Raises:
         InputError: a path is neither a record nor a directory of records.
     """
-    directories: dict[Path, None] = {}
+    directories: dict[Path, Path] = {}  # as they are named, by what they are
     for path in paths:
         here = [path] if (path / "plan.json").is_file() else sorted(each.parent for each in path.glob("*/plan.json"))
         if not here:
             problem = Problem(message="expected a run or a directory of runs", file=str(path))
             raise InputError([problem], hint="name a directory that `fairtrial run` wrote to, or a CSV file")
-        directories |= dict.fromkeys(here)
-    return list(directories)
+        for each in here:
+            directories.setdefault(each.resolve(), each)
+    return list(directories.values())
 
 
 def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequence[str] = BY) -> Runs:
@@ -252,9 +256,10 @@ def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequen
         for title in dict.fromkeys(run.title for run in runs)
         for each in _of_study([run for run in runs if run.title == title], metrics=metrics, by=by)
     ]
+    incomplete = dict.fromkeys((name for each in series for name in each.incomplete), INCOMPLETE)
     return Runs(
-        series=tuple(series),
-        left_out={run.directory.name: run.left_out for run in runs if run.left_out},
+        series=tuple(each for each in series if each.points),
+        left_out=incomplete | {run.directory.name: run.left_out for run in runs if run.left_out},
         measured=_measured([run for run in runs if not run.left_out]),
     )
 
@@ -278,21 +283,40 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
     for metric in metrics or newest.roles:
         definition = definitions.get(metric)
         for key in keys:
-            values = [_values(trials.get(key, ()), metric) for trials in told_apart]
-            logs = all(value > 0 for groups in values for group in groups.values() for value in group)
-            points = [_point(run, groups, logs=logs) for run, groups in zip(chosen, values, strict=True) if groups]
-            if points:
+            valued = [
+                (run, own)
+                for run, trials in zip(chosen, told_apart, strict=True)
+                if (own := _values(trials.get(key, ()), metric))
+            ]
+            averaged = _averaged(valued)
+            whole = [
+                (run, {group: values for group, values in own.items() if group in averaged})
+                for run, own in valued
+                if averaged <= own.keys()
+            ]
+            logs = all(value > 0 for _, groups in whole for group in groups.values() for value in group)
+            if averaged:
                 yield Series(
                     name=" · ".join([chosen[-1].title, *(level for level in key if level != "all")]),
                     metric=metric,
                     unit="" if definition is None else definition.unit,
                     better=None if definition is None else definition.better,
-                    points=tuple(points),
+                    points=tuple(_point(run, groups, logs=logs) for run, groups in whole),
                     margin=newest.design.margin,
                     role=newest.roles.get(metric, ""),
                     in_units=not logs,
                     newest=ordered[-1].directory.name if _expects(ordered[-1].plan, metric, key=key, by=by) else "",
+                    incomplete=tuple(run.directory.name for run, own in valued if not averaged <= own.keys()),
                 )
+
+
+def _averaged(valued: Sequence[tuple[_Run, Mapping[tuple[str, str], object]]]) -> set[tuple[str, str]]:
+    """Cells and arms that every point of a series is the mean of: those with values that the newest run plans."""
+    if not valued:
+        return set()
+    newest = valued[-1][0].plan
+    planned = {(cell.name, arm) for cell in newest.cells for arm in newest.factors[newest.arm]}
+    return planned & {group for _, own in valued for group in own}
 
 
 def _expects(plan: _PlanRow, metric: str, *, key: tuple[str, ...], by: Sequence[str]) -> bool:

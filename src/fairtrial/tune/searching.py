@@ -171,6 +171,11 @@ class Search:
             seed=started.seed,
             proposals=started.stages.proposals,
         )
+        if started.optuna_version != require() and len(self.course.proposed) < started.stages.proposals:
+            self.say(
+                f"the search began with Optuna {started.optuna_version} and goes on with {require()}: what it proposes"
+                " may differ from what it would have proposed"
+            )
         for number in range(1, started.stages.proposals + 1):
             course = self.course
             if number in course.told:

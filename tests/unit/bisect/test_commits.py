@@ -78,6 +78,17 @@ def test_a_commit_is_built_once_and_the_repository_does_not_change(repository: P
     assert other.directory(commit) != builds.directory(commit)
 
 
+def test_a_repository_may_be_named_by_a_directory_in_it(repository: Path, tmp_path: Path) -> None:
+    (repository / "sub").mkdir()
+    git(repository, "worktree", "add", "-q", "-b", "beside", tmp_path / "beside", "v3")
+    (tmp_path / "beside" / "sub").mkdir()
+    for named, at in ((repository / "sub", 0), (tmp_path / "beside", 1), (tmp_path / "beside" / "sub", 3)):
+        builds = Builds(named, "cp number built", tmp_path / "logs")
+        commit = history(named, "v0..v3")[at].hash
+        assert builds.build(commit) > 0
+        assert (builds.directory(commit) / "built").read_text() == f"{at}\n"
+
+
 def test_what_git_tells_its_hooks_and_aliases_does_not_lead_a_checkout_to_the_users_repository(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support.inference.series import noisy, series, stepped
 from support.records import planned, tiny_plan, trial_record
 
-from fairtrial.history import HistoryOptions, KnownChange, examine
+from fairtrial.history import HistoryOptions, KnownChange, examine, segments
 from fairtrial.history.gating import BETWEEN_RUNS, Gate, by_baseline, by_history
 from fairtrial.history.series import Series
 from fairtrial.record.events import JournalLine, RunFinished
@@ -49,6 +49,13 @@ def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
     acknowledged = gate(series(values), known=(KnownChange(run="r18", because="the new checksum"),))
     assert acknowledged.passed
     assert "the new checksum" in acknowledged.checks[0].message
+
+
+def test_a_level_that_became_worse_fails_among_hundreds_of_series() -> None:
+    steady = [series(noisy(10, seed=seed), name=f"s{seed}") for seed in range(420)]
+    examined = examine([series(stepped(14, at=8, ratio=0.6, seed=1)), *steady], options=HistoryOptions())
+    assert examined.series[0].p == segments.SMALLEST_P
+    assert statuses(by_history(examined))[0] == "failed"
 
 
 def test_a_newest_run_that_is_worse_counts_beside_an_old_loss() -> None:

@@ -85,6 +85,11 @@ def test_a_branch_without_a_number_is_no_series_and_a_newest_row_without_one_is_
     assert (found.name, [point.run for point in found.points], found.newest) == ("nightly · main", ["a"], "b")
 
 
+def test_a_newest_row_without_a_number_is_not_an_earlier_row_of_its_commit(tmp_path: Path) -> None:
+    (found,) = otava.read(written(tmp_path, "time,commit,tpm\n1,a,5\n2,b,6\n3,b,\n")).series
+    assert ([point.run for point in found.points], found.newest) == (["a", "b"], "b (3)")
+
+
 def test_other_delimiters_empty_cells_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     (found,) = otava.read(written(tmp_path, "\ufefftime;commit;note;m\n1;a;x;1\n2;b;y;\n3;c;z;3\n")).series
     assert [point.estimate for point in found.points] == [1, 3]
@@ -157,6 +162,8 @@ def test_what_names_a_run_is_no_metric(values: tuple[str, ...], tmp_path: Path) 
         ),
         ("time,commit,m\n1,a,1\n2,b,fast\n", ":3:1: m: expected a number, found `fast`"),
         ("time,commit,m\n1,a,1\n2,b\n", ":3:1: expected 3 fields"),
+        ("time,commit,m\n1,a,1\n\n2,b,1\n3,c,fast\n", ":5:1: m: expected a number, found `fast`"),
+        ("time,commit,m, m\n1,a,1,2\n", ":1:1: expected each column once, found `m` twice"),
         ("time,commit\n1,a\n", "expected a column of numbers, found none"),
         ("", "expected a column `time`, found nothing"),
     ],

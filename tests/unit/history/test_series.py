@@ -114,6 +114,28 @@ def test_trials_that_share_what_series_are_by_make_one_point(tmp_path: Path) -> 
     assert found.points[0].standard_error == pytest.approx(math.log(4) / 2 / 2)  # half of the one arm's
 
 
+def test_points_of_one_series_are_means_of_the_same_cells_and_arms(tmp_path: Path) -> None:
+    """A run that lacks one would jump, for no cause in what ran."""
+    without = {at: value for at, value in VALUES.items() if at[1] == "a"}
+    runs = [written(tmp_path / f"r{number}", values) for number, values in enumerate([VALUES, without, VALUES])]
+    found = across_runs.read(runs, by=["cell"])
+    assert [point.run for point in found.series[0].points] == ["r0", "r2"]
+    assert found.left_out == {"r1": across_runs.INCOMPLETE}
+    newest = across_runs.read(runs[:2], by=["cell"])
+    assert [point.run for point in newest.series[0].points] == ["r0"]
+    assert newest.series[0].newest == "r1"
+    assert across_runs.read(runs).left_out == {}
+
+
+def test_a_level_that_the_newest_plan_no_longer_has_is_not_averaged(tmp_path: Path) -> None:
+    runs = [written(tmp_path / name, VALUES) for name in ("r0", "r1")]
+    plan = json.loads((runs[1] / "plan.json").read_text(encoding="utf-8"))
+    plan["factors"][plan["arm"]].remove("b")
+    (runs[1] / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    (found,) = across_runs.read(runs, by=["cell"]).series
+    assert [point.n for point in found.points] == [2, 2]
+
+
 def test_a_factor_tells_series_apart_too(tmp_path: Path) -> None:
     found = across_runs.read([written(tmp_path / "r1", VALUES)], by=["arm"]).series
     assert [each.name for each in found] == ["tiny · a", "tiny · b"]
@@ -188,6 +210,13 @@ def test_a_plan_without_its_design_is_named_with_the_field(tmp_path: Path) -> No
 def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="expected a run or a directory of runs"):
         across_runs.record_directories([tmp_path])
+
+
+def test_a_run_counts_once_however_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = written(tmp_path / "runs" / "r1", VALUES)
+    monkeypatch.chdir(tmp_path)
+    named = [Path("runs"), tmp_path / "runs", run, Path("runs/../runs/r1")]
+    assert across_runs.record_directories(named) == [Path("runs/r1")]
 
 
 def test_a_size_is_a_series_of_its_own(tmp_path: Path) -> None:

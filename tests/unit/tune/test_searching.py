@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.record.files import MERGED, write_synced
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.run import loop
-from fairtrial.tune import verifying
+from fairtrial.tune import searching, verifying
 from fairtrial.tune.events import TuneEvent
 from fairtrial.tune.journal import NAME, TuneJournal, read
 from fairtrial.tune.result import TuneResult, result
@@ -77,13 +78,15 @@ def begun(directory: Path) -> None:
     journal.close()
 
 
-def gone_on(directory: Path, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> list[TuneEvent]:
+def gone_on(
+    directory: Path, quick: Quick, monkeypatch: pytest.MonkeyPatch, *, say: Callable[[str], None] = lambda _: None
+) -> list[TuneEvent]:
     monkeypatch.setattr(loop, "TrialRunner", quick)
     journal = TuneJournal(directory)
     loaded = study.load(directory / MERGED, catalogue=catalogue())
     runner = Runner(directory=directory, study=loaded, seed=3, progress=Told())
     try:
-        Search(runner=runner, journal=journal, say=lambda _: None).execute()
+        Search(runner=runner, journal=journal, say=say).execute()
     finally:
         journal.close()
     return journal.events
@@ -123,6 +126,18 @@ def test_however_often_it_is_killed_nothing_is_lost_or_asked_twice(
         (tmp_path / "whole" / NAME).write_bytes(b"".join(lines[:cut]) + lines[cut][:20])
         after = Measured(dies_at=0)
         assert gone_on(tmp_path / "whole", after, monkeypatch) == expected
+
+
+def test_a_search_that_goes_on_with_another_optuna_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(tmp_path / "killed")
+    said: list[str] = []
+    with pytest.raises(Killed):
+        gone_on(tmp_path / "killed", Measured(dies_at=0), monkeypatch, say=said.append)
+    assert said == []
+    monkeypatch.setattr(searching, "require", lambda: "99.0")
+    with pytest.raises(Killed):
+        gone_on(tmp_path / "killed", Measured(dies_at=0), monkeypatch, say=said.append)
+    assert [each.partition(":")[0].rpartition(" ")[2] for each in said] == ["99.0"]
 
 
 def test_values_that_did_not_run_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

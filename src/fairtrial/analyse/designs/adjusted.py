@@ -11,7 +11,7 @@ from typing import Literal
 from fairtrial.analyse.result import Result
 
 LeftOut = Literal["", "missing", "does_not_vary"]
-NoAdjustment = Literal["", "few_blocks", "no_covariate", "no_ratio", "not_computable"]
+NoAdjustment = Literal["", "few_blocks", "no_covariate", "no_ratio", "by_class", "not_computable"]
 
 
 class CovariateEffect(Result):

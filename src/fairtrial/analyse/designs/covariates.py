@@ -14,6 +14,7 @@ from fairtrial.analyse.inference import covariates as regressions
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.inference.t_tests import TTest, Values
 from fairtrial.analyse.measured import ArmValues
+from fairtrial.analyse.models import Interval
 
 ADDITIVE: Final = ("time_since_boot_s",)  # drift goes with the time that passed, not with its share of a clock's
 Arms = Mapping[str, ArmValues]  # level → values of one covariate in one cell
@@ -79,6 +80,18 @@ def adjusting(
     }
     adjustment = bare.model_copy(update={"covariates": effects, **estimates})
     return Adjusting(adjustment, deciding=matrix if decides else None)
+
+
+def by_class(found: CovariateAdjustment, plain: Interval) -> CovariateAdjustment:
+    """What is left for values known by class, which least squares cannot take into account: the plain ratio."""
+    return CovariateAdjustment(
+        covariates=tuple(each.model_copy(update={"slope": None}) for each in found.covariates),
+        decides=found.decides,
+        plain_ratio=plain.estimate,
+        plain_low=plain.low,
+        plain_high=plain.high,
+        reason="by_class",
+    )
 
 
 def _within(name: str, arms: tuple[ArmValues, ArmValues], blocks: Sequence[int]) -> _Covariate:

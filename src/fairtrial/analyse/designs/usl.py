@@ -16,8 +16,9 @@ from fairtrial.analyse.inference.t_tests import Values
 
 PARAMETERS: Final = ("lambda", "sigma", "kappa")
 _STEPS: Final = 200  # of Gauss and Newton; a dozen are usual
-_HALVINGS: Final = 40
-_RIDGE: Final = 1e-13  # keeps a step finite where values cannot tell two parameters apart
+_RIDGE: Final = 1e-13  # the least damping: keeps a step finite where values cannot tell two parameters apart
+_DAMPED: Final = 1e-8  # after a first step that makes the fit worse
+_STRONGEST: Final = 1e6
 _CONVERGED: Final = 1e-11  # step of any log
 _ROUNDING: Final = 1e-10  # of a sum of squares near its least
 
@@ -43,11 +44,13 @@ def bounded(free: Values, values: Values, n: Values) -> Values:
     if (free[1:] >= 0).all():
         return free
     found = []
-    for held in ((True, False), (False, True), (True, True)):
-        keep = np.array([True, *(not each for each in held)])
-        theta = _refined(np.where(keep, np.maximum(free, [-np.inf, 0, 0]), 0.0), values, n, free=keep)
-        if (theta[1:] >= 0).all():
-            found.append(theta)
+    flat = np.array([values.mean(), 1.0, 0.0])  # where throughput does not grow, the best is far from the free fit's
+    for start in (np.maximum(free, [-np.inf, 0, 0]), flat):
+        for held in ((True, False), (False, True), (True, True)):
+            keep = np.array([True, *(not each for each in held)])
+            theta = _refined(np.where(keep, start, 0.0), values, n, free=keep)
+            if (theta[1:] >= 0).all():
+                found.append(theta)
     return min(found, key=lambda theta: float(np.square(values - logs(theta, n)).sum()))
 
 
@@ -71,35 +74,28 @@ def _start(values: Values, n: Values) -> Values:
 
 
 def _refined(theta: Values, values: Values, n: Values, *, free: NDArray[np.bool_]) -> Values:
-    """Gauss and Newton's steps, each halved until it does not make the fit worse; held parameters stay."""
+    """Levenberg and Marquardt's steps: Gauss and Newton's, damped more after each that makes the fit worse."""
+    rest = np.square(values - logs(theta, n)).sum(axis=-1)
+    damping = np.full(rest.shape, _RIDGE)
     for _ in range(_STEPS):
         slopes = gradient(theta, n) * free
         scale = np.sqrt(np.square(slopes).sum(axis=-2, keepdims=True))
         scale[scale == 0] = 1.0
         scaled = np.swapaxes(slopes / scale, -1, -2)
-        normal = scaled @ np.swapaxes(scaled, -1, -2) + np.diag(np.where(free, _RIDGE, 1.0))
+        diagonal = np.where(free, damping[..., None], 1.0)  # held parameters stay
+        normal = scaled @ np.swapaxes(scaled, -1, -2) + diagonal[..., None] * np.eye(len(free))
         residuals = (values - logs(theta, n))[..., None]
         step = np.linalg.solve(normal, scaled @ residuals)[..., 0] / scale[..., 0, :]
         if np.abs(step * scale[..., 0, :]).max(initial=0.0) < _CONVERGED:
             break
-        theta = _moved(theta, step, values, n=n)
-    return theta
-
-
-def _moved(theta: Values, step: Values, values: Values, *, n: Values) -> Values:
-    """Parameters after as much of a step as does not worsen the fit; none of it where none does."""
-    rest = np.square(values - logs(theta, n)).sum(axis=-1)
-    share, worse, tried = np.ones_like(rest), np.ones_like(rest, dtype=bool), theta
-    for _ in range(_HALVINGS):
-        tried = theta + share[..., None] * step
+        tried = theta + step
         with np.errstate(invalid="ignore", divide="ignore"):
             left = np.square(values - logs(tried, n)).sum(axis=-1)
         better = (_slowdown(tried, n) > 0).all(axis=-1) & (left <= rest * (1 + _ROUNDING) + _ROUNDING**2)
-        worse = ~better
-        if better.all():
-            break
-        share = np.where(worse, share / 2, share)
-    return np.where(worse[..., None], theta, tried)
+        theta, rest = np.where(better[..., None], tried, theta), np.where(better, left, rest)
+        eased, raised = np.maximum(damping / 10, _RIDGE), np.clip(damping * 10, _DAMPED, _STRONGEST)
+        damping = np.where(better, eased, raised)
+    return theta
 
 
 def peak(theta: Values) -> Values:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +16,12 @@ from fairtrial.bisect.versions import Request, asked, name_of
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.reading.report import conclude
 from fairtrial.cli.running.progress import progress_for
-from fairtrial.cli.running.resuming import directory_name
+from fairtrial.cli.running.resuming import directory_name, fresh_directory
 from fairtrial.cli.terminal import Console, say
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.queries import loaded
 from fairtrial.record import Writer
-from fairtrial.record.files import MERGED, write_synced
+from fairtrial.record.files import MERGED, disk_explained, write_synced
 from fairtrial.run import Run
 from fairtrial.run.interrupting import heed
 
@@ -44,8 +45,7 @@ def bisect(request: Request, *, output: Path, resume: bool, dry_run: bool) -> No
         if dry_run:
             print(foreseeing.render(question, block_s=_block_s(question, merged)), end="")
             return
-        directory = output / directory_name(question.study + BISECT)
-        begin(directory, question, merged)
+        directory = _created(question, merged, output)
     console.print(f"bisection: {directory}", markup=False, soft_wrap=True)
     try:
         Bisecting(
@@ -82,6 +82,13 @@ def _written(directory: Path) -> BisectResult:
     return found
 
 
+def _created(question: Bisection, merged: dict[str, object], output: Path) -> Path:
+    with disk_explained(output):
+        directory = fresh_directory(output, directory_name(question.study + BISECT))
+        begin(directory, question, merged)
+    return directory
+
+
 def _unfinished(request: Request, output: Path) -> Path:
     """The bisection that is named, or the newest unfinished one of a study; of what else is asked, if anything is.
 
@@ -89,17 +96,19 @@ def _unfinished(request: Request, output: Path) -> Path:
         InputError: a bisection is named with options, which have no effect, or what is asked is wrong.
         RecordError: there is none.
     """
-    of_study = Request(study=request.study, repository=request.repository, blocks=request.blocks, at=[], overrides=[])
+    of_study = Request(study=request.study, at=[], overrides=[])
     with_options = request != of_study
     if (request.study / reading.QUESTION).exists():
         if with_options:
             message = f"{request.study} continues as it began: options of what to bisect have no effect"
-            raise InputError([Problem(message, "bisect")], hint="leave all options but --resume out")
+            raise InputError(
+                [Problem(message, "bisect")], hint="leave all options but --resume out, or start a new bisection"
+            )
         return request.study
     study = name_of(request.study)
-    asked_for = asked(request) if with_options else None
+    same = None if replace(request, repository=None, blocks=None) == of_study else asked(request)
     for directory in sorted(output.glob(f"{study}{BISECT}-*"), reverse=True):
-        if (directory / reading.QUESTION).exists() and not _finished(directory) and _is_meant(directory, asked_for):
+        if (directory / reading.QUESTION).exists() and not _finished(directory) and _is_meant(directory, request, same):
             return directory
     asks_this = " that asks this" if with_options else ""
     raise RecordError(
@@ -108,14 +117,18 @@ def _unfinished(request: Request, output: Path) -> Path:
     )
 
 
-def _is_meant(directory: Path, asked_for: tuple[Bisection, dict[str, object]] | None) -> bool:
-    """Whether it asks the same of the same study, by whatever version of fairtrial."""
-    if asked_for is None:
-        return True
-    question, merged = asked_for
+def _is_meant(directory: Path, request: Request, same: tuple[Bisection, dict[str, object]] | None) -> bool:
+    """Whether it has the blocks and repository that are given, and asks the same by whatever version of fairtrial."""
     begun = reading.question(directory)
-    same = question.model_copy(update={"fairtrial_version": begun.fairtrial_version, "blocks": begun.blocks})
-    return same == begun and compiling.written(merged) == (directory / MERGED).read_text(encoding="utf-8")
+    if request.blocks not in (None, begun.blocks):
+        return False
+    if request.repository is not None and str(request.repository.resolve()) != begun.repository:
+        return False
+    if same is None:
+        return True
+    question, merged = same
+    question = question.model_copy(update={"fairtrial_version": begun.fairtrial_version, "blocks": begun.blocks})
+    return question == begun and compiling.written(merged) == (directory / MERGED).read_text(encoding="utf-8")
 
 
 def _finished(directory: Path) -> bool:

@@ -13,9 +13,9 @@ from rich.console import Console
 from fairtrial import record
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
-from fairtrial.errors import InputError, Problem, RecordError
+from fairtrial.errors import InputError, PlaceError, Problem, RecordError
 from fairtrial.record import Writer, journal, reader
-from fairtrial.record.files import GIVEN, MERGED
+from fairtrial.record.files import GIVEN, MERGED, make_directory
 from fairtrial.study import Study
 
 STAMP = "%Y%m%dT%H%M%SZ"
@@ -26,6 +26,24 @@ AA = "-aa"  # between a study's name and the time, in the directory of an A/A ru
 def directory_name(study: str, *, against_itself: bool = False) -> str:
     """The directory of a run, or of an A/A run, that starts now; not of that run alone: a second is long."""
     return f"{study}{AA if against_itself else ''}-{datetime.now(UTC).strftime(STAMP)}"
+
+
+def fresh_directory(output: Path, name: str) -> Path:
+    """Makes a directory of that name, or of the next free one like it.
+
+    Raises:
+        PlaceError: it cannot be made.
+    """
+    for number in range(1, 100):
+        directory = output / (name if number == 1 else f"{name}-{number:02}")
+        try:
+            make_directory(directory, fresh=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise PlaceError(f"{directory} cannot be created: {error}", hint="choose a different --output") from error
+        return directory
+    raise PlaceError(f"{output / name} already exists", hint="choose a different --output")
 
 
 def resumed(

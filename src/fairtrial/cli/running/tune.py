@@ -12,11 +12,11 @@ from rich.console import RenderableType
 from fairtrial import report
 from fairtrial import study as language
 from fairtrial.catalogue import catalogue
-from fairtrial.cli.running.resuming import as_given, directory_name
+from fairtrial.cli.running.resuming import as_given, directory_name, fresh_directory
 from fairtrial.cli.terminal import Console, print_whole
-from fairtrial.errors import InputError, PlaceError, Problem, RecordError
+from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.protocol.progress import ProgressLine
-from fairtrial.record.files import GIVEN, MERGED, disk_explained, make_directory, write_synced
+from fairtrial.record.files import GIVEN, MERGED, disk_explained, write_synced
 from fairtrial.record.models import PlannedTrial, TrialRecord
 from fairtrial.report.analysing import analysed
 from fairtrial.run.interrupting import heed
@@ -134,28 +134,14 @@ def _created(study: Path, options: TuneOptions) -> Path:
     loaded = _loaded(study, options)
     seed = loaded.trials.seed if options.seed is None else options.seed
     first = started(loaded, seed=seed, budget=options.budget or tuning_of(loaded).budget)
-    name = directory_name(loaded.name)
     with disk_explained(options.output):
-        directory = _made(options.output, name)
+        directory = fresh_directory(options.output, directory_name(loaded.name))
         write_synced(directory / GIVEN, as_given(study, loaded).encode())
         write_synced(directory / MERGED, language.dump(loaded).encode())
     opened = TuneJournal(directory, new=True)
     opened.append(first)
     opened.close()
     return directory
-
-
-def _made(output: Path, name: str) -> Path:
-    for number in range(1, 100):
-        directory = output / (name if number == 1 else f"{name}-{number:02}")
-        try:
-            make_directory(directory, fresh=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise PlaceError(f"{directory} cannot be created: {error}", hint="choose a different --output") from error
-        return directory
-    raise PlaceError(f"{output / name} already exists", hint="choose a different --output")
 
 
 def _resumed(study: Path, options: TuneOptions) -> Path:

@@ -31,6 +31,7 @@ WITHOUT: Final[dict[NoAdjustment, str]] = {
     "few_blocks": f"none: fewer than {FEWEST_DF} degrees of freedom",
     "no_covariate": "none: no covariate varies",
     "no_ratio": "none: no log ratios of blocks",
+    "by_class": "none: values are known by class",
     "not_computable": "none: cannot be computed",
 }
 LEFT_OUT: Final[dict[LeftOut, str]] = {

@@ -211,7 +211,19 @@ def _notes(curve: Curves) -> tuple[str, ...]:
     smallest = curve.model == "usl" and curve.values[0] > 1
     below = (f"One user's rate is extrapolated: the smallest value is {number(curve.values[0])}.",) if smallest else ()
     family = (FAMILY,) if any(pair.parameters for pair in curve.pairs) else ()
-    return (" ".join((MODELS[curve.model], SPREADS[curve.spread], *misfit, *family, *below, RANGE)),)
+    return (" ".join((MODELS[curve.model], SPREADS[curve.spread], *misfit, *family, *_beyond(curve), *below, RANGE)),)
+
+
+def _beyond(curve: Curves) -> Iterator[str]:
+    """Where the bound holds, and what is said of the fit without it."""
+    beyond = [
+        f"{name} {number(value)} of {arm.arm}"
+        for arm in curve.arms
+        for name, value in arm.free.items()
+        if curve.model == "usl" and value < 0
+    ]
+    if beyond:
+        yield f"Peaks, crossings, changes and misfit are of the fit without the bound: {', '.join(beyond)}."
 
 
 def scale(analysis: Analysis, curve: Curves) -> Scale:

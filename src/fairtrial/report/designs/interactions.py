@@ -132,14 +132,17 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
 
 def _claim(analysis: Analysis, test: Interaction) -> str:
     subject = _effect(analysis, test)
-    if not test.pairs:
+    if len(test.factors) > 1:
         first, second = test.factors
         return (
             f"{subject} depends on {first} and {second} together (adjusted p {_p(test)}): how {first} changes it"
             f" differs between levels of {second}."
         )
     found = list(_pairs_in_words(test, analysis.metrics[test.metric], share=numbers.percent(analysis.confidence)))
-    where = _joined(found) if found else "no pair of levels is shown to differ by itself"
+    none = (
+        "no pair of levels is shown to differ by itself" if test.pairs else "so many levels are not compared in pairs"
+    )
+    where = _joined(found) if found else none
     return f"{subject} differs between levels of {test.factors[0]} (adjusted p {_p(test)}): {where}."
 
 
@@ -197,7 +200,7 @@ def _not_shown(test: Interaction, *, share: str) -> str:
         return f"{name} (ratio of ratios {numbers.ratio(pair.ratio)}, {share} interval {interval})"
     ends = [end for pair in test.pairs for end in (pair.low, pair.high)]
     if not ends or None in ends:
-        return name if test.pairs else f"{name} together"
+        return f"{name} together" if len(test.factors) > 1 else name
     known = [end for end in ends if end is not None]
     return f"{name} (ratios of ratios within {numbers.ratio_interval(min(known), max(known))})"
 

@@ -120,6 +120,25 @@ def test_few_blocks_stay_plain(blocks: int, reason: str) -> None:
     assert found.method.endswith("adjusted for covariates") is not bool(reason)
 
 
+@pytest.mark.parametrize("adjust", [False, True])
+def test_values_known_by_class_stay_plain(adjust: bool) -> None:  # noqa: FBT001
+    """Least squares knows no classes: an adjusted interval would be too narrow, as a plain one without them is."""
+    own = Case({"kernel": ("a", "b")}, blocks=BLOCKS, roles={"primary": ["latency_ns_p95"]})
+    update = {"covariates": [LOOP], "adjust": adjust}
+    planned = own.plan()
+    planned = planned.model_copy(update={"metrics": planned.metrics.model_copy(update=update)})
+
+    def p95(levels: Mapping[str, str], block: int) -> float:
+        return 100_000.0 + 100 * (block % 3 == 0) + (200 if levels["kernel"] == "b" else 0)
+
+    (found,) = analyse(planned, own.trials(latency_ns_p95=p95, **{LOOP: loop})).cells[0].comparisons["latency_ns_p95"]
+    assert found.method.endswith("known by class")
+    assert found.covariates is not None
+    assert (found.covariates.reason, found.covariates.width, found.covariates.p) == ("by_class", None, None)
+    assert (found.covariates.plain_low, found.covariates.plain_high) == (found.ratio.low, found.ratio.high)
+    assert [each.slope for each in found.covariates.covariates] == [None]
+
+
 def test_an_arm_that_moves_a_covariate_is_doubted() -> None:
     def slower(levels: Mapping[str, str], block: int) -> float:
         return loop(levels, block) * (1.1 if levels["kernel"] == "b" else 1.0)

@@ -56,6 +56,18 @@ def test_many_curves_at_once_are_those_one_by_one() -> None:
     np.testing.assert_allclose(usl.fitted(many, n), [usl.fitted(each, n) for each in many], rtol=1e-8)
 
 
+def test_throughput_that_is_flat_from_the_smallest_value_on_is_fitted() -> None:
+    """Of some the best fit has infinite throughput of one user and infinite contention, which steps only approach."""
+    n = np.array([12.0, 16, 24, 32, 48, 60])
+    for seed in range(60):
+        logs = np.log(1000) + np.random.default_rng(seed).normal(0, 0.03, 6)
+        free = usl.fitted(logs, n)
+        assert abs((logs - usl.logs(free, n)).mean()) < 1e-3
+        held = usl.bounded(free, logs, n)
+        left, of_a_constant = (np.square(logs - each).sum() for each in (usl.logs(held, n), logs.mean()))
+        assert left <= of_a_constant * (1 + 1e-9)
+
+
 def test_the_gradient_is_that_of_the_curve() -> None:
     n, theta, step = np.array([1.0, 7, 30]), np.array([4.0, 0.05, 0.002]), 1e-7
     for index, slope in enumerate(usl.gradient(theta, n).T):

@@ -20,6 +20,7 @@ from support.skips import require
 
 from fairtrial import verify
 from fairtrial.analyse.designs import detecting
+from fairtrial.analyse.designs.covariates import by_class
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.models import Comparison
 from fairtrial.metrics.covariates import FILE
@@ -109,6 +110,22 @@ def test_the_summary_does_not_call_adjusted_what_is_not(scene: Scene) -> None:
     other = replace(row, comparison=row.comparison.model_copy(update={"covariates": without}))
     (sentence,) = covariates.sentences([replace(table, rows=(row, other))])
     assert ("1 comparison could not be adjusted" in sentence) is row.comparison.covariates.decides
+
+
+def test_values_known_by_class_are_said_to_be_plain_and_no_script_adjusts_them(scene: Scene) -> None:
+    (table, *_) = scene.tables
+    (row,) = table.rows
+    assert row.comparison.covariates is not None
+    plain = by_class(row.comparison.covariates, row.comparison.ratio)
+    other = replace(row, comparison=row.comparison.model_copy(update={"covariates": plain}))
+    (sentence,) = covariates.sentences([replace(table, rows=(other,))])
+    assert sentence.endswith("Verdicts are of the plain estimates.")
+    assert covariates.columns(other, confidence=0.95)["adjusted"] == "none: values are known by class"
+    (cell,) = scene.analysis.cells
+    comparisons = {**cell.comparisons, "elapsed_s": (other.comparison,)}
+    cells = (cell.model_copy(update={"comparisons": comparisons}),)
+    said = r_script.render(scene.analysis.model_copy(update={"cells": cells}))
+    assert f'by_class <- c("elapsed_s {cell.cell} b")' in said
 
 
 def test_verify_recomputes_covariates_and_estimates(scene: Scene, tmp_path: Path) -> None:

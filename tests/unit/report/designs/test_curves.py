@@ -157,6 +157,16 @@ def test_tables_have_every_parameter_and_a_rate_that_is_hardly_known_has_few_dig
         "undecided",
     )
     assert "extrapolation, not evidence" in section.notes[0]
+    assert (
+        "changes and misfit are of the fit without the bound: kappa -1e-05 of A, kappa -1e-05 of B." in section.notes[0]
+    )
+
+
+def test_nothing_is_said_of_a_bound_that_no_fit_reaches() -> None:
+    found = analysis(peak("within", 36.0, 48.0))
+    arms = tuple(each.model_copy(update={"free": {"lambda": 99.9, "kappa": 0.0}}) for each in found.curves[0].arms)
+    within = found.model_copy(update={"curves": (found.curves[0].model_copy(update={"arms": arms}),)})
+    assert "without the bound" not in curves.sections(within)[0].notes[0]
 
 
 def test_r_gets_curves_whose_errors_come_from_blocks_only() -> None:

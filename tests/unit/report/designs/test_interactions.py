@@ -112,6 +112,28 @@ def test_of_several_levels_the_pairs_that_differ_are_named() -> None:
     assert "depends on memory and users together" in " ".join(interactions.sentences(both))
 
 
+@pytest.mark.parametrize(
+    ("growth", "said"),
+    [
+        (0.05, "differs between levels of users (adjusted p < 0.0001): so many"),
+        (0.0, "is not shown to differ between levels of users."),
+    ],
+)
+def test_of_more_levels_than_are_compared_in_pairs_the_factor_is_named(growth: float, said: str) -> None:
+    users = [str(number) for number in range(9)]
+    case = Case({"kernel": ("a", "b"), "users": tuple(users)}, blocks=BLOCKS, roles={"primary": ["tpm"]})
+    random = np.random.default_rng(1)
+
+    def tpm(levels: Mapping[str, str], block: int) -> float:
+        moved = growth * users.index(levels["users"]) if levels["kernel"] == "b" else 0.0
+        return math.exp(8 + 0.1 * math.sin(block) + moved + random.normal(0, 0.005))
+
+    analysis = analyse(case.plan(), case.trials(tpm=tpm))
+    (sentence,) = interactions.sentences(analysis)
+    assert said in sentence
+    assert sentence in summary.sentences(analysis)
+
+
 def test_a_run_without_a_verdict_says_nothing() -> None:
     case = Case(TWO, blocks=BLOCKS)
     trials = case.trials(tpm=lambda levels, block: 100 + block * (2 if levels["kernel"] == "b" else 3) % 5)

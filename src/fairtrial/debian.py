@@ -37,10 +37,16 @@ def unpacked(package: str, cache: Path) -> Path:
         archive = downloaded(package, Path(temporary))
         files = Path(temporary) / "files"
         files.mkdir()
-        files.chmod(OWNERS)
         extract(archive, Unpacking(archive, files))
+        for path in (files, *files.rglob("*")):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(OWNERS)
         final = cache / archive.name.removesuffix(".deb")
-        files.replace(final)
+        try:
+            files.replace(final)
+        except OSError:
+            if not final.is_dir():  # else somebody else was first
+                raise
     return final
 
 

@@ -11,6 +11,7 @@ import errno
 import lzma
 import math
 import os
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -28,12 +29,21 @@ READ_BYTES: Final = 1 << 20
 PERMISSIONS: Final = 0o755  # of what an archive may ask for: not set-uid, set-gid or sticky, nor writable for others
 OWNERS: Final = 0o600  # of what is unpacked, at least
 
-DAMAGED: Final = (zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error, EOFError)
+DAMAGED: Final = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    struct.error,
+    ValueError,  # of names that are no text, or have a NUL
+)
 UNREADABLE: Final = (
     NotImplementedError,
     RuntimeError,
 )  # what zipfile raises of methods it does not know, and passwords; tarfile of thousands of headers before a member
-CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)  # of names in one archive
+CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)  # of names in one archive
+UNNAMED: Final = (None, errno.EINVAL)  # of what gzip and bz2 find damaged, and of places outside the archive
 
 Needed = Callable[[str], bool]
 
@@ -76,6 +86,14 @@ class Tarball(tarfile.TarFile):
         finally:
             self._bounded.left = math.inf
 
+    def end(self) -> None:
+        """Reads the padding after the last member: what it is packed in has the checksum of everything at its end.
+
+        Raises:
+            OSError, EOFError, lzma.LZMAError: something is damaged.
+        """
+        self._bounded.read(READ_BYTES)
+
 
 def is_tarball(archive: Path) -> bool:
     """Whether a file is a tarball, packed or not.
@@ -108,10 +126,10 @@ class Unpacking:
         try:
             yield
         except (*DAMAGED, *UNREADABLE) as error:
-            raise PlaceError(
-                f"{archive} cannot be unpacked: {error}", hint="it is cut or damaged: fetch it again, or name another"
-            ) from error
+            raise _damaged(archive, error) from error
         except OSError as error:
+            if error.filename is None and error.errno in UNNAMED:
+                raise _damaged(archive, error) from error
             if error.errno not in CLASHES:
                 raise
             raise self._refused(f"{error.filename} cannot be made: {error.strerror}") from error
@@ -189,6 +207,8 @@ class Unpacking:
             os.fchmod(file.fileno(), (mode & PERMISSIONS) | OWNERS)
 
     def _link(self, path: Path, target: str) -> Path:
+        if not target:
+            raise self._refused(f"{path.name!r} is a link to nothing")
         path.unlink(missing_ok=True)
         path.symlink_to(target)
         return path
@@ -200,6 +220,8 @@ class Unpacking:
         before = self.directory.joinpath(*PurePosixPath(name).parts)
         if name.startswith("/") or not self._inside(before) or before.is_symlink() or not before.is_file():
             raise self._refused(f"{path.name!r} is a hard link to {name!r}, which is no file before it")
+        if path.resolve() == before.resolve():
+            return
         path.unlink(missing_ok=True)
         path.hardlink_to(before)  # a copy would let a small archive fill the disk
 
@@ -207,3 +229,9 @@ class Unpacking:
         return PlaceError(
             f"{self.archive} is not unpacked: {why}", hint="take the archive from whom you trust, or unpack it yourself"
         )
+
+
+def _damaged(archive: Path, error: Exception) -> PlaceError:
+    return PlaceError(
+        f"{archive} cannot be unpacked: {error}", hint="it is cut or damaged: fetch it again, or name another"
+    )

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from pydantic_core import from_json
 
 from fairtrial import completeness, foreign
+from fairtrial.analyse.selection import FEWEST_LEVELS
 from fairtrial.analyse.sequential import SequentialRun, follow
 from fairtrial.errors import FairtrialError, RecordError
 from fairtrial.metrics import drive, first_reader, parquet, per_transaction, telemetry
@@ -224,9 +225,8 @@ def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, k
         return [f"{REPORT}: missing; write it again with `fairtrial report`"]
     try:
         stored = from_json(foreign.read(directory / REPORT, most_bytes=MOST_BYTES))
-        if (version := stored["format_version"]) != REPORT_FORMAT_VERSION:
-            expected = f"expected format {REPORT_FORMAT_VERSION}, found {version}"
-            return [f"{REPORT}: {expected}; write it again with `fairtrial report`"]
+        if unlike := _unlike(stored, record, directory):
+            return [f"{REPORT}: {unlike}; write it again with `fairtrial report`"]
         contrast, old = stored["analysis"]["contrast"], _compared(stored)
         name = str(stored["record"]["name"])  # a record may be renamed after its report was written
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -252,6 +252,17 @@ def _report(record: Record, trials: Sequence[TrialRecord], directory: Path, *, k
         for file, content in printed.items()
         if (directory / file).exists() and not foreign.holds(directory / file, content.encode())
     ]
+
+
+def _unlike(report: Any, record: Record, directory: Path) -> str:
+    """Why a report cannot be compared: it is of another format, or compares another factor than its directory says."""
+    if (version := report["format_version"]) != REPORT_FORMAT_VERSION:
+        return f"expected format {REPORT_FORMAT_VERSION}, found {version}"
+    contrast = report["analysis"]["contrast"]
+    own = record.plan.arm if directory.name == "report" else directory.name.removeprefix("by-")
+    if contrast != own or len(record.plan.factors.get(own, ())) < FEWEST_LEVELS:
+        return f"compares {contrast!r}: expected the factor {own}, which has two levels or more"
+    return ""
 
 
 def _compared(report: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class InstantFarm:
         self.hosts, self.fate, self.facts, self.invalid = list(hosts), fate, facts or {}, invalid
         self.out: dict[str, Order] = {}
         self.ran: list[tuple[str, str, int]] = []
-        self.closed = False
+        self.closed, self.killed = False, list[str]()
 
     def __call__(self, directory: Path) -> InstantFarm:
         """Where blocks come back."""
@@ -93,5 +93,6 @@ class InstantFarm:
     def bar(self, host: str) -> None:
         self.hosts.remove(host)
 
-    def close(self) -> None:
+    def close(self) -> Sequence[str]:
         self.closed = True
+        return self.killed

@@ -35,7 +35,8 @@ def planned(block: int, arm: str, *, round_: int | None = None, cell: str = "all
     )
 
 
-def tiny_plan() -> Plan:
+def tiny_plan(*, blocks: int = 2) -> Plan:
+    more = [planned(block, arm) for block in range(3, 1 + blocks) for arm in "ab"]
     return Plan(
         fairtrial_version="0",
         study="tiny",
@@ -56,9 +57,9 @@ def tiny_plan() -> Plan:
                 )
             },
         ),
-        design=Design(blocks=2, order="randomised_blocks", seed=1, stop="fixed", margin=0.02, voided_limit=1),
+        design=Design(blocks=blocks, order="randomised_blocks", seed=1, stop="fixed", margin=0.02, voided_limit=1),
         telemetry_interval_ms=1000,
-        trials=[planned(1, "a"), planned(1, "b"), planned(2, "b"), planned(2, "a")],
+        trials=[planned(1, "a"), planned(1, "b"), planned(2, "b"), planned(2, "a"), *more],
         duration_s=4.0,
         disk_bytes=0,
     )

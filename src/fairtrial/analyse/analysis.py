@@ -10,7 +10,7 @@ from typing import Final
 from fairtrial.analyse import sequential, within
 from fairtrial.analyse.boots import by_boot
 from fairtrial.analyse.designs import screening
-from fairtrial.analyse.designs.covariates import Adjusting, adjusting
+from fairtrial.analyse.designs.covariates import Adjusting, adjusting, by_class
 from fairtrial.analyse.designs.curves import curves
 from fairtrial.analyse.designs.interactions import Circumstances, interactions
 from fairtrial.analyse.designs.layouts import over_layouts
@@ -26,7 +26,7 @@ from fairtrial.analyse.doubts.course import course
 from fairtrial.analyse.expectations import expectations
 from fairtrial.analyse.hosts.comparing import over_hosts
 from fairtrial.analyse.inference import guardrails, judging, sharing
-from fairtrial.analyse.inference.comparing import ComparisonOptions, Subject, comparable, compare
+from fairtrial.analyse.inference.comparing import CENSORED, ComparisonOptions, Subject, comparable, compare
 from fairtrial.analyse.measured import ArmValues, measured, summary
 from fairtrial.analyse.models import (
     Analysis,
@@ -291,7 +291,9 @@ def _compared(pair: _Pair, setting: ComparisonOptions, request: Request) -> Comp
     deciding = None if adjusted is None else adjusted.deciding
     comparison = compare(pair.baseline, pair.arm, subject=pair.subject, setting=setting, covariates=deciding)
     if adjusted is not None:
-        comparison = comparison.model_copy(update={"covariates": adjusted.adjustment})
+        found = adjusted.adjustment
+        found = by_class(found, comparison.ratio) if CENSORED in comparison.method else found
+        comparison = comparison.model_copy(update={"covariates": found})
     reasons = (
         *doubts.about(comparison, pair.baseline, pair.arm, alpha=setting.alpha),
         *covariate_doubts.about(comparison),

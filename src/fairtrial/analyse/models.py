@@ -41,6 +41,7 @@ DOUBT_CODES: Final = (
     "dependent_rows",
     "hosts_disagree",
     "hosts_mixed",
+    "hosts_share_machine",
     "covariate_moved",
     "bound_to_layout",
     "curve_misfit",

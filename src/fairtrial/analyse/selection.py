@@ -107,7 +107,7 @@ def select(
         problem = Problem(message=said, file=plan.study, field="arm")
         raise InputError([problem], hint="choose a factor with two or more levels; a size may keep only one of them")
     lost = {(trial.trial.cell, trial.trial.block) for trial in trials if not trial.valid}.union(voided)
-    used = [trial for trial in _as_run(trials) if (trial.trial.cell, trial.trial.block) not in lost]
+    used = [trial for trial in as_run(plan, trials) if (trial.trial.cell, trial.trial.block) not in lost]
     if chosen != plan.arm:
         # Its levels meet in the rounds as planned: a replacement ran in a later round than the block of its number.
         planned = {trial.block for extension in plan.extensions for trial in extension.trials}
@@ -125,9 +125,19 @@ def select(
     )
 
 
-def _as_run(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
-    """Trials in time order, numbered by it: a replacement is planned last, yet runs between others."""
-    ordered = sorted(trials, key=lambda trial: (trial.started, trial.trial.position))
+def as_run(plan: Plan, trials: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Trials in time order, numbered by it: a replacement is planned last, yet runs at the end of its round.
+
+    A clock may be set while a run goes on. Only trials that ran at the same time are told by it.
+    """
+    order = plan.design.order
+    together = order == "duet" or any(trial.host for trial in trials)
+
+    def when(trial: TrialRecord) -> tuple[str, int, int]:
+        own = trial.trial
+        return trial.started if together else "", 0 if together or order == "sequential" else own.round, own.position
+
+    ordered = sorted(trials, key=when)
     positions = [trial.trial.position for trial in ordered]
     if positions == sorted(positions):
         return ordered

@@ -192,14 +192,18 @@ FromLevel = Annotated[
 ToLevel = Annotated[str, typer.Option("--to", metavar="LEVEL", help="Level behind the change.")]
 Commits = Annotated[str, typer.Option("--commits", metavar="GOOD..BAD", help="Commits to search, along first parents.")]
 Repository = Annotated[
-    Path, typer.Option("--repository", metavar="DIR", help="Git repository of the commits (default: this directory).")
+    Path | None,
+    typer.Option("--repository", metavar="DIR", help="Git repository of the commits (default: this directory)."),
 ]
 AtLevels = Annotated[
     list[str] | None,
     typer.Option("--at", metavar="FACTOR=LEVEL", help="Level of another factor (default: its first); repeatable."),
 ]
 SearchBlocks = Annotated[
-    int, typer.Option("--blocks", metavar="N", min=8, help="Largest number of blocks before the confirmation.")
+    int | None,
+    typer.Option(
+        "--blocks", metavar="N", min=8, help="Largest number of blocks before the confirmation (default: 400)."
+    ),
 ]
 ResumeBisection = Annotated[
     bool,

@@ -114,7 +114,10 @@ def _accounting(analysis: Analysis, tables: Sequence[MetricTable]) -> Table:
         if two and table.rows:
             compared = table.rows[0].comparison
             interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
-            cells += [Text(numbers.ratio(compared.ratio.estimate)), Text(interval)]
+            cells += [
+                Text(numbers.ratio_in(compared.ratio.estimate, compared.ratio.low, compared.ratio.high)),
+                Text(interval),
+            ]
             if compared.verdict in ("faster", "slower"):
                 cells[-2].stylize(STYLES[compared.verdict])
         drawn.add_row(*cells)

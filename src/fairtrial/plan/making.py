@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
 
-from fairtrial.plan import costs, layouts, ordering, repeated, screening, unpinned
+from fairtrial.plan import costs, layouts, loaded_options, ordering, repeated, screening, unpinned
 from fairtrial.plan.against_itself import AGAIN
 from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
@@ -90,6 +90,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
             *(_warnings(study, design, comparisons=len(cells) * (len(arms) - 1)) if matrix is None else []),
             *repeated.warnings(resolved),
             *unpinned.warnings(resolved),
+            *loaded_options.warnings(resolved),
         ],
     )
 

@@ -165,8 +165,9 @@ def _of_journal(plan: Plan, events: Iterable[Event]) -> Iterator[str]:
 
 def _of_trial(plan: Plan, trial: TrialRecord, planned: PlannedTrial | None) -> Iterator[str]:
     own = trial.trial
-    if planned is not None and own != planned:
-        yield f"expected the trial as it is planned, found another one at trial ({own.id})"
+    if own != planned:
+        another = f"expected the trial as it is planned, found another one at trial ({own.id})"
+        yield another if planned else f"trial {own.id} was neither planned nor added"
     yield from _of_trials(plan, [own])
     if not _is_resolved(plan, trial):
         yield f"expected what the plan has at resolved.{own.cell}.{own.arm}, found another trial at resolved"

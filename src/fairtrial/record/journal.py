@@ -48,7 +48,7 @@ RUN: Final = Kind(JournalLine, of="run", whole="record", command="fairtrial run"
 
 
 def utc_now() -> str:
-    """Calendar time for people, ISO 8601 in UTC with milliseconds. Intervals never use it."""
+    """Time of day, ISO 8601 in UTC with milliseconds. No measurement uses it: the clock may be set meanwhile."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -71,7 +71,7 @@ class Cell(RecordModel):
 
 
 class PlannedTrial(RecordModel):
-    """One trial as planned. `position` is its slot in the whole run, from 0.
+    """One trial as planned. `position` is its slot in the plan, from 0; that of a replacement follows all others.
 
     `diagnostic`: it carries the plan's probes, and no estimate uses it; `block` and `round` count such trials alone.
     `half`: 1 or 2, the half of its machine's processors that it has in a duet; null, and left out, elsewhere.

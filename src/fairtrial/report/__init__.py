@@ -136,7 +136,7 @@ def plain(scene: Scene) -> dict[str, str]:
     of, result = scene.record.plan.screening, scene.analysis.screening
     return {
         "report.txt": text.render(scene),
-        "raw_data.csv": raw.csv(scene.record),
+        "raw_data.csv": raw.csv(scene.record, used=scene.used),
         "raw_data.r": r_script.render(scene.analysis)
         if result is None or of is None
         else screening_r.render(scene, of, result),

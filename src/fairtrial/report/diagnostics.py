@@ -143,7 +143,7 @@ def _rate(findings: Sequence[ProbeFinding], event: str) -> float | None:
 def _rated(rate: float | None) -> str:
     if rate is None:
         return numbers.ABSENT
-    return f"{rate:,.0f}" if rate >= LARGEST_PLAIN else f"{rate:.{SIGNIFICANT}g}"
+    return f"{rate:,.0f}" if round(rate) >= LARGEST_PLAIN else f"{rate:.{SIGNIFICANT}g}"
 
 
 def _profile(pairs: _Findings, *, arms: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -120,4 +120,4 @@ def _rate(rate: Rate) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share * 100:.2g} %" if share < 1 else f"{share * 100:.0f} %"
+    return f"{float(f'{share * 100:.2g}'):g} %" if share < 1 else f"{share * 100:.0f} %"  # 99.6 has no power of ten

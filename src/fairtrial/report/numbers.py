@@ -11,6 +11,7 @@ MEAN_DIGITS: Final = 4  # significant digits of a mean: one more than run-to-run
 SMALLEST_DIGITS: Final = 2  # of the smallest mean beside one that is larger by powers of ten
 MORE_DECIMALS: Final = 3  # at most, for its sake
 RATIO_DECIMALS: Final = 3
+RATIO_MOST_DECIMALS: Final = 6  # of an interval whose ends would be printed alike, or as the 1 that it excludes
 RATIO_LARGE: Final = 100  # from here on decimals say nothing
 RATIO_HUGE: Final = 1e6  # from here on only the power of ten does, and all digits would break their column
 RATIO_SMALL: Final = 0.1  # below it as many decimals as give `RATIO_DIGITS` significant digits
@@ -27,6 +28,7 @@ _STEPS: Final = {
 }
 SHARE: Final = "share"  # `share of time` and the like are printed as percent
 PERCENT: Final = "%"
+_WHOLE: Final = {SHARE: 1.0, PERCENT: 100.0}  # of whose values what is left says as much
 
 
 @dataclass(frozen=True)
@@ -69,15 +71,18 @@ class Scale:
 def scale(unit: str, values: Iterable[float | None]) -> Scale:
     """The scale that prints all `values` of one metric readably.
 
-    The largest decides the unit and its own digits; the smallest gets more where it would be printed as nothing.
+    The largest decides the unit and its own digits; the smallest gets more where it would be printed as nothing, and of
+    shares what is left of the whole.
     """
     sizes = [abs(value) for value in values if value is not None and math.isfinite(value)]
     largest = max(sizes, default=0.0)
     divisor, printed = next(((d, u) for d, u in _STEPS.get(unit, ()) if largest >= d), (1.0, unit))
-    if unit.split(maxsplit=1)[:1] == [SHARE]:
+    word = next(iter(unit.split(maxsplit=1)), "")
+    if word == SHARE:
         divisor, printed = 0.01, PERCENT + unit.removeprefix(SHARE)
     digits = decimals(largest / divisor)
-    smallest = min((value for value in sizes if value), default=largest) / divisor
+    left = [rest for value in sizes if (rest := _WHOLE.get(word, 0.0) - value) > 0]
+    smallest = min((value for value in (*sizes, *left) if value), default=largest) / divisor
     for_smallest = decimals(smallest) - MEAN_DIGITS + SMALLEST_DIGITS
     return Scale(divisor=divisor, unit=printed, decimals=max(digits, min(for_smallest, digits + MORE_DECIMALS)))
 
@@ -86,11 +91,11 @@ def decimals(largest: float) -> int:
     """Decimals that give `MEAN_DIGITS` significant digits to a value of this size."""
     if largest == 0 or not math.isfinite(largest):
         return 0
-    return max(0, MEAN_DIGITS - 1 - math.floor(math.log10(largest)))
+    return max(0, MEAN_DIGITS - 1 - math.floor(math.log10(abs(largest))))
 
 
-def ratio(value: float | None) -> str:
-    """A ratio: `1.080`, `124`, `9.7e10`, `0.0512`, `7.6e-5`."""
+def ratio(value: float | None, *, decimals: int = RATIO_DECIMALS) -> str:
+    """A ratio: `1.080`, `124`, `9.7e10`, `0.0512`, `7.6e-5`; `decimals` where it is neither large nor small."""
     if value is None or not math.isfinite(value):
         return ABSENT
     size = abs(value)
@@ -98,7 +103,7 @@ def ratio(value: float | None) -> str:
         return _power_of_ten(value)
     if 0 < size < RATIO_SMALL:
         return f"{value:.{RATIO_DIGITS - 1 - math.floor(math.log10(size))}f}"
-    return f"{value:,.0f}" if size >= RATIO_LARGE else f"{value:.{RATIO_DECIMALS}f}"
+    return f"{value:,.0f}" if size >= RATIO_LARGE else f"{value:.{decimals}f}"
 
 
 def _power_of_ten(value: float, *, more: int = 0) -> str:
@@ -108,8 +113,26 @@ def _power_of_ten(value: float, *, more: int = 0) -> str:
 
 
 def ratio_interval(low: float | None, high: float | None) -> str:
-    """`1.049 – 1.111`."""
-    return ABSENT if low is None or high is None else f"{ratio(low)} – {ratio(high)}"
+    """`1.049 – 1.111`; `1.00008 – 1.00010`, because fewer decimals would make the ends alike."""
+    if low is None or high is None:
+        return ABSENT
+    decimals = _ratio_decimals(low, high)
+    return f"{ratio(low, decimals=decimals)} – {ratio(high, decimals=decimals)}"
+
+
+def ratio_in(estimate: float | None, low: float | None, high: float | None) -> str:
+    """A ratio with as many decimals as its interval is printed with."""
+    decimals = RATIO_DECIMALS if low is None or high is None else _ratio_decimals(low, high)
+    return ratio(estimate, decimals=decimals)
+
+
+def _ratio_decimals(low: float, high: float) -> int:
+    """As many as tell the ends apart, and from 1 if the interval excludes it."""
+    apart = (low, high, 1.0) if low > 1 or high < 1 else (low, high)
+    for decimals in range(RATIO_DECIMALS, RATIO_MOST_DECIMALS):
+        if len({ratio(each, decimals=decimals) for each in apart}) == len({*apart}):
+            return decimals
+    return RATIO_MOST_DECIMALS
 
 
 def p_value(p: float | None) -> str:

@@ -84,21 +84,27 @@ def _adjusted(compared: Sequence[Comparison]) -> list[str]:
         return []
     first = next(iter(adjusted.values()))
     names = ", ".join(_string(each.name) for each in first.covariates)
+    by_class = (each for each in compared if each.covariates is not None and each.covariates.reason == "by_class")
+    plain = ", ".join(_string(f"{each.metric} {each.cell} {each.arm}") for each in by_class)
     return [
         f"covariates <- c({names})",
         f"adjusted_metrics <- c({', '.join(map(_string, adjusted))})",
+        f"by_class <- c({plain})  # not adjusted: values are known by class",
         f"adjusted_decide <- {'TRUE' if first.decides else 'FALSE'}  # then the last table has the report's p values",
     ]
 
 
 def _looks(analysis: Analysis) -> list[str]:
-    """What R's figures are not, where a run could stop early."""
-    if analysis.stopping is None:
+    """What R's figures are not, where a run could stop early: of whichever factor, `stopping` is of the plan's arm."""
+    families = (family for cell in analysis.cells for family in cell.comparisons.values())
+    methods = [each.method for family in families for each in family if each.p_once is not None]
+    rules = methods if analysis.stopping is None else [analysis.stopping.rule]
+    if not rules:
         return []
     return [
         "# The run could stop early. R's p values and intervals below belong to a design with one look (`p_once` in",
         "# report.json); the report's intervals are wider, so that they hold with a look after every round:",
-        f"# {_comment(analysis.stopping.rule)}",
+        f"# {_comment(rules[0])}",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 import polars as pl
@@ -15,13 +16,14 @@ from fairtrial.words import csv_cell
 LEADING: Final = ("id", "block", "round", "position", "seed", "started", "valid", "used", "invalid_reason")
 
 
-def csv(record: Record) -> str:
+def csv(record: Record, *, used: Collection[str] | None = None) -> str:
     """One row per trial: factors, place in the plan, validity and every scalar at full precision.
 
+    `used` are the ids of the trials that the report's contrast uses; without it, those that the plan's arm does.
     A rule that could stop the run is a column, as `fairtrial analyse` reads it: its p values do not allow for looks.
     """
-    frame, factors, where = _trials(record)
-    scalars = sorted(set(frame.columns) - set(frames.IDENTITY) - set(factors))
+    frame, factors, where = _trials(record, used=used)
+    scalars = sorted(set(frame.columns) - {*frames.IDENTITY, *factors, *where})
     design = record.plan.design
     rule = pl.lit(f"{design.stop}, looks from {design.min_blocks} to {design.blocks} blocks").alias(STOPPED_BY)
     stopped = [] if design.stop == "fixed" or STOPPED_BY in frame.columns else [rule]
@@ -37,26 +39,34 @@ def _cells(column: pl.Series) -> pl.Series:
     return pl.Series([None if text is None else csv_cell(text) for text in column], dtype=pl.String)
 
 
-def _trials(record: Record) -> tuple[pl.DataFrame, list[str], list[str]]:
-    """Every trial, the columns of factors, and those of the host and the layout if trials name any."""
+def _trials(record: Record, *, used: Collection[str] | None) -> tuple[pl.DataFrame, list[str], list[str]]:
+    """Every trial, the columns of factors, and those of the host, the layout and the boot if trials share any."""
     frame = frames.trials(record)
+    if used is not None:
+        frame = frame.with_columns(used=pl.col("id").is_in(list(used)))
     factors = [frames.factor_column(factor) for factor in record.plan.factors]
-    return frame, factors, [name for name in ("host", "layout") if any(getattr(each, name) for each in record.trials)]
+    where = [name for name in ("host", "layout") if any(getattr(each, name) for each in record.trials)]
+    for name in ("boot", "repeat"):
+        if record.plan.design.per_boot > 1 and name not in frame.columns:
+            frame = frame.with_columns(pl.Series(name, [getattr(each.trial, name) for each in record.trials]))
+            where.append(name)
+    return frame, factors, where
 
 
 def shown(scene: Scene) -> dict[str, Any]:
     """The page's table: factors, place in the run and the analysed metrics, as printed; `left` columns are text."""
     record = scene.record
-    frame, factors, where = _trials(record)
+    frame, factors, where = _trials(record, used=scene.used)
     metrics = frames.metric_columns(record)
     tables = [table for table in scene.tables if table.definition.name in metrics]
+    fates = {trial.trial.id: scene.fate(trial) for trial in record.trials}
     rows = [
         {
             "used": row["used"],
             "fields": [
                 row["id"],
                 *(row[name] for name in (*factors, *where)),
-                "used" if row["used"] else (row["invalid_reason"] or "its block was voided"),
+                fates[row["id"]],
                 str(row["block"]),
                 str(row["position"]),
                 *(table.scale.value(row[metrics[table.definition.name]]) for table in tables),

@@ -8,7 +8,9 @@ from typing import Final
 
 from fairtrial.analyse.inference.shift import ShiftCurve
 from fairtrial.analyse.models import Analysis, CellResult
-from fairtrial.metrics import fidelity, frames
+from fairtrial.analyse.selection import Selection, as_run, select
+from fairtrial.analyse.sequential import in_time
+from fairtrial.metrics import fidelity
 from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.metrics.latency import Distribution, merged_latency
 from fairtrial.metrics.series import stability, throughput
@@ -35,12 +37,20 @@ ARM_COLOURS: Final = (
 
 @dataclass(frozen=True)
 class ContrastTrial:
-    """A trial in the contrast. `used` says whether estimates use it."""
+    """A trial in the contrast.
+
+    Attributes:
+        slot: its place in time among all trials of the run.
+        used: whether the contrast's estimates use it.
+        fate: `used`, or why they do not.
+    """
 
     trial: TrialRecord
     cell: str
     arm: str
+    slot: int
     used: bool
+    fate: str
 
 
 @dataclass(frozen=True)
@@ -73,18 +83,44 @@ class Scene:
     @cached_property
     def trials(self) -> tuple[ContrastTrial, ...]:
         """Every trial that belongs to a cell of the contrast, in the order they were run."""
-        used = {trial.trial.id for trial in frames.used_trials(self.record)}
+        slots = {each.trial.id: each.trial.position for each in as_run(self.record.plan, self.record.trials)}
         return tuple(
             ContrastTrial(
                 trial=trial,
                 cell=cell.cell,
                 arm=trial.levels[self.analysis.contrast],
-                used=trial.trial.id in used,
+                slot=slots[trial.trial.id],
+                used=trial.trial.id in self.used,
+                fate=self.fate(trial),
             )
             for trial in self.record.trials
             for cell in self.analysis.cells
             if cell.levels.items() <= trial.levels.items() and self.analysis.contrast in trial.levels
         )
+
+    @cached_property
+    def _selection(self) -> Selection:
+        plan, void = self.record.plan, self.record.voided_blocks
+        kept = in_time(plan, self.record.trials, voided=void)
+        return select(plan, kept, contrast=self.analysis.contrast, voided=void)
+
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """Ids of the trials that the contrast's estimates use."""
+        return frozenset(each.trial.id for each in self._selection.used)
+
+    def fate(self, trial: TrialRecord) -> str:
+        """`used`, or why the contrast's estimates do not use a trial."""
+        own = trial.trial
+        if own.id in self.used:
+            return "used"
+        if trial.invalid_reason:
+            return trial.invalid_reason
+        if (own.cell, own.block) in self._selection.voided:
+            return "its block was voided"
+        if self.is_of_arm:
+            return "its round came after its cell's last"
+        return f"only comparisons by {self.record.plan.arm} use its block"
 
     @cached_property
     def courses(self) -> dict[str, ThroughputTimeline]:

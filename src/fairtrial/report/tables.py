@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -146,8 +147,29 @@ def procedure(analysis: Analysis, table: MetricTable) -> str:
         spread = f"{after[0]} to {after[-1]}" if len(after) > 1 else str(after[0])
         parts.append(f"stopped after {spread} of {stopping.last} blocks")
     margins = {row.comparison.guardrail.margin for row in table.rows if row.comparison.guardrail is not None}
-    parts.append(f"margin {numbers.percent(next(iter(margins), analysis.margin))}")
+    margin = numbers.percent(next(iter(margins))) if margins else equivalence_margin(analysis, table.rows)
+    parts.append(f"margin {margin}")
     return " · ".join(parts)
+
+
+def judges_rest(analysis: Analysis, rows: Iterable[Row]) -> bool:
+    """Whether shares leave so little of their total that their margin of equivalence is narrower than the study's."""
+    own = [row.comparison.margin for row in rows if row.comparison.margin > 0]
+    return any(each < analysis.margin and not math.isclose(each, analysis.margin) for each in own)
+
+
+def equivalence_margin(analysis: Analysis, rows: Iterable[Row]) -> str:
+    """`2 %`, and what of."""
+    of = ", of the share and of what is left of its total" if judges_rest(analysis, rows) else ""
+    return numbers.percent(analysis.margin) + of
+
+
+def band_note(analysis: Analysis, rows: Iterable[Row]) -> str:
+    """What a figure's band is, or why it has none."""
+    margin = numbers.percent(analysis.margin)
+    if judges_rest(analysis, rows):
+        return f"no band: what is left of the total must stay within the margin of {margin}, too, which narrows it"
+    return f"the grey band is the equivalence margin, ± {margin}"
 
 
 def word(verdict: Verdict, definition: MetricDefinition) -> str:
@@ -177,6 +199,12 @@ def decided(comparison: Comparison) -> tuple[Interval, float]:
     return within, round(2 * comparison.confidence - 1, 9)
 
 
+def estimated(comparison: Comparison) -> str:
+    """The estimated ratio, with as many decimals as the interval that decided."""
+    interval, _confidence = decided(comparison)
+    return numbers.ratio_in(comparison.ratio.estimate, interval.low, interval.high)
+
+
 def ratio_interval(comparison: Comparison) -> str:
     """The interval that decided, with its confidence where that is not the analysis's."""
     interval, confidence = decided(comparison)
@@ -187,7 +215,7 @@ def ratio_interval(comparison: Comparison) -> str:
 def change(comparison: Comparison, scale: Scale) -> tuple[str, str]:
     """The ratio with its interval; of values without logarithms the difference, which says that it is one."""
     if comparison.ratio.estimate is not None:
-        return numbers.ratio(comparison.ratio.estimate), ratio_interval(comparison)
+        return estimated(comparison), ratio_interval(comparison)
     interval = comparison.difference
     if interval.estimate is None:
         return numbers.ABSENT, numbers.ABSENT

@@ -6,7 +6,7 @@ from typing import Final
 
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.why.models import CellWhy, CounterChange, RatioInterval
-from fairtrial.analyse.why.ranking import speaks
+from fairtrial.analyse.why.ranking import CHANGES_KEPT, LEVEL, speaks
 from fairtrial.record.models import Plan
 from fairtrial.report import numbers
 from fairtrial.report.words import first_of_boot
@@ -56,8 +56,20 @@ def lines(analysis: Analysis) -> list[str]:
         named = _named(cell, margin=analysis.margin)
         arm = f", {cell.arm}" if len(analysis.levels) > 2 else ""  # noqa: PLR2004 - with two arms it is clear which
         said = ", ".join(phrase(change, unit=cell.unit) for change in named)
-        sentences.append(f"why ({cell.cell}{arm}): {said or f'none of {cell.tested} counters changed beyond chance'}")
+        sentences.append(f"why ({cell.cell}{arm}): {said or _nothing(cell)}")
     return sentences
+
+
+def _nothing(cell: CellWhy) -> str:
+    """Why no counter is named: none moved, or those that did may not mean the same or moved by too little."""
+    moved = [change for change in cell.changes if change.p_adjusted < LEVEL]
+    if not moved:
+        return f"none of {cell.tested} counters changed beyond chance"
+    noted = sum(bool(change.note) for change in moved)
+    reasons = {"may not mean the same in both arms": noted, "by less than the margin": len(moved) - noted}
+    at_least = "at least " if len(moved) == CHANGES_KEPT else ""
+    why_not = " and ".join(f"{n} {reason}" for reason, n in reasons.items() if n)
+    return f"{at_least}{len(moved)} of {cell.tested} counters changed beyond chance: {why_not}"
 
 
 def _named(cell: CellWhy, *, margin: float) -> list[CounterChange]:
@@ -95,9 +107,11 @@ def label(counter: str) -> str:
 
 
 def moved(by: RatioInterval) -> str:
-    """`−41 %`; `× 23` where percents would be thousands."""
+    """`−41 %`; `× 23` where percents would be thousands, `× 0.00310` where they would all be −100."""
     if by.ratio >= _LARGE:
         return f"× {by.ratio:,.0f}"
+    if by.ratio <= 1 / _LARGE:
+        return f"× {numbers.ratio(by.ratio)}"
     return f"{'+' if by.ratio >= 1 else '−'}{abs(by.ratio - 1) * 100:.{0 if abs(by.ratio - 1) >= 0.1 else 1}f} %"  # noqa: PLR2004
 
 

@@ -85,11 +85,15 @@ def fates(behind: Background) -> list[str]:
     ]
 
 
-def again(record: Record, *, name: str) -> list[tuple[str, str]]:
-    """Commands that run the study again as it ran, and check this record, by its directory's name."""
+def again(record: Record, *, name: str, contrast: str = "") -> list[tuple[str, str]]:
+    """Commands that run the study again as it ran, and check this record, by its directory's name.
+
+    `contrast` is the factor that the report compares, if not the plan's arm.
+    """
+    report = "report" if contrast in ("", record.plan.arm) else f"report/by-{contrast}"
     against_itself = " --aa" if record.plan.against_itself else ""
     return [
         ("run again", f"fairtrial run {name}/{MERGED}{against_itself}"),
         ("check this record", f"fairtrial verify {name}"),
-        ("recompute in R", f"Rscript {name}/report/raw_data.r"),
+        ("recompute in R", f"Rscript {name}/{report}/raw_data.r"),
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairtrial import debian
 from fairtrial.errors import PlaceError
-from fairtrial.unpacking import Tarball, Unpacking, is_tarball
+from fairtrial.unpacking import PERMISSIONS, Tarball, Unpacking, is_tarball
 
 # Half of MySQL's archives, by size, is this: builds for debuggers, static libraries, tests, manuals.
 UNNEEDED = re.compile(
@@ -17,7 +17,7 @@ UNNEEDED = re.compile(
 )
 INNER = ("*.txz", "*.tar.xz", "*.tar.gz", "*.tgz")  # an archive in an archive, as zonky's PostgreSQL has
 PROGRAM_FOLDERS = ("bin", "sbin", "libexec", "scripts")
-READABLE, ENTERED, RUN = 0o444, 0o555, 0o555
+READABLE, RUN = 0o444, 0o555
 
 
 def unpack(archive: Path, directory: Path) -> None:
@@ -29,7 +29,8 @@ def unpack(archive: Path, directory: Path) -> None:
     directory.mkdir()
     unpacking = Unpacking(archive, directory, needed=lambda name: not UNNEEDED.search(name))
     _unpack(archive, unpacking)
-    for inner in [path for pattern in INNER for path in sorted(directory.glob(pattern))]:
+    found = [path for pattern in INNER for path in sorted(directory.glob(pattern))]
+    for inner in [path for path in found if path.is_file() and not path.is_symlink()]:
         _unpack(inner, unpacking)
         inner.unlink()
     _readable(directory)
@@ -46,6 +47,7 @@ def _unpack(archive: Path, unpacking: Unpacking) -> None:
         elif is_tarball(archive):
             with archive.open("rb") as file, Tarball.open(fileobj=file) as packed_tar:
                 unpacking.tar(packed_tar)
+                packed_tar.end()
         else:
             raise PlaceError(
                 f"{archive} is not an archive of a known format",
@@ -54,10 +56,9 @@ def _unpack(archive: Path, unpacking: Unpacking) -> None:
 
 
 def _readable(directory: Path) -> None:
-    """Servers run as another user, and zip files made without care know no programs."""
-    directory.chmod(directory.stat().st_mode | ENTERED)
-    for path in directory.rglob("*"):
+    """Servers run as another user, and zip files made without care know no programs; the umask decides nothing."""
+    for path in (directory, *directory.rglob("*")):
         if path.is_symlink():
             continue
         more = RUN if path.is_dir() or path.parent.name in PROGRAM_FOLDERS else READABLE
-        path.chmod(path.stat().st_mode | more)
+        path.chmod((path.stat().st_mode | more) & PERMISSIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from fairtrial import caching, debian, hashes
 from fairtrial.errors import PlaceError
 from fairtrial.servers import archives, maven
 from fairtrial.servers.source import Source
+from fairtrial.unpacking import PERMISSIONS
 
 MANIFEST = "installed.json"
 FILES = "files"
@@ -66,7 +68,7 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> ServerFi
     kept = _kept(final, source)
     if kept is not None:
         return kept
-    cache.mkdir(parents=True, exist_ok=True)
+    _make(cache)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:
         where = Path(temporary)
         archive = _obtained(source, where)
@@ -84,12 +86,21 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> ServerFi
             program_sha256=hashes.of_file(program),
         )
         (whole / MANIFEST).write_text(installed.model_dump_json(indent=1) + "\n")
-        whole.chmod(archives.ENTERED | 0o200)
+        (whole / MANIFEST).chmod(0o644)
+        whole.chmod(PERMISSIONS)
         try:
             whole.replace(final)
         except OSError:  # somebody else was first
             installed = _kept(final, source) or _refused(final)
     return installed
+
+
+def _make(cache: Path) -> None:
+    """The cache, and the one that it is in, which the users that servers run as may enter whatever the umask."""
+    for directory in (cache.parent, cache):
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(parents=True)
+            directory.chmod(PERMISSIONS)
 
 
 def _slug(source: Source) -> str:

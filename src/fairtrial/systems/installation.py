@@ -159,6 +159,7 @@ class PrivateServer(System[S]):
         empty_bytes: what a data directory takes that no workload has filled.
     """
 
+    orderly_codes = (0,)  # they catch their own crashes, and exit with 1 or 2
     binaries: ClassVar[Sequence[str]]
     making: ClassVar[Sequence[str]] = ()
     empty_bytes: ClassVar[int]

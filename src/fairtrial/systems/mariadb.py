@@ -44,7 +44,7 @@ class Mariadb(Mysqld):
 
     def fill(self, place: OpenPlace, installation: Installation, program: str, *, launch: Launch) -> None:
         """From the server's own scripts."""
-        mysql_bootstrap.from_scripts(place, installation, program, initial=self.initial(), launch=launch)
+        mysql_bootstrap.from_scripts(place, installation, program, initial=self.creating(), launch=launch)
 
     def opening(self, version: str, password: str) -> Sequence[str]:
         """One statement, on any version."""

@@ -53,7 +53,7 @@ class Mysql(Mysqld):
         """By the server itself, or from its scripts where it cannot yet."""
         argv = installation.command(program, "--no-defaults", "--version")
         match = VERSION.search(place.require(argv, hint="the server binary must run", user=place.server_user))
-        initial = self.initial()
+        initial = self.creating()
         if _is_modern(match[1] if match else ""):
             mysql_bootstrap.initialised(place, installation, program, initial=initial, launch=launch)
         else:

@@ -45,6 +45,10 @@ SOCKET_ROOT_ONLY = "DELETE FROM mysql.user WHERE User = 'root' AND Host <> 'loca
 SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: innodb_fast_shutdown)
 CACHE = "innodb_buffer_pool_size"
 LOADING_CACHE_MIB = 1024
+ENGINE = "default_storage_engine"
+# Act on tables when they are made or loaded; they stand in the configuration of loading and of trials.
+LOADED = (ENGINE, "default_table_encryption", "innodb_checksum_algorithm", "innodb_file_format")
+PLUGINS = ("plugin_dir", "plugin_load", "plugin_load_add", "plugin_maturity")  # without which an engine may be missing
 LOADING_OPTIONS = {
     "innodb_doublewrite": 0,
     "innodb_flush_log_at_trx_commit": 0,
@@ -146,9 +150,15 @@ class Mysqld(PrivateServer[MysqldParameters]):
     def _program(self, place: OpenPlace, installation: Installation) -> str:
         return installation.program(place, *self.binaries, beside=[f"/usr/sbin/{name}" for name in self.binaries])
 
-    def initial(self) -> dict[str, str]:
+    def creating(self) -> dict[str, str]:
         """The options that are fixed in the data when they are created."""
         return mysql_options.initial(self.parameters.options, self.fixed)
+
+    def initial(self) -> dict[str, str]:
+        """Those, and what acts on tables when they are made or loaded."""
+        options = self.parameters.options
+        loaded = (*LOADED, *(PLUGINS if ENGINE in options else ()))
+        return mysql_options.initial(options, (*self.fixed, *loaded))
 
     def for_loading(self, facts: Facts) -> Self:
         """The initial options and a configuration that loads fast: what is loaded is durable by the slow shutdown."""

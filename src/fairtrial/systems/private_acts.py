@@ -7,7 +7,7 @@ from typing import Final
 
 from fairtrial import servers
 from fairtrial.programs import SERVERS, Act
-from fairtrial.systems.existing.parameters import RestoreCommand, ServerAt
+from fairtrial.systems.existing.parameters import PostgresAt, RestoreCommand, ServerAt
 from fairtrial.systems.server import PORTS, Option
 
 GONE: Final = "the server ends with its trial"
@@ -54,11 +54,19 @@ def there(at: ServerAt, options: Mapping[str, Option], *, restore: object) -> It
     password = "" if at.password is None else f", password from the variable {at.password.env}"
     yield Act("connects", f"{address} as {at.user}{password}")
     overwritten = "whoever made it" if at.may_overwrite else "if fairtrial made it"
+    ended = "; sessions in it are ended" if isinstance(at, PostgresAt) and restore in ("template", "reload") else ""
     yield Act(
         "changes",
-        f"database {at.database}: made, or dropped and made anew {overwritten}",
+        f"database {at.database}: made, or dropped and made anew {overwritten}{ended}",
         undo="nothing: the database stays",
     )
+    if restore == "template":
+        yield Act(
+            "changes",
+            "database fairtrial_{key} for each set of data: made, and copied for every trial",
+            "once",
+            undo="nothing: it stays for later runs, as large as the data",
+        )
     if isinstance(restore, RestoreCommand):
         yield Act("runs", restore.command, "before every trial")
     if at.restart is not None:

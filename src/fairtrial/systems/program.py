@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import shlex
+from typing import Final, Unpack
 
 from fairtrial.errors import PlaceError
-from fairtrial.systems.instance import Identity
-from fairtrial.wire.open_place import OpenPlace
+from fairtrial.systems.instance import Identity, Launch
+from fairtrial.wire.open_place import OpenPlace, ProgramOptions
+
+SEARCH: Final = "PATH"
+# A search path of the study's own need not have a shell.
+FOUND: Final = 'PATH="${2-$PATH}"; command -v -- "$1"'
 
 
-def identity(place: OpenPlace, *, run: str, version: str | None, field: str, user: str | None = None) -> Identity:
+def require_identified(run: str, launch: Launch, *, field: str) -> None:
+    """Refuses a search path of a trial's settings, of which nothing was known when the program was identified.
+
+    Raises:
+        PlaceError: another program might run than the record says.
+    """
+    if SEARCH in launch.environment and "/" not in (program := shlex.split(run)[0]):
+        raise PlaceError(
+            f"settings.environment.{SEARCH} decides which {program} runs, and the record would name another",
+            hint=f"give the program's full path in {field}.run",
+            field="settings.environment",
+        )
+
+
+def identity(
+    place: OpenPlace, *, run: str, version: str | None, field: str, **options: Unpack[ProgramOptions]
+) -> Identity:
     """Path and hash of the program that a command line begins with, and what another prints as its version.
 
     Args:
@@ -17,13 +38,14 @@ def identity(place: OpenPlace, *, run: str, version: str | None, field: str, use
         run: the command line.
         version: that prints the version; None: nobody asks.
         field: of the study that has both.
-        user: asks for the version; None: the agent's own.
+        options: how the version is asked for; its search path, if it has one, is the program's.
 
     Raises:
         PlaceError: the program is not on the place's PATH, or the version command fails.
     """
     program = shlex.split(run)[0]
-    found = place.execute(["sh", "-c", 'command -v -- "$1"', "sh", program])
+    given = (options.get("environment") or {}).get(SEARCH)
+    found = place.execute(["sh", "-c", FOUND, "sh", program, *([] if given is None else [given])])
     if found.code != 0:
         hint = f"install {program} at the place, or give its full path"
         raise PlaceError(f"no {program} at this place", hint=hint, field=f"{field}.run")
@@ -33,5 +55,5 @@ def identity(place: OpenPlace, *, run: str, version: str | None, field: str, use
     if place.agent.container is not None:  # a shell or an interpreter is the same in many images
         facts["image"] = place.agent.container.image_id
     hint = f"fix {field}.version"
-    said = "" if version is None else place.require(shlex.split(version), hint=hint, user=user).strip()
+    said = "" if version is None else place.require(shlex.split(version), hint=hint, **options).strip()
     return Identity(version=said, sha256=digest, facts=facts)

@@ -30,6 +30,7 @@ class System(ABC, Generic[P]):
         programs: what it runs at the place, for `doctor`.
         encrypts: whether it can be given a certificate for connections of other places.
         is_its_binary: whether its binary decides what data it makes; else its version and facts do, too.
+        orderly_codes: exit codes of a shutdown that has kept its data; None: nothing is known of them.
     """
 
     name: ClassVar[str]
@@ -38,6 +39,7 @@ class System(ABC, Generic[P]):
     programs: ClassVar[tuple[Program, ...]] = ()
     encrypts: ClassVar[bool] = False
     is_its_binary: ClassVar[bool] = True
+    orderly_codes: ClassVar[Collection[int] | None] = None
 
     def __init__(self, parameters: P) -> None:
         self.parameters = parameters

@@ -76,6 +76,32 @@ def test_used_trials_are_in_time_order() -> None:
     assert positions == sorted(positions)
 
 
+@pytest.mark.parametrize(("host", "first"), [("", 1), ("node-1", 2)])
+def test_a_clock_that_is_set_back_reorders_no_trials_but_those_of_hosts_at_the_same_time(host: str, first: int) -> None:
+    steady = [
+        each.model_copy(update={"started": f"2026-01-01T10:{minute:02d}:00.000Z", "host": host})
+        for minute, each in enumerate(TRIALS)
+    ]
+    later = [each.model_copy(update={"started": each.started.replace("T10", "T09")}) for each in steady[8:]]
+    used = select(CASE.plan(), [*steady[:8], *later], contrast=None).used
+    assert [each.trial.position for each in used] == [*range(16)]
+    assert used[0].trial.block == first
+
+
+def test_a_replacement_stands_at_the_end_of_the_round_it_ran_in() -> None:
+    case = Case({"kernel": ["base", "patched"]}, blocks=4)
+    trials = case.trials(tpm=lambda _levels, block: float(block))
+    moved = [
+        each.model_copy(update={"trial": each.trial.model_copy(update={"round": 2})}) if each.trial.block == 4 else each
+        for each in trials
+    ]
+    by_round = select(case.plan(), moved, contrast=None).used
+    assert [each.trial.block for each in by_round] == [1, 1, 2, 2, 4, 4, 3, 3]
+    assert [each.trial.position for each in by_round] == [*range(8)]
+    in_sequence = Case(case.factors, blocks=4, order="sequential").plan()  # one arm after the other, across rounds
+    assert [each.trial.block for each in select(in_sequence, moved, contrast=None).used] == [1, 1, 2, 2, 3, 3, 4, 4]
+
+
 def expecting(low: float | None, high: float | None, metric: str = "p99") -> Case:
     expectation = RangeExpectation(factor="memory", level="over", metric=metric, low=low, high=high, text="as said")
     return Case(FACTORS, blocks=2, expectations=[expectation])

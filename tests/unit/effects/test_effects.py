@@ -195,6 +195,39 @@ def test_a_study_of_a_stranger_hides_nothing(tmp_path: Path, capsys: pytest.Capt
     assert not (tmp_path / "ran").exists()
 
 
+THERE = """
+study: there
+system: {KIND: {at: {host: localhost, user: bench, database: fairtrial_bench}}}
+workload: {tpcc: {duration: 1s}}
+factors: {swappiness: {low: {}, high: {settings: {swappiness: 100}}}}
+arm: swappiness
+metrics: {primary: throughput_tpm}
+"""
+
+
+COPIED, ENDED = "database fairtrial_{key} for each set of data", "sessions in it are ended"
+
+
+@pytest.mark.parametrize(
+    ("kind", "restore", "told"),
+    [
+        ("postgres", "", {COPIED, ENDED}),
+        ("postgres", "reload", {ENDED}),
+        ("postgres", "none", set[str]()),
+        ("mariadb", "", set[str]()),
+    ],
+)
+def test_what_is_left_on_a_server_that_is_there_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, kind: str, restore: str, told: set[str]
+) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(THERE.replace("KIND", kind))
+    printed = listed(study, capsys, *([f"system.{kind}.at.restore={restore}"] if restore else []))
+    assert "database fairtrial_bench: made, or dropped and made anew" in printed
+    assert {each for each in (COPIED, ENDED) if each in printed} == told
+    assert ("it stays for later runs" in printed) == (COPIED in told)
+
+
 def test_a_run_that_would_be_continued_is_listed_from_its_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

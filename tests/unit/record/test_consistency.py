@@ -147,6 +147,12 @@ def test_a_trial_that_is_not_the_one_planned_is_refused(changes: dict[str, Any],
         consistency.require_trial(plan, found, planned=plan.trials[0], path=PATH)
 
 
+def test_a_finished_trial_that_was_never_planned_is_refused() -> None:
+    plan = tiny_plan()
+    with pytest.raises(RecordError, match=r"trial all\.b99\.a was neither planned nor added"):
+        consistency.require_trial(plan, trial_record(planned(99, "a")), planned=None, path=PATH)
+
+
 def test_a_trial_of_a_farm_or_of_a_duet_is_at_the_place_that_was_chosen_for_it() -> None:
     plan = tiny_plan()
     first = plan.trials[0]

@@ -45,7 +45,7 @@ class Killed(RuleBasedStateMachine):
     def create(self) -> None:
         self.parent = Path(tempfile.mkdtemp(prefix="ft-record-"))
         self.directory = self.parent / "run"
-        self.writer = record.create(self.directory, plan=tiny_plan(), sources=SOURCES)
+        self.writer = record.create(self.directory, plan=tiny_plan(blocks=8), sources=SOURCES)
         self.durable: dict[str, bytes] = {}
         self.bytes_durable = 0
         self.note()

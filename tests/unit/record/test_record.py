@@ -295,7 +295,7 @@ KILLED = textwrap.dedent(
     sys.path.insert(0, {support!r})
     from fairtrial import record
     from support.records import planned, tiny_plan, trial_record
-    writer = record.create(Path({directory!r}), plan=tiny_plan(), sources={sources!r})
+    writer = record.create(Path({directory!r}), plan=tiny_plan(blocks=1000), sources={sources!r})
     print("ready", flush=True)
     block = 0
     while True:

@@ -232,6 +232,11 @@ def test_several_trials_of_an_arm_count_by_their_seconds(usual: Record) -> None:
     assert found == (("x", "75", "15,000", "200"),)
 
 
+@pytest.mark.parametrize(("rate", "said"), [(9999.4, "9999"), (9999.6, "10,000"), (12345.6, "12,346")])
+def test_a_rate_has_no_power_of_ten(rate: float, said: str) -> None:
+    assert diagnostics._rated(rate) == said
+
+
 def test_what_no_trial_of_an_arm_could_count_is_absent_and_has_no_ratio(usual: Record) -> None:
     found = rows(
         usual,

@@ -8,6 +8,7 @@ from fairtrial.analyse.models import Analysis, ArmMean, ExpectationResult
 from fairtrial.record import Record
 from fairtrial.report import expected, page, text
 from fairtrial.report.scene import Scene
+from fairtrial.study.catalogue import MetricDefinition
 
 
 def with_means(analysis: Analysis, baseline: float | None, arm: float | None) -> Analysis:
@@ -45,10 +46,18 @@ def with_means(analysis: Analysis, baseline: float | None, arm: float | None) ->
 def test_every_arm_has_a_row_and_the_baseline_decides(
     analysis: Analysis, means: tuple[float | None, float | None], outcomes: list[str]
 ) -> None:
-    rows = expected.rows(with_means(analysis, *means))
+    rows = expected.rows(with_means(analysis, *means), {})
     assert [row[2:4] for row in rows] == [["5..15 %", "delete"], ["5..15 %", "wal"]]
     assert [row[-1] for row in rows] == outcomes
     assert all(len(row) == len(expected.HEADER) for row in rows)
+
+
+def test_means_are_in_the_unit_of_what_is_expected(analysis: Analysis) -> None:
+    definition = MetricDefinition(
+        name="inactive_file_share", label="inactive file pages", unit="share", better="lower", kind="count"
+    )
+    rows = expected.rows(with_means(analysis, 0.07, None), {definition.name: definition})
+    assert [row[4] for row in rows] == ["7.000 %", "–"]
 
 
 def test_text_and_page_show_the_means_of_both_arms(record: Record, analysis: Analysis) -> None:

@@ -84,6 +84,13 @@ def test_a_slot_effect_and_an_autocorrelation_beyond_chance_are_marked() -> None
     assert restless["floor"] == "± 107 %"
 
 
+def test_a_share_of_nearly_all_has_no_power_of_ten() -> None:
+    nearly = QUIET.model_copy(update={"trial_sd": 0.9962, "block_sd": 0.99449, "pair_sd": 0.000123})
+    (row,) = noise.rows(PROFILE.model_copy(update={"metrics": (nearly,)}))
+    shown = dict(zip(noise.HEADER, row, strict=True))
+    assert [shown[name] for name in ("trial sd", "block sd", "pair sd")] == ["100 %", "99 %", "0.012 %"]
+
+
 def test_what_could_not_be_computed_is_no_number() -> None:
     bare = PROFILE.model_copy(
         update={"metrics": (QUIET.model_copy(update={"slot": None, "autocorrelation": None}),), "uniformity": None}

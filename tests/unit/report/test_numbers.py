@@ -103,6 +103,40 @@ def test_a_small_ratio_is_not_printed_as_nothing(value: float, printed: str) -> 
     assert numbers.ratio(value) == printed
 
 
+@pytest.mark.parametrize(
+    ("low", "estimate", "high", "printed"),
+    [
+        (1.00008, 1.00009, 1.0001, "1.00009 1.00008 – 1.00010"),
+        (1.0003, 1.006, 1.012, "1.0060 1.0003 – 1.0120"),  # it excludes 1
+        (0.9997, 1.0004, 1.012, "1.000 1.000 – 1.012"),
+        (1.0, 1.0, 1.0, "1.000 1.000 – 1.000"),
+        (250.1, 250.2, 250.3, "250 250 – 250"),
+        (None, 1.25, None, "1.250 –"),
+    ],
+)
+def test_the_ends_of_an_interval_are_told_apart(
+    *, low: float | None, estimate: float, high: float | None, printed: str
+) -> None:
+    assert f"{numbers.ratio_in(estimate, low, high)} {numbers.ratio_interval(low, high)}" == printed
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "printed"),
+    [
+        ("share", [0.9999, 0.999985], ["99.9900", "99.9985"]),
+        ("%", [99.99, 99.999], ["99.9900", "99.9990"]),
+        ("%", [0.0, 100.0], ["0.0", "100.0"]),
+        ("%", [95.5, 320.0], ["95.5", "320.0"]),  # of several processors
+        ("ns", [99.99, 99.999], ["99.99", "100.00"]),
+    ],
+)
+def test_of_shares_what_is_left_of_the_whole_is_not_printed_as_nothing(
+    unit: str, values: list[float], printed: list[str]
+) -> None:
+    scale = numbers.scale(unit, values)
+    assert [scale.value(value) for value in values] == printed
+
+
 def test_a_huge_percentage_has_no_hundred_digits() -> None:
     assert numbers.percents(0.0312) == "3.1 %"
     assert numbers.percents(9_999.9) == "999990.0 %"

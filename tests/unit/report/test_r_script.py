@@ -152,6 +152,17 @@ def test_r_exchanges_arms_where_the_run_could_stop_early(tmp_path: Path) -> None
     assert float(row["p"]) == pytest.approx(comparison.p_once, rel=TOLERANCE)
 
 
+def test_a_report_by_another_factor_says_that_the_run_could_stop_early() -> None:
+    case = Case({"kernel": ["a", "b"], "users": ["1", "2"]}, blocks=10)
+    plan = case.plan()
+    trials = case.trials(tpm=lambda levels, block: 100.0 + block * 7 % 13 + 3 * int(levels["users"]))
+    assert "could stop early" not in r_script.render(analyse(plan, trials, contrast="users"))
+    design = plan.design.model_copy(update={"stop": "sequential", "min_blocks": 3})
+    analysis = analyse(plan.model_copy(update={"design": design}), trials, contrast="users")
+    assert analysis.cells[0].comparisons["tpm"][0].p_once is not None
+    assert "# The run could stop early." in r_script.render(analysis)
+
+
 @pytest.mark.servers
 def test_r_survives_values_no_test_can_be_made_of_and_names_with_quotes(analysis: Analysis, tmp_path: Path) -> None:
     cell = analysis.cells[0]

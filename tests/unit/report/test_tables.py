@@ -111,6 +111,17 @@ def test_unpaired_arms_are_said_to_be_independent(analysis: Analysis) -> None:
     assert tables.procedure(found, table(found)).startswith("arms independent · ")
 
 
+def test_a_share_near_its_total_does_not_stand_under_the_margin_of_others(analysis: Analysis) -> None:
+    narrow = changed(analysis, "throughput_tpm", margin=0.0002)
+    wide = changed(analysis, "throughput_tpm", margin=0.02 * (1 - 1e-12))
+    said = "margin 2 %, of the share and of what is left of its total"
+    assert tables.procedure(narrow, table(narrow)).endswith(said)
+    assert tables.procedure(wide, table(wide)).endswith("margin 2 %")
+    assert tables.equivalence_margin(narrow, table(narrow).rows) == said.removeprefix("margin ")
+    assert tables.band_note(wide, table(wide).rows) == "the grey band is the equivalence margin, ± 2 %"
+    assert tables.band_note(narrow, table(narrow).rows).startswith("no band: ")
+
+
 def test_a_guardrails_margin_is_its_own(analysis: Analysis) -> None:
     found = changed(analysis, "latency_ns_p99", guardrail=rail(margin=0.125), family_size=0)
     assert tables.procedure(found, table(found, "latency_ns_p99")).endswith("margin 12.5 %")

@@ -56,6 +56,7 @@ BEGUN = change("vmstat:pswpout", per_work=None)
 CACHED = change("memory:Cached", form="level", level=1.2)
 NOTED = change("vmstat:pgactivate", per_work=3.0, note="counted by another rule")
 WEAK = change("vmstat:pgfault", per_work=0.5, q=0.4)
+WITHIN = change("vmstat:pgfault", per_work=1.005)
 
 
 def cell(*changes: CounterChange) -> CellWhy:
@@ -73,6 +74,7 @@ def cell(*changes: CounterChange) -> CellWhy:
         (CACHED, "Cached +20 %"),
         (change("vmstat:pgscan_direct", per_second=0.981), "pages scanned in direct reclaim per second −1.9 %"),
         (change("server:log_waits", subsystem="server", per_work=23.4), "server log_waits per transaction × 23"),
+        (change("vmstat:pswpin", per_work=0.0031), "swap-ins per transaction × 0.00310"),
         (change("cpu:user share", form="share", subsystem="cpu", difference=0.034), "user +3.4 pp"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -96,6 +98,30 @@ def test_a_level_speaks_where_its_subsystem_has_no_counter(analysis: Analysis) -
 def test_a_cell_in_which_nothing_moved_beyond_chance_says_so(analysis: Analysis) -> None:
     explained = analysis.model_copy(update={"why": (cell(WEAK),)})
     assert why.lines(explained) == ["why (low): none of 90 counters changed beyond chance"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([NOTED, WEAK], ("1", "1 may not mean the same in both arms")),
+        ([WITHIN], ("1", "1 by less than the margin")),
+        (
+            [NOTED, *[WITHIN] * 39],
+            ("at least 40", "1 may not mean the same in both arms and 39 by less than the margin"),
+        ),
+    ],
+)
+def test_a_cell_in_which_nothing_that_moved_is_named_says_why(
+    analysis: Analysis, changes: list[CounterChange], said: tuple[str, str]
+) -> None:
+    explained = analysis.model_copy(update={"why": (cell(*changes),)})
+    assert why.lines(explained) == [f"why (low): {said[0]} of 90 counters changed beyond chance: {said[1]}"]
+
+
+def test_a_gauge_below_zero_is_printed() -> None:
+    offset = change("prometheus-1:offset", form="level").model_copy(update={"baseline": -3e-6, "arm": -4e-6})
+    assert why.rows(cell(offset))[0][2:4] == ["-0.000003000", "-0.000004000"]
+    assert why.phrase(offset, unit="") == "prometheus-1 offset -0.000003000 → -0.000004000"
 
 
 def test_a_line_holds_four_changes_at_most(analysis: Analysis) -> None:

@@ -22,6 +22,12 @@ def test_commands_to_run_again_name_the_study_as_it_ran(record: Record) -> None:
     assert dict(words.again(itself, name="run"))["run again"] == "fairtrial run run/study.merged.yaml --aa"
 
 
+def test_the_script_to_recompute_a_report_by_another_factor_is_its_own(record: Record) -> None:
+    for contrast, report in (("journal", "report"), ("users", "report/by-users")):
+        commands = dict(words.again(record, name="run", contrast=contrast))
+        assert commands["recompute in R"] == f"Rscript run/{report}/raw_data.r"
+
+
 @pytest.mark.parametrize("kept", KEPT, ids=[path.name for path in KEPT])
 def test_the_study_to_run_again_plans_the_trials_of_its_record(kept: Path) -> None:
     found = record.read(kept)

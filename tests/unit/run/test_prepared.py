@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -88,6 +88,7 @@ class Making:
         self.process: Any = None
         self.ends: wire.Exited | None = None
         self.endpoint = endpoint
+        self.orderly_codes: Collection[int] | None = None
 
     @property
     def parts(self) -> Parts:
@@ -98,6 +99,7 @@ class Making:
             start=self.start,
             stop=self.stop,
             create_database=self.create_database,
+            orderly_codes=self.orderly_codes,
         )
         return Parts(
             system=cast("Any", system),
@@ -204,6 +206,22 @@ def test_data_of_a_server_that_crashed_or_had_to_be_killed_are_not_kept(
                 ensure(place, making)
     assert (tmp_path / "state" / "prepared" / "key").exists() == (expected is None)
     assert making.calls[-1].startswith("stop")
+
+
+@pytest.mark.parametrize(("code", "kept"), [(0, True), (1, False), (2, False)])
+def test_data_of_a_database_server_that_ended_by_an_error_of_its_own_are_not_kept(
+    tmp_path: Path, *, code: int, kept: bool
+) -> None:
+    """It catches the signal by which it crashes."""
+    making = Making()
+    making.orderly_codes = SYSTEMS["mysql"].orderly_codes
+    making.process, making.ends = SimpleNamespace(exited=None), exited(code=code)
+    with place_here(tmp_path) as place:
+        if kept:
+            ensure(place, making)
+        else:
+            with pytest.raises(SystemStartError, match=rf"did not shut down properly .* \(exit code {code}\)"):
+                ensure(place, making)
 
 
 def test_data_are_not_kept_when_what_their_server_had_started_had_to_be_killed(

@@ -87,6 +87,30 @@ def test_a_zip_whose_content_is_damaged_is_called_so(tmp_path: Path) -> None:
         archives.unpack(tmp_path / "a.zip", tmp_path / "out")
 
 
+def test_a_tarball_whose_content_is_damaged_is_called_so(tmp_path: Path) -> None:
+    content = bytearray(tarred({"bin/mysqld": "a" * 100}, mode="w:gz"))
+    content[-8] ^= 0xFF  # of the checksum (RFC 1952)
+    (tmp_path / "a.tar.gz").write_bytes(content)
+    with pytest.raises(PlaceError, match=r"a\.tar\.gz cannot be unpacked: CRC check failed"):
+        archives.unpack(tmp_path / "a.tar.gz", tmp_path / "out")
+
+
+def test_a_zip_whose_names_are_no_text_is_called_damaged(tmp_path: Path) -> None:
+    content = zipped({"bin/mysqld-\N{DEGREE SIGN}": "a"})
+    (tmp_path / "a.zip").write_bytes(content.replace("\N{DEGREE SIGN}".encode(), b"\xff\xff"))
+    with pytest.raises(PlaceError, match=r"a\.zip cannot be unpacked: 'utf-8' codec can't decode"):
+        archives.unpack(tmp_path / "a.zip", tmp_path / "out")
+
+
+def test_a_zip_whose_members_are_elsewhere_is_called_damaged(tmp_path: Path) -> None:
+    content = bytearray(zipped({"bin/mysqld": "a" * 100}))
+    directory = content.index(b"PK\x05\x06") + 16  # where the list of members begins (APPNOTE 4.3.16)
+    content[directory : directory + 4] = b"\xff\xff\xff\x7f"
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(PlaceError, match=r"a\.zip (cannot be unpacked|is not an archive)"):
+        archives.unpack(tmp_path / "a.zip", tmp_path / "out")
+
+
 @pytest.mark.parametrize("content", [b"", b"MZ not an archive", b"PK\x03\x04 cut"])
 def test_anything_else_is_no_archive(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.bin").write_bytes(content)

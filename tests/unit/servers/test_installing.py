@@ -88,6 +88,21 @@ def test_what_is_not_what_was_unpacked_is_refused_with_the_way_out(source: Sourc
     assert (installed.archive_sha256 in str(refused.value)) == (harm == "other")
 
 
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_the_umask_decides_neither_who_can_change_a_server_nor_who_can_run_it(tmp_path: Path, umask: int) -> None:
+    given = archive(tmp_path / "server.zip", {"s/bin/mysqld": PROGRAM, "s/libs/libaio.so.1": "library"})
+    before = os.umask(umask)
+    try:
+        install(given, NAMES, cache=tmp_path / "shared" / "servers")
+    finally:
+        os.umask(before)
+    shared = tmp_path / "shared"
+    for path in (shared, *shared.rglob("*")):
+        assert path.stat().st_mode & 0o022 == 0, path
+        assert path.stat().st_mode & 0o055 == 0o055 or path.is_file(), path
+    assert next(shared.rglob("mysqld")).stat().st_mode & 0o777 == 0o755
+
+
 def test_an_archive_goes_by_its_content_and_not_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "server.zip"
     one = install(archive(path, {"bin/mariadbd": PROGRAM}), NAMES, cache=tmp_path / "cache")

@@ -154,11 +154,39 @@ def test_hard_links_take_no_room(tmp_path: Path) -> None:
         [symlink("a", "nowhere"), member("a", kind=tarfile.DIRTYPE)],
         [member("n" * 256)],
         [member("n" * 256, kind=tarfile.DIRTYPE)],
+        [symlink("a", "a"), member("a/b/c")],
     ],
 )
 def test_names_that_cannot_be_beside_each_other_refuse_the_archive(tmp_path: Path, members: list[Member]) -> None:
     with pytest.raises(PlaceError, match="cannot be made"):
         archives.unpack(tarball(tmp_path / "a.tar.gz", *members), tmp_path / "out")
+
+
+def test_a_link_to_nothing_refuses_the_archive(tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match="'a' is a link to nothing"):
+        archives.unpack(tarball(tmp_path / "a.tar.gz", symlink("a", "")), tmp_path / "out")
+
+
+def test_a_name_with_a_nul_refuses_the_archive(tmp_path: Path) -> None:
+    named = tarfile.TarInfo("a")
+    named.pax_headers = {"path": "a\0b"}
+    with tarfile.open(tmp_path / "a.tar", "w", format=tarfile.PAX_FORMAT) as file:
+        file.addfile(named)
+    with pytest.raises(PlaceError, match="cannot be unpacked: embedded null byte"):
+        archives.unpack(tmp_path / "a.tar", tmp_path / "out")
+
+
+@pytest.mark.parametrize("other", [[], [symlink("l", "d")]])
+def test_a_file_that_is_its_own_hard_link_stays(tmp_path: Path, other: list[Member]) -> None:
+    again = member("d/a", kind=tarfile.LNKTYPE, link="l/a" if other else "d/a")
+    into = unpacked(tmp_path, [member("d/a", content=b"run"), *other, again])
+    assert (into / "d/a").read_bytes() == b"run"
+
+
+def test_a_link_that_has_the_name_of_an_archive_is_none(tmp_path: Path) -> None:
+    members = [member("run", content=b"run"), symlink("x.tgz", "nowhere"), symlink("y.tgz", "run")]
+    archives.unpack(tarball(tmp_path / "a.tar.gz", *members), tmp_path / "out")
+    assert (tmp_path / "out/run").read_bytes() == b"run"
 
 
 def test_archives_in_an_archive_share_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

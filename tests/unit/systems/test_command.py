@@ -15,6 +15,8 @@ from fairtrial.record.files import sha256
 from fairtrial.systems import Launch, System
 from fairtrial.systems.command import CommandSystem, CommandSystemParameters
 from fairtrial.systems.files import Files, FilesParameters
+from fairtrial.systems.service import Service
+from fairtrial.systems.service.parameters import ServiceParameters
 from fairtrial.systems.sqlite import Sqlite, SqliteParameters
 from fairtrial.wire.open_place import OpenPlace
 
@@ -94,3 +96,22 @@ def test_what_it_started_ends_with_it(place: OpenPlace, tmp_path: Path) -> None:
     assert Path(f"/proc/{child}").exists()
     command().stop(place, instance, settled=False)
     eventually(lambda: not Path(f"/proc/{child}").exists(), "a child of the stopped program still runs")
+
+
+def test_a_settings_search_path_may_not_decide_which_program_runs(place: OpenPlace, tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match=r"settings\.environment\.PATH decides which sleep runs"):
+        command(run="sleep 1000").start(place, launch(tmp_path, environment={"PATH": str(tmp_path)}))
+    given = command(run="/bin/sleep 1000")
+    given.stop(place, given.start(place, launch(tmp_path, environment={"PATH": str(tmp_path)})), settled=False)
+
+
+def test_a_service_is_known_by_the_program_on_its_own_search_path(place: OpenPlace, tmp_path: Path) -> None:
+    for number in ("1", "2"):
+        program = tmp_path / number / "stored"
+        program.parent.mkdir()
+        program.write_text(f"#!/bin/sh\necho version {number}\n")
+        program.chmod(0o755)
+    given = {"run": "stored", "version": "stored", "environment": {"PATH": f"{tmp_path}/2"}}
+    found = Service(ServiceParameters.model_validate(given)).identity(place)
+    assert (found.facts["binary"], found.version) == (f"{tmp_path}/2/stored", "version 2")
+    assert found.sha256 == sha256(tmp_path / "2" / "stored")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import PurePosixPath
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 
 from fairtrial.errors import PlaceError
-from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, Tls
+from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, Rows, Sql, Tls
 from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres, MysqldAt
 from fairtrial.systems.existing.mysqld import PersistingMysqld
 from fairtrial.systems.existing.server import literal, recorded, without_secret
@@ -153,6 +156,51 @@ def test_read_only_options_need_a_restart_and_a_server_that_keeps_their_values(
     else:
         with pytest.raises(PlaceError, match=refusal):
             server.require_settable(place)
+
+
+@pytest.mark.parametrize(("folds", "refused"), [("0", False), ("1", True), ("2", True)])
+def test_a_server_that_folds_case_has_the_database_under_another_spelling(*, folds: str, refused: bool) -> None:
+    asked: list[str] = []
+
+    class Mysql(ExistingMysqld):
+        def ask(self, _place: OpenPlace, *statements: str, **_: Any) -> list[tuple[str | None, ...]]:
+            asked.extend(statements)
+            if statements[0] == "SHOW DATABASES":
+                return [("mysql",), ("bench",)]
+            return [(folds,)] if "lower_case_table_names" in statements[0] else []
+
+    place = cast("OpenPlace", None)
+    server = Mysql("mysql", MysqldAt(socket="/run/my.sock", user="boss", database="Bench"), {})
+    if not refused:
+        server.require_own(place)
+        return
+    with pytest.raises(PlaceError, match=r"the database Bench on .* is not one that fairtrial made"):
+        server.require_own(place)
+    assert "LOWER(TABLE_SCHEMA) = 'bench'" in asked[-1]
+
+
+def test_what_takes_effect_late_is_noted_once_it_is_in_effect() -> None:
+    """A buffer pool is resized in pieces, and the old size is read until it has ended."""
+    name, before, after = "innodb_buffer_pool_size", "134217728", "268435456"
+    kept: list[dict[str, Any]] = []
+    values = iter((before, before, before, after))  # read, listed before the change, listed after it, and late
+
+    def native(_command: object, request: Sql, **_: object) -> Rows:
+        last = request.statements[-1]
+        if last == "SHOW GLOBAL VARIABLES":
+            rows = [[name, next(values, after)]]
+        elif last.startswith(f"SELECT (SELECT @@GLOBAL.{name}"):
+            rows = [[next(values, after)] * last.count("@@GLOBAL")]
+        else:
+            rows = [[]] if last == "SELECT " else []
+        return Rows(columns=[], rows=rows)  # type: ignore[arg-type]
+
+    agent = SimpleNamespace(change=lambda _: None, put=lambda _, text, **_mode: kept.append(json.loads(text)))
+    place: Any = SimpleNamespace(native=native, agent=agent, state_directory=PurePosixPath("/state"))
+    at = MysqldAt(socket="/run/my.sock", user="boss", database="bench")
+    ExistingMysqld("mysql", at, {name: "256M"}).set_options(place)
+    assert [file["options"][0]["original"] for file in kept] == [before] * len(kept)
+    assert [file["options"][0]["set"] for file in kept] == [None, after]
 
 
 def test_options_that_may_hold_a_secret_are_not_recorded() -> None:

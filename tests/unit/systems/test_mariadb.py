@@ -16,6 +16,8 @@ from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.protocol import generated as wire
 from fairtrial.systems import Certificate, Instance, Launch
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
+from fairtrial.systems.mysql import Mysql
+from fairtrial.systems.mysqld import Mysqld
 from fairtrial.systems.server import PORTS
 from fairtrial.wire.fake import FakeProgram, FakeTransport
 
@@ -112,6 +114,20 @@ def test_options_that_shape_tables_are_in_effect_while_they_are_loaded() -> None
     shaping = {name: {False: "OFF", True: "ON"}.get(value, value) for name, value in given.items()}
     assert asked.initial() == shaping
     assert shaping.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
+
+
+@pytest.mark.parametrize("kind", [Mariadb, Mysql])
+def test_an_engine_that_tables_are_made_with_is_in_effect_while_they_are_loaded_and_not_before(
+    kind: type[Mysqld],
+) -> None:
+    """A server that is bootstrapped has no plugins, from one of which the engine may come."""
+    given = {"default_storage_engine": "ROCKSDB", "plugin_load_add": "ha_rocksdb", "max_connections": 5}
+    asked = kind(kind.model.model_validate({"options": given}))
+    made_with = {"default_storage_engine": "ROCKSDB", "plugin_load_add": "ha_rocksdb"}
+    assert (asked.creating(), asked.initial()) == ({}, made_with)
+    assert made_with.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
+    only_a_plugin = kind(kind.model.model_validate({"options": {"plugin_load_add": "ha_rocksdb"}}))
+    assert only_a_plugin.initial() == {}, "it has nothing to do with tables"
 
 
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:

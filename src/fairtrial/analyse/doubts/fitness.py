@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from fairtrial.analyse.doubts import existing
@@ -11,6 +13,9 @@ from fairtrial.record.models import Finding, PlaceOpened, Plan
 from fairtrial.words import counted
 
 LOCKS: Final = "locks"  # a setting, and a workload
+MACHINE: Final = ("host", "memory_bytes", "processors", "kernel_command_line")  # facts that machines rarely share
+OF_FRESH: Final = {"accelerator", "image_id"}  # facts of guests and containers
+SAME_START_S: Final = 10.0  # a clock that is set meanwhile moves the start that it tells
 SETS: Final = {"frequency_scaling": "governor"}  # findings that a setting of a study replaces
 
 
@@ -33,7 +38,30 @@ def doubts(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
                     advice=finding.fix,
                 )
         yield from _one_node(plan, opened, several=len(places) > 1)
+    yield from _one_machine(places)
     yield from existing.doubts(plan)
+
+
+def _one_machine(places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
+    """Hosts of a farm that are one machine, started in one moment; guests and containers are not looked at."""
+    alike: dict[str, list[PlaceOpened]] = defaultdict(list)
+    for opened in places:
+        facts = opened.facts
+        if opened.host and "host" in facts and not OF_FRESH & facts.keys():
+            alike[str([facts.get(name) for name in MACHINE])].append(opened)
+    for group in alike.values():
+        for first, second in pairwise(sorted(group, key=_started_s)):
+            if first.host != second.host and _started_s(second) - _started_s(first) < SAME_START_S:
+                yield Doubt(
+                    code="hosts_share_machine",
+                    message=f"{first.host} and {second.host} seem to be one machine, {first.facts['host']}, "
+                    "where their blocks ran at the same time",
+                    advice="list each machine once, and run the study again",
+                )
+
+
+def _started_s(opened: PlaceOpened) -> float:
+    return (opened.clock.realtime_ns - opened.clock.monotonic_ns) / 1e9
 
 
 def _one_node(plan: Plan, opened: PlaceOpened, *, several: bool) -> Iterator[Doubt]:

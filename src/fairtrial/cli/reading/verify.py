@@ -34,7 +34,8 @@ def verify(directory: Path) -> None:
     if mismatches:
         print(f"{len(mismatches)} mismatch{'' if len(mismatches) == 1 else 'es'} in {directory}")
         sys.exit(FINDING)
-    print(f"{directory}: {len(run.committed)} trials, {files} files unchanged, every reported number recomputed")
+    drawn = "; figures/*.svg are not compared" if any((directory / "report").rglob("*.svg")) else ""
+    print(f"{directory}: {len(run.committed)} trials, {files} files unchanged, every reported number recomputed{drawn}")
 
 
 def _tuning(directory: Path) -> None:

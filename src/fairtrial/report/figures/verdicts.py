@@ -16,8 +16,18 @@ from fairtrial.report import numbers
 from fairtrial.report.figures.thinning import Row as Mark
 from fairtrial.report.figures.thinning import Rows, rounded
 from fairtrial.report.numbers import Scale
-from fairtrial.report.scene import Scene
-from fairtrial.report.tables import TWO_ARMS, MetricTable, Row, cell_label, decided, word
+from fairtrial.report.scene import ContrastTrial, Scene
+from fairtrial.report.tables import (
+    TWO_ARMS,
+    MetricTable,
+    Row,
+    band_note,
+    cell_label,
+    decided,
+    estimated,
+    judges_rest,
+    word,
+)
 
 HEIGHT: Final = 240
 FOREST_ROW_HEIGHT: Final = 34
@@ -165,8 +175,9 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     base = alt.Chart(drawing.rows(rows)).encode(y=y, tooltip=tooltip)
     colour = arm_colour(scene.colours, legend=False)
     margin = alt.Chart(drawing.rows([{"low": rounded(1 / (1 + analysis.margin)), "high": 1 + analysis.margin}]))
+    band = margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     chart = alt.layer(
-        margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
+        *([] if judges_rest(analysis, compared) else [band]),
         alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("one:Q")),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
         base.mark_point(size=90, filled=True, opacity=1).encode(x=x, color=colour),
@@ -178,8 +189,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     return Figure(
         name=f"ratio-{table.definition.name}",
         title=f"{table.definition.label} ({table.definition.better} is better)",
-        note=f"Point and {share} interval{aside}; the grey band is the equivalence margin, ±"
-        f" {numbers.percent(analysis.margin)}.",
+        note=f"Point and {share} interval{aside}; {band_note(analysis, compared)}.",
         spec=drawing.finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
     )
 
@@ -197,7 +207,7 @@ def _ratio(scene: Scene, table: MetricTable, row: Row) -> Mark:
         "verdict": word(compared.verdict, table.definition),
         "p": numbers.p_value(compared.p),
         "p_adjusted": numbers.p_value(compared.p_adjusted),
-        "printed": numbers.ratio(compared.ratio.estimate),
+        "printed": estimated(compared),
     }
 
 
@@ -211,19 +221,8 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
     shown = [placed for placed in scene.of(cell, used_only=False) if name in placed.trial.scalars]
     if not shown:
         return None
-    dots: Rows = [
-        {
-            "order": placed.trial.trial.position,
-            "value": rounded(placed.trial.scalars[name] / table.scale.divisor),
-            "arm": placed.arm,
-            "trial": placed.trial.trial.id,
-            "block": placed.trial.trial.block,
-            "fate": "used" if placed.used else (placed.trial.invalid_reason or "its block was voided"),
-            "used": placed.used,
-        }
-        for placed in shown
-    ]
-    orders = sorted({placed.trial.trial.position for placed in shown})
+    dots = [_dot(placed, name, table.scale) for placed in shown]
+    orders = sorted({placed.slot for placed in shown})
     first, last = orders[0], orders[-1]
     step = max(1.0, (last - first) / 14)
     arms = [(last + step * each, arm) for each, arm in enumerate(cell.summaries.get(name, ()), start=1) if arm.n]
@@ -267,13 +266,27 @@ def trials(scene: Scene, cell: CellResult, table: MetricTable) -> Figure | None:
             y=alt.Y("value:Q"), color=colour
         ),
     )
+    only_void = scene.is_of_arm and not scene.analysis.counts.late
+    unused = "are trials of voided blocks" if only_void else "those that estimates leave out"
     return Figure(
         name=f"trials-{name}",
         title=f"{table.definition.label}, every trial",
-        note="Dots are trials in time order, crosses are trials of voided blocks; diamonds are means, bars and bands"
-        " their intervals (descriptive).",
+        note=f"Dots are trials in time order, crosses {unused}; diamonds are means, bars and bands their intervals"
+        " (descriptive).",
         spec=drawing.finished(chart),
     )
+
+
+def _dot(placed: ContrastTrial, metric: str, scale: Scale) -> Mark:
+    return {
+        "order": placed.slot,
+        "value": rounded(placed.trial.scalars[metric] / scale.divisor),
+        "arm": placed.arm,
+        "trial": placed.trial.trial.id,
+        "block": placed.trial.trial.block,
+        "fate": placed.fate,
+        "used": placed.used,
+    }
 
 
 def _mean(arm: Summary, scale: Scale, *, order: float) -> Mark:

@@ -160,6 +160,7 @@ def _content(scene: Scene) -> dict[str, Any]:
         "several": len(analysis.levels) != tables.TWO_ARMS,  # arms beside the baseline, so a row must say which
         "metrics": scene.tables,
         "methods": sorted({row.comparison.method for table in scene.tables for row in table.rows}),
+        "expectations": expected.rows(analysis, record.plan.metrics.definitions),
         "doubts": concerns(doubts(analysis, scene.fidelity)),
         "counted": counted(analysis),
         "stopping": stopping(analysis),
@@ -170,7 +171,7 @@ def _content(scene: Scene) -> dict[str, Any]:
         "fidelity_notes": fidelity.notes(scene.fidelity),
         "probe_sentences": diagnostics.summary(record, probed) if probed else [],
         "probe_sections": list(diagnostics.sections(record, probed)),
-        "again": again(record, name=scene.name),
+        "again": again(record, name=scene.name, contrast=scene.analysis.contrast),
         "raw": raw.shown(scene),
         "curves": curves.sections(analysis),
         "curve_title": curves.TITLES[analysis.curves[0].model] if analysis.curves else "",

@@ -22,6 +22,8 @@ from fairtrial.report.tables import (
     Row,
     cell_label,
     conditions,
+    equivalence_margin,
+    estimated,
     opinion,
     opinions,
     over_hosts,
@@ -72,13 +74,14 @@ def render(scene: Scene) -> str:
     lines += _why(analysis, record.plan)
     lines += _diagnostics(scene)
     lines += _noise(analysis)
-    lines += _expectations(analysis)
+    lines += _expectations(record, analysis)
     lines += _doubts(analysis, scene.fidelity)
     lines += _within(analysis)
     lines += _counts(analysis, behind)
     lines += _fidelity(record, scene.fidelity)
     lines += _where(behind, clients(record.trials))
-    lines += [*heading("Run again and check"), *pairs(again(record, name=scene.name)), ""]
+    commands = again(record, name=scene.name, contrast=scene.analysis.contrast)
+    lines += [*heading("Run again and check"), *pairs(commands), ""]
     lines += [f"fairtrial {record.plan.fairtrial_version}"]
     lines += _raw_data(scene)
     return printable("\n".join(lines)) + "\n"
@@ -184,8 +187,8 @@ def _metric(analysis: Analysis, metric: MetricTable, *, number: int) -> list[str
         lines += prose(f"{floor[0].upper()}{floor[1:]}.")
     in_units = (
         f"Difference from {first}{_in(metric.scale.difference_unit)}. Equivalence p: two one-sided tests against the"
-        f" margin of {numbers.percent(analysis.margin)}. Detectable: the change of the ratio (without a ratio: of the"
-        " value) that this n and spread detect with power 0.8."
+        f" margin of {equivalence_margin(analysis, metric.rows)}. Detectable: the change of the ratio (without a ratio:"
+        " of the value) that this n and spread detect with power 0.8."
     )
     differences = ("n", "difference", f"{share} interval", "equivalence p", "detectable")
     welch = ("t", "df", "p", "difference", f"{share} interval")
@@ -256,7 +259,7 @@ def _ratio(metric: MetricTable, row: Row) -> tuple[str, ...]:
     return (
         metric.scale.value(row.baseline.mean),
         metric.scale.value(row.arm.mean),
-        numbers.ratio(row.comparison.ratio.estimate),
+        estimated(row.comparison),
         ratio_interval(row.comparison),
         numbers.p_value(row.comparison.p),
         numbers.p_value(row.comparison.p_adjusted),
@@ -396,8 +399,8 @@ def _noise(analysis: Analysis) -> list[str]:
     return [*lines, *table(noise.HEADER, noise.rows(analysis.noise), left=noise.LEFT), *prose(noise.LEGEND)]
 
 
-def _expectations(analysis: Analysis) -> list[str]:
-    rows = expected.rows(analysis)
+def _expectations(record: Record, analysis: Analysis) -> list[str]:
+    rows = expected.rows(analysis, record.plan.metrics.definitions)
     if not rows:
         return []
     return [*heading("Expectations"), *table(expected.HEADER, rows, left=expected.LEFT), *prose(expected.NOTE)]
@@ -478,7 +481,7 @@ def _pairs(facts: Iterable[Fact]) -> list[tuple[str, str]]:
 
 
 def _raw_data(scene: Scene) -> list[str]:
-    """The appendix: every used value, in time order, as in raw_data.r."""
+    """The appendix: every used value, in time order; raw_data.r has those that are not whole to the last digit."""
     lines = heading("Appendix: raw data")
     for metric in scene.tables:
         lines += ["", f"# {metric.definition.name} ({metric.definition.unit})"]
@@ -490,5 +493,5 @@ def _raw_data(scene: Scene) -> list[str]:
 
 
 def _values(arm: Summary) -> list[str]:
-    printed = [f"{value:.10g}" for value in arm.values]
+    printed = [f"{value:.{15 if value.is_integer() else 10}g}" for value in arm.values]
     return [", ".join(printed[at : at + VALUES_PER_LINE]) for at in range(0, len(printed), VALUES_PER_LINE)]

@@ -179,7 +179,7 @@ def _claim(analysis: Analysis, table: MetricTable, row: Row) -> str:
         changed = f"{size} {'higher' if moved > 0 else 'lower'}"
         interval = table.scale.interval(compared.difference.low, compared.difference.high)
     else:
-        changed = f"{numbers.ratio(compared.ratio.estimate)} times as high"
+        changed = f"{numbers.ratio_in(compared.ratio.estimate, compared.ratio.low, compared.ratio.high)} times as high"
         interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
     share = numbers.percent(analysis.confidence)
     outcome = _breach(compared.guardrail) or word(compared.verdict, table.definition)

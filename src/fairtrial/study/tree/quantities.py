@@ -176,6 +176,17 @@ Rate = Annotated[
     _serialiser(format_rate),
     _schema(RATE_UNITS, number="number", description="Rate per second.", examples=["100/s", "90/min"]),
 ]
+
+
+def _whole(rate: float) -> float:
+    if rate < 1 or rate != int(rate):
+        raise ValueError(f"expected a whole number per second, found {format_rate(rate)}")
+    return rate
+
+
+WholeRate = Annotated[Rate, AfterValidator(_whole)]
+"""A rate that kernels and QEMU count in whole numbers per second."""
+
 Share = Annotated[
     float,
     BeforeValidator(parse_share),

@@ -161,9 +161,16 @@ class ExistingMysqld(ExistingServer):
         del holder
         return [f"SELECT GET_LOCK('{LOCK}', 0)"]
 
+    def _folds_names(self, place: OpenPlace) -> bool:
+        """Whether names of databases that differ by case alone are one."""
+        return self._cell(place, "SELECT @@lower_case_table_names") != "0"
+
     def databases(self, place: OpenPlace) -> set[str]:
-        """Those that the user may see."""
-        return {str(name) for (name,) in self.ask(place, "SHOW DATABASES")}
+        """Those that the user may see; the study's own spelling, too, of one that the server takes for the same."""
+        names = {str(name) for (name,) in self.ask(place, "SHOW DATABASES")}
+        own = self.at.database
+        there = self._folds_names(place) and own.lower() in {name.lower() for name in names}
+        return names | ({own} if there else set())
 
     def recreate(self, place: OpenPlace, database: str, *, template: str | None = None) -> None:
         """Empty, with the server's own character set and collation."""
@@ -172,7 +179,10 @@ class ExistingMysqld(ExistingServer):
 
     def has_mark(self, place: OpenPlace, database: str) -> bool:
         """By the table's name."""
-        query = f"SELECT 1 FROM TABLES WHERE TABLE_SCHEMA = {literal(database)} AND TABLE_NAME = '{TABLE}'"
+        schema = "TABLE_SCHEMA"
+        if self._folds_names(place):
+            schema, database = "LOWER(TABLE_SCHEMA)", database.lower()
+        query = f"SELECT 1 FROM TABLES WHERE {schema} = {literal(database)} AND TABLE_NAME = '{TABLE}'"
         return bool(self.ask(place, query))
 
     def settle(self, place: OpenPlace) -> None:

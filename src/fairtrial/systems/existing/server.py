@@ -301,16 +301,17 @@ class ExistingServer(ABC):
             self._restart(place)  # it would take back what is set
             originals = originals.model_copy(update={"others": self.others(place)})
             self._keep(place, path, originals)
-        self._set(place, path, originals)
+        statements = [self.setting(name, value) for name, value in self.options.items()]
+        self.ask(place, *statements, *self.after)
         if self.lasting:
             self._restart(place)
         self._await_effect(place)
+        self._note_set(place, path, originals)
 
-    def _set(self, place: OpenPlace, path: str, originals: ServerOriginals) -> None:
-        """Sets every option, and notes what all are then: any other value is somebody else's from now on."""
+    def _note_set(self, place: OpenPlace, path: str, originals: ServerOriginals) -> None:
+        """Notes what all options are now that they are in effect: any other value is somebody else's from now on."""
         everything = [*originals.options, *originals.others]
-        statements = [self.setting(name, value) for name, value in self.options.items()]
-        read = self._read(place, [option.read for option in everything], after=[*statements, *self.after])
+        read = self._read(place, [option.read for option in everything])
         noted = [option.model_copy(update={"set": value}) for option, value in zip(everything, read, strict=True)]
         count = len(originals.options)
         others = [option for option in noted[count:] if option.set != option.original]

@@ -102,8 +102,14 @@ class Service(System[ServiceParameters]):
         parameters = self.parameters
         if parameters.at is not None:
             return there.identity(place, parameters, parameters.at)
+        variables = {**parameters.environment, **rendering.environment(parameters.configuration, parameters.options)}
         return program.identity(
-            place, run=self._run, version=parameters.version, field="system.service", user=self.user(place)
+            place,
+            run=self._run,
+            version=parameters.version,
+            field="system.service",
+            user=self.user(place),
+            environment={name: text for name, text in variables.items() if name == program.SEARCH},
         )
 
     def user(self, place: OpenPlace) -> str | None:
@@ -148,11 +154,13 @@ class Service(System[ServiceParameters]):
         """Writes its configuration, starts it, waits until it is ready and reads every option back.
 
         Raises:
+            PlaceError: a setting decides which program it is.
             SystemStartError: it exits, is not ready in time, or an option is not in effect.
         """
         parameters = self.parameters
         if parameters.at is not None:
             return self._reached(place, launch, parameters.at)
+        program.require_identified(self._run, launch, field="system.service")
         ports = server.free_ports(place, len(parameters.ports), first=secrets.choice(server.PORTS))
         handed_in = {
             **self._directories(launch),

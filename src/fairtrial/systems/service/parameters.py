@@ -162,10 +162,19 @@ class ServiceParameters(BaseModel):
                     raise ValueError(
                         f"{field}: {{{name}}} is handed in to a service that is started, and this one is there"
                     )
-        late = {*HANDED_IN, *self.ports} if self.at is None else {WORK}
-        if self.version is not None and (early := set(PLACEHOLDER.findall(self.version)) & late):
-            raise ValueError(f"version: {{{min(early)}}} is handed in when the service starts, and it is asked before")
+        for field, text, late in self._early():
+            if early := late.intersection(PLACEHOLDER.findall(text)):
+                raise ValueError(f"{field}: {{{min(early)}}} is handed in when the service starts, and this is before")
         return self
+
+    def _early(self) -> Iterator[tuple[str, str, set[str]]]:
+        """Every text that is used before a start, with its field and what it cannot name."""
+        late = {*HANDED_IN, *self.ports} if self.at is None else {WORK}
+        yield "version", self.version or "", late
+        if self.run is not None and "/" not in shlex.split(self.run)[0]:
+            yield "environment.PATH", self.environment.get("PATH", ""), late  # where the program is looked for
+        for text in self.data.create if self.data is not None else ():
+            yield "data.create", text, {"config", *self.ports}
 
     @model_validator(mode="after")
     def _options_arrive(self) -> Self:

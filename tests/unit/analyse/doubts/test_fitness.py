@@ -109,3 +109,36 @@ def test_locks_on_one_node_say_nothing_about_several(part: str) -> None:
 def test_several_nodes_or_no_locks_need_no_word_of_it() -> None:
     assert list(doubts(with_locks("settings"), [opened(facts=TWO_NODES)])) == []
     assert list(doubts(tiny_plan(), [opened(facts=ONE_NODE)])) == []
+
+
+HOUR_NS = 3600 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("facts", "started_ns", "doubted"),
+    [
+        ({}, 0, True),
+        ({}, 2 * 10**9, True),
+        ({}, HOUR_NS, False),
+        ({"host": "b"}, 0, False),
+        ({"memory_bytes": 2}, 0, False),
+        ({"image_id": "x"}, 0, False),
+    ],
+)
+def test_two_names_of_one_machine_are_doubted(*, facts: dict[str, Any], started_ns: int, doubted: bool) -> None:
+    machine = {"host": "a", "memory_bytes": 1, "processors": [0, 1], "kernel_command_line": "quiet"}
+    places = [
+        PlaceOpened(
+            place=Section({"local": {"state_directory": f"/{host}"}}),
+            facts=own,
+            agent_sha256="",
+            clock=Clock(monotonic_ns=later_ns, realtime_ns=HOUR_NS + start_ns + later_ns),
+            server_user=None,
+            host=host,
+        )
+        for host, own, start_ns, later_ns in (("x", machine, 0, 0), ("y", {**machine, **facts}, started_ns, HOUR_NS))
+    ]
+    found = [each.message for each in doubts(tiny_plan(), places)]
+    said = "x and y seem to be one machine, a, where their blocks ran at the same time"
+    assert found == ([said] if doubted else [])
+    assert list(doubts(tiny_plan(), [each.model_copy(update={"host": ""}) for each in places])) == []

@@ -21,7 +21,7 @@ def written(
     directory: Path, *, slower: float = 1.0, blocks: int = 5, finished: bool = True, plan: Plan | None = None
 ) -> Path:
     """A record of `blocks` trials of each arm near a second, with a little noise."""
-    writer = record.create(directory, plan=plan or tiny_plan(), sources={"study.yaml": "study: tiny\n"})
+    writer = record.create(directory, plan=plan or tiny_plan(blocks=5), sources={"study.yaml": "study: tiny\n"})
     for index, (block, arm) in enumerate((block, arm) for block in range(1, blocks + 1) for arm in "ab"):
         trial = trial_record(planned(block, arm))
         writer.begin(trial.trial.id)
@@ -49,7 +49,7 @@ def test_a_newest_run_that_did_not_finish_passes_nothing(tmp_path: Path) -> None
     baseline = written(tmp_path / "runs/first")
     written(tmp_path / "runs/good")
     killed = written(tmp_path / "runs/killed", finished=False)
-    written(tmp_path / "runs/noise", plan=tiny_plan().model_copy(update={"against_itself": True}))
+    written(tmp_path / "runs/noise", plan=tiny_plan(blocks=5).model_copy(update={"against_itself": True}))
     for path in (tmp_path / "runs", killed):
         with pytest.raises(InputError, match="killed: the newest run is not finished") as refused:
             verdicts([path], baseline)
@@ -74,7 +74,7 @@ def test_too_few_trials_are_no_check(tmp_path: Path) -> None:
 
 def test_a_run_against_itself_is_nobodys_newest(tmp_path: Path) -> None:
     baseline = written(tmp_path / "runs/first")
-    written(tmp_path / "runs/noise", plan=tiny_plan().model_copy(update={"against_itself": True}))
+    written(tmp_path / "runs/noise", plan=tiny_plan(blocks=5).model_copy(update={"against_itself": True}))
     with pytest.raises(InputError, match="A/A runs do not count"):
         verdicts([tmp_path / "runs"], baseline)
 
@@ -89,7 +89,7 @@ def test_a_baseline_alone_is_held_against_nothing(tmp_path: Path) -> None:
 def test_a_run_of_another_study_or_size_is_not_held_against_the_baseline(tmp_path: Path, other: dict[str, str]) -> None:
     baseline = written(tmp_path / "runs/first")
     written(tmp_path / "runs/second", slower=2.0)
-    strange = written(tmp_path / "runs/third", plan=tiny_plan().model_copy(update=other))
+    strange = written(tmp_path / "runs/third", plan=tiny_plan(blocks=5).model_copy(update=other))
     assert verdicts([tmp_path / "runs"], baseline) == ["failed", "failed"]
     with pytest.raises(InputError, match="no run to compare with the baseline, tiny"):
         verdicts([strange], baseline)

@@ -11,8 +11,9 @@ from support.command_line import ALIKE
 from fairtrial.bisect.compiling import Pair, study_text
 from fairtrial.bisect.loop import begin
 from fairtrial.bisect.versions import Request, asked
+from fairtrial.cli.running import bisect as command
 from fairtrial.cli.running.bisect import _unfinished
-from fairtrial.errors import InputError, RecordError
+from fairtrial.errors import InputError, PlaceError, RecordError
 from fairtrial.queries import loaded
 
 STUDY = ALIKE.replace("arm:", "  load: {low: {}, high: {settings: {environment: {LOAD: high}}}}\narm:")
@@ -67,8 +68,35 @@ def test_another_question_is_not_continued(whole: Request, tmp_path: Path, other
         _unfinished(replace(whole, **other), tmp_path / "runs")  # type: ignore[arg-type]
 
 
+def test_two_bisections_of_one_second_have_directories_of_their_own(
+    whole: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "directory_name", "{}-now".format)
+    begun = [command._created(*asked(whole), tmp_path / "runs").name for _ in range(2)]
+    assert begun == ["alike-bisect-now", "alike-bisect-now-02"]
+
+
+def test_an_output_where_nothing_can_be_made_is_named(whole: Request) -> None:
+    with pytest.raises(PlaceError, match="cannot be created"):
+        command._created(*asked(whole), whole.study)
+
+
 def test_options_beside_a_named_bisection_are_refused(whole: Request, tmp_path: Path) -> None:
     named = tmp_path / "runs" / "alike-bisect-0"
     with pytest.raises(InputError, match="continues as it began"):
         _unfinished(replace(whole, study=named), tmp_path / "runs")
+    for given in ({"blocks": 800}, {"repository": tmp_path}):
+        with pytest.raises(InputError, match="continues as it began"):
+            _unfinished(Request(named, at=[], overrides=[], **given), tmp_path / "runs")  # type: ignore[arg-type]
     assert _unfinished(Request(named, at=[], overrides=[]), tmp_path / "runs") == named
+
+
+def test_blocks_beside_a_study_mean_a_bisection_of_so_many(whole: Request, tmp_path: Path) -> None:
+    begin(tmp_path / "runs" / "alike-bisect-2", *asked(replace(whole, blocks=800)))
+    found = [
+        _unfinished(Request(whole.study, at=[], overrides=[], blocks=blocks), tmp_path / "runs").name
+        for blocks in (None, 400, 800)
+    ]
+    assert found == ["alike-bisect-2", "alike-bisect-1", "alike-bisect-2"]
+    with pytest.raises(RecordError, match="that asks this"):
+        _unfinished(replace(whole, blocks=500), tmp_path / "runs")

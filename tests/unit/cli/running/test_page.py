@@ -41,6 +41,11 @@ def test_a_page_takes_what_trials_leave_and_says_where_they_leave_nothing(
     assert _processors(of, HERE) == (own, shared)
 
 
+@pytest.mark.parametrize(("kinds", "shared"), [(["ssh"], False), (["ssh", "local"], True), ([], True)])
+def test_beside_a_farm_its_hosts_are_where_trials_run(*, kinds: list[str], shared: bool) -> None:
+    assert _processors(plan(), HERE, hosts=[Section({kind: {}}) for kind in kinds]) == ([], shared)
+
+
 def test_a_page_is_a_process_of_its_own_whose_time_is_counted(tmp_path: Path) -> None:
     writer = record.create(tmp_path / "one", plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"})
     page = Page.started(writer.directory, writer.plan)

@@ -143,6 +143,20 @@ def test_equivalence_is_drawn_with_the_interval_of_its_own_tests(scene: Scene) -
     assert forest(scene, metric_tables(scene.analysis)[0]).note.startswith("Point and 95 % interval; ")
 
 
+def test_a_margin_that_judges_no_row_is_no_band(scene: Scene) -> None:
+    def bands(analysis: Analysis) -> list[Any]:
+        figure = forest(Scene(record=scene.record, analysis=analysis), metric_tables(analysis)[0])
+        return [layer for layer in figure.spec["layer"] if layer["mark"]["type"] == "rect"]
+
+    cells = [
+        cell.model_copy(update={"comparisons": {"throughput_tpm": (each.model_copy(update={"margin": 0.0002}),)}})
+        for cell in scene.analysis.cells
+        for each in cell.comparisons["throughput_tpm"]
+    ]
+    assert len(bands(scene.analysis)) == 1
+    assert bands(scene.analysis.model_copy(update={"cells": tuple(cells)})) == []
+
+
 def colours_of(scene: Scene, arms: int) -> dict[str, str]:
     """With so many arms besides the baseline."""
     many = scene.analysis.model_copy(update={"levels": ("base", *(f"arm{index}" for index in range(arms)))})

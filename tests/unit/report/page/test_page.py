@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -52,6 +53,12 @@ def html(record: Record, analysis: Analysis) -> str:
 def _rendered(record: Record, analysis: Analysis) -> str:
     scene = Scene(record=record, analysis=analysis)
     return page.render(scene, ratios=page.ratio_figures(scene), cells=list(page.cell_figures(scene)))
+
+
+def test_the_head_says_from_how_many_blocks_a_run_could_stop(record: Record, analysis: Analysis) -> None:
+    for least, said in ((None, "· 6 blocks, "), (4, "· 4 to 6 blocks, ")):
+        plan = record.plan.model_copy(update={"design": record.plan.design.model_copy(update={"min_blocks": least})})
+        assert said in page.render(Scene(record=replace(record, plan=plan), analysis=analysis), ratios=[], cells=[])
 
 
 def test_a_metric_without_a_unit_has_no_empty_part(record: Record, analysis: Analysis) -> None:

@@ -40,6 +40,15 @@ def test_an_unfinished_run_says_so_before_any_figure(record: Record, analysis: A
     assert rendered.index("preliminary") < rendered.index("Matrix")
 
 
+def test_whole_numbers_keep_their_digits_in_the_appendix(record: Record, analysis: Analysis) -> None:
+    first, *others = analysis.cells
+    arm, *more = first.summaries["throughput_tpm"]
+    arm = arm.model_copy(update={"values": (12345678901.0, 0.123456789012, *arm.values[2:])})
+    cell = first.model_copy(update={"summaries": {**first.summaries, "throughput_tpm": (arm, *more)}})
+    rendered = text.render(Scene(record, analysis.model_copy(update={"cells": (cell, *others)})))
+    assert "12345678901, 0.123456789, " in rendered
+
+
 def test_every_used_value_is_in_the_appendix(record: Record, analysis: Analysis) -> None:
     appendix = text.render(Scene(record, analysis)).split("Appendix: raw data")[1]
     for cell in analysis.cells:

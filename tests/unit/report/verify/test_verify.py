@@ -43,7 +43,8 @@ def copy(reported: Path, tmp_path: Path) -> Path:
 def _report(record: Record, *, contrast: str) -> None:
     """Its report.json alone."""
     analysis = analysed(record, contrast=contrast)
-    path = record.directory / "report" / verify.REPORT
+    own = "" if contrast == record.plan.arm else f"by-{contrast}"
+    path = record.directory / "report" / own / verify.REPORT
     path.parent.mkdir(exist_ok=True)
     path.write_text(document.render(Scene(record, analysis)), encoding="utf-8")
 
@@ -204,6 +205,23 @@ def test_a_report_of_another_contrast_is_recomputed_as_such(copy: Path) -> None:
     found = read(copy)
     _report(found, contrast="users")
     assert verify.recompute(found) == []
+    _changed(copy / "report" / "by-users" / verify.REPORT, lambda report: report["analysis"].update(margin=0.5))
+    assert verify.recompute(found) == ["report/by-users/report.json: margin is 0.5 but recomputed 0.02"]
+
+
+@pytest.mark.parametrize("contrast", [["x"], {"a": 1}, "nonsense", "users", None])
+@pytest.mark.parametrize("directory", ["report", "report/by-nonsense"])
+def test_a_report_that_compares_another_factor_than_its_directory_says_is_a_finding_among_others(
+    copy: Path, *, directory: str, contrast: Any
+) -> None:
+    path = copy / directory / verify.REPORT
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes((copy / "report" / verify.REPORT).read_bytes())
+    _changed(path, lambda report: report["analysis"].update(contrast=contrast))
+    _changed(copy / "trials" / TRIAL / "trial.json", lambda trial: trial["scalars"].update(elapsed_s=1e9))
+    found = verify.recompute(read(copy))
+    assert [each for each in found if each.startswith(f"{directory}/{verify.REPORT}: compares {contrast!r}: expected")]
+    assert [each for each in found if each.startswith(f"trials/{TRIAL}/trial.json: elapsed_s is")]
 
 
 def sequential_run(directory: Path, *, reason: str | None, looks: range = range(1, 4), finished: bool) -> list[str]:

@@ -79,8 +79,65 @@ def test_a_second_run_links_nothing_again(place: OpenPlace, plan: Plan, tmp_path
     assert len(sorted((tmp_path / "state" / "builds").glob("*/order-0001"))) == 2
 
 
+def test_programs_of_an_earlier_library_are_linked_again(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
+    del plan
+    library = tmp_path / "libx.a"
+    linked = with_builds(tmp_path, link=f"{JOIN} {library}")
+    for version in ("old", "new"):
+        library.write_text(version)
+        layouts.link(place, linked, arm="a")
+        assert version in run(place, linked, arm="a", block=1)[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-L{0} -lx",
+        "-L {0} -L /nowhere -lm -lx",
+        "-Wl,-L{0},-lx",
+        "-T{0}/libx.a",
+        "{0}/libx.a",
+        "-Wl,--script={0}/libx.a",
+    ],
+)
+def test_programs_are_kept_by_what_the_command_names(
+    place: OpenPlace, plan: Plan, tmp_path: Path, *, words: str
+) -> None:
+    del plan
+    linked = with_builds(tmp_path, link=f"cc {words.format(tmp_path)} -o {{output}} {{objects}}")
+    (tmp_path / "state" / "builds").mkdir(parents=True, exist_ok=True)
+    kept = set()
+    for version in ("old", "new", "old"):
+        (tmp_path / "libx.a").write_text(version)
+        kept.add(layouts._directory(place, linked, arm="a"))
+    assert len(kept) == 2
+
+
+def test_another_linker_links_again(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
+    del plan
+    linker = tmp_path / "linker"
+    linked = with_builds(tmp_path, link=f"{linker} {{output}} {{objects}}")
+    (tmp_path / "state" / "builds").mkdir(parents=True, exist_ok=True)
+    kept = set()
+    for version in ("old", "new"):
+        linker.write_text(version)
+        kept.add(layouts._directory(place, linked, arm="a"))
+    assert len(kept) == 2
+
+
 def test_what_is_in_the_way_is_not_replaced(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "program").write_text("somebody's")
+    with pytest.raises(PlaceError, match="exists, and trials would replace it"):
+        layouts.link(place, plan, arm="a")
+    assert (tmp_path / "bin" / "program").read_text() == "somebody's"
+
+
+def test_what_somebody_put_there_after_a_run_is_not_replaced(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
+    layouts.link(place, plan, arm="a")
+    layouts.link(place, plan, arm="b")
+    assert run(place, plan, arm="b", block=2)
+    layouts.link(place, plan, arm="a")
     (tmp_path / "bin" / "program").write_text("somebody's")
     with pytest.raises(PlaceError, match="exists, and trials would replace it"):
         layouts.link(place, plan, arm="a")

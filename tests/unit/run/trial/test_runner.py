@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from fairtrial.settings import Effect
 from fairtrial.settings.steps.shared import write_file
 from fairtrial.study.probes import Probe
 from fairtrial.study.resolved import Section
+from fairtrial.systems import Identity
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import WORKLOADS, Drive, workload_of
 
@@ -71,6 +73,18 @@ def test_what_a_system_is_is_looked_for_once(stage: Stage) -> None:
     stage.run()
     stage.run(planned(1, "b"))
     assert stage.staged.calls.count("identity") == 1
+
+
+def test_a_program_that_is_replaced_during_the_run_ends_it(stage: Stage) -> None:
+    program = stage.directory / "stored"
+    program.write_text("old")
+    digest = hashlib.sha256(b"old").hexdigest()
+    stage.staged.found = Identity(version="7", sha256=digest, facts={"binary": str(program)})
+    assert stage.run().system_facts["sha256"] == digest
+    program.write_text("new")
+    with pytest.raises(PlaceError, match="stored was replaced during the run"):
+        stage.run(planned(1, "b"))
+    assert stage.committed == ["all.b01.a"]
 
 
 def steps(directory: Path) -> Effect:
@@ -288,14 +302,6 @@ def test_an_embedded_system_takes_the_servers_processors_to_its_load(stage: Stag
     stage.effect(Effect(server_processors=(0,), client_processors=(0,)))
     stage.run(planned(3, "a"))
     assert [drive.processors for drive in stage.staged.drives] == [(0,), (1,), (0,)]
-
-
-def test_one_process_cannot_have_two_sets(stage: Stage) -> None:
-    stage.staged.embedded = True
-    stage.effect(Effect(server_processors=(0,), client_processors=(1,)))
-    with pytest.raises(PlaceError, match="names two processor sets"):
-        stage.run()
-    assert stage.staged.calls[-1] == "stop"
 
 
 def test_a_servers_processors_are_read_back(stage: Stage) -> None:

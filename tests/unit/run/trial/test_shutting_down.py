@@ -22,6 +22,7 @@ from fairtrial.wire.open_place import OpenPlace
 
 ENDS = "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"
 FAILS = "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done"
+DIES = "trap 'kill -9 $$' TERM; echo up; while :; do sleep 0.1; done"
 FIRST, AGAIN = FilesEndpoint(directory="/first"), FilesEndpoint(directory="/again")
 BEFORE_S = 5.0  # it was told so long after its load had ended
 STAYS = "trap '' TERM; echo up; while :; do sleep 0.1; done"
@@ -104,3 +105,9 @@ def test_one_that_does_not_end_is_cut_off_at_its_limit_and_not_started(place: Op
 def test_one_that_ends_in_another_way_is_an_error(place: OpenPlace, tmp_path: Path) -> None:
     with pytest.raises(PlaceError, match="ended with exit code 3"):
         shut_down(place, tmp_path, FAILS, limit_s=200)
+
+
+def test_one_that_somebody_else_kills_before_its_limit_is_an_error(place: OpenPlace, tmp_path: Path) -> None:
+    with pytest.raises(PlaceError, match="ended with signal SIGKILL"):
+        shut_down(place, tmp_path, DIES, limit_s=200)
+    assert shutdown.compute(tmp_path / "out") == {}

@@ -16,6 +16,12 @@ WRITTEN: dict[str, Any] = {"configuration": {"format": "equals"}, "read_back": "
         ({"run": "d -p {htpp}", "ports": ["http"]}, "run: {htpp} is unknown (did you mean {http}?)"),
         ({"run": "d", "stop": "d {dat}"}, "stop: {dat} is unknown (did you mean {data}?)"),
         ({"run": "d", "version": "d -v {data}"}, "version: {data} is handed in when the service starts"),
+        (
+            {"run": "d", "ports": ["api"], "data": {"create": ["true", "init {data} {api}"]}},
+            "data.create: {api} is handed in when the service starts",
+        ),
+        ({"run": "d", "data": {"create": ["i {config}"]}}, "data.create: {config} is handed in when the service sta"),
+        ({"run": "d", "environment": {"PATH": "{work}"}}, "environment.PATH: {work} is handed in when the service"),
         ({"run": "d", "user": "root"}, "never runs as root"),
         ({"run": "d", "ports": ["http", "port"]}, "ports: port is the name of something else"),
         ({"run": "d", "ports": ["seed"]}, "ports: seed is the name of something else"),
@@ -75,6 +81,11 @@ def test_what_could_not_reach_the_service_is_refused_with_the_fix(parameters: di
     with pytest.raises(ValidationError) as error:
         ServiceParameters.model_validate(parameters)
     assert says in str(error.value)
+
+
+def test_what_is_there_before_a_start_may_be_named_before_it() -> None:
+    data = {"create": ["init --host {host} {data} {work}"]}
+    ServiceParameters.model_validate({"run": "/opt/d", "data": data, "environment": {"PATH": "{work}"}})
 
 
 def test_the_version_of_one_that_is_there_is_asked_at_its_address() -> None:

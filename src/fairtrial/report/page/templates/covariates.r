@@ -14,7 +14,7 @@ adjust <- function(metric, cell, baseline, arm, paired, family, share, held, siz
   y <- pick(metric, cell, arm)
   none <- data.frame(metric = metric, cell = cell, arm = arm, adjusted_ratio = NA, adjusted_low = NA,
     adjusted_high = NA, adjusted_df = NA, adjusted_p = NA, width = NA)
-  if (!(metric %in% adjusted_metrics) || !paired || !all(c(x$value, y$value) > 0)) return(none)
+  if (!(metric %in% adjusted_metrics) || paste(metric, cell, arm) %in% by_class || !paired || !all(c(x$value, y$value) > 0)) return(none)
   blocks <- intersect(x$block, y$block)
   d <- log(y$value[match(blocks, y$block)]) - log(x$value[match(blocks, x$block)])
   columns <- Filter(Negate(is.null), lapply(covariates, within_blocks, cell, baseline, arm, blocks))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import lzma
 import math
 import os
@@ -43,6 +44,7 @@ UNREADABLE: Final = (
     RuntimeError,
 )  # what zipfile raises of methods it does not know, and passwords; tarfile of thousands of headers before a member
 CLASHES: Final = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)  # of names in one archive
+AFTER_GZIP: Final = "Not a gzipped file"  # what `gzip` says of a member that begins otherwise
 UNNAMED: Final = (None, errno.EINVAL)  # of what gzip and bz2 find damaged, and of places outside the archive
 
 Needed = Callable[[str], bool]
@@ -90,9 +92,13 @@ class Tarball(tarfile.TarFile):
         """Reads the padding after the last member: what it is packed in has the checksum of everything at its end.
 
         Raises:
-            OSError, EOFError, lzma.LZMAError: something is damaged.
+            OSError, EOFError, lzma.LZMAError: something is damaged; what follows the end is not looked at (gzip(1)).
         """
-        self._bounded.read(READ_BYTES)
+        try:
+            self._bounded.read(READ_BYTES)
+        except gzip.BadGzipFile as error:
+            if not str(error).startswith(AFTER_GZIP):
+                raise
 
 
 def is_tarball(archive: Path) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fairtrial.errors import PlaceError
@@ -14,6 +16,8 @@ from fairtrial.study.resolved import Section
 from support.records import trial_record
 
 Fate = Callable[[str, Order, Outcome], Outcome | str]
+UNDONE = "default kernel again"
+LEAVING_S = {"alpha": 0.3, "slow": 60.0}
 
 
 def as_it_was(_host: str, _order: Order, outcome: Outcome) -> Outcome:
@@ -96,3 +100,15 @@ class InstantFarm:
     def close(self) -> Sequence[str]:
         self.closed = True
         return self.killed
+
+
+def leaving(host: str, directory: Path, connection: Connection) -> None:
+    """Takes its time to undo what its block changed, as a host that boots does."""
+    directory.mkdir(parents=True)
+    try:
+        connection.send_bytes(b"in its block")
+        connection.poll(None)
+        time.sleep(60)  # the signal comes once the connection is closed
+    except KeyboardInterrupt:
+        time.sleep(LEAVING_S[host])
+        (directory / UNDONE).touch()

@@ -27,10 +27,8 @@ const RESTARTED: Duration = Duration::from_mins(2);
 const RELOADED: Duration = Duration::from_secs(3);
 /// Of a file that is being replaced.
 const NEXT: &str = "next";
-/// Options that move each other along need another round to be what they were.
-const ROUNDS: usize = 2;
-/// A large cache is resized in pieces.
-const RESTORED: Duration = Duration::from_secs(10);
+/// A large cache is resized in pieces; less than a session's farewell may take.
+const RESTORED: Duration = Duration::from_secs(50);
 /// How often a held session is asked whether it is there: servers end those that say nothing for too long.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How soon a signal is heard.
@@ -168,16 +166,20 @@ fn restored(
         // is no reason not to restore.
         let _ = replace(path, &decision);
     }
-    for _ in 0..ROUNDS {
-        for option in &ours {
-            restore_one(&mut client, option).map_err(not_restored)?;
-        }
+    for option in &ours {
+        restore_one(&mut client, option).map_err(not_restored)?;
     }
+    // Options that move each other along need another round. One that takes effect late refuses to be set meanwhile.
+    let refusals: Vec<String> = ours
+        .iter()
+        .filter_map(|option| restore_one(&mut client, option).err())
+        .collect();
     // Also where all have their originals again: who restored them may have died before this.
     for statement in &originals.after {
         client.ask(statement, ANSWER).map_err(failed)?;
     }
-    require_originals(&mut client, &ours, limit).map_err(not_restored)?;
+    require_originals(&mut client, &ours, limit)
+        .map_err(|kept| not_restored([vec![kept], refusals].concat().join(": ")))?;
     if originals.restart.is_empty() {
         wait_for_effect(&mut client, originals, &outcome).map_err(failed)?;
     } else {
@@ -237,7 +239,7 @@ fn restore_one(client: &mut Client, option: &OriginalOption) -> Result<(), Strin
         other => other.to_string(),
     };
     if cell(client.ask(&option.read, ANSWER).map_err(told)?) != option.original {
-        client.ask(&option.restore, ANSWER).map_err(told)?;
+        client.ask(&option.restore, RESTORED).map_err(told)?;
     }
     Ok(())
 }

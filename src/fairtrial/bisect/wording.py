@@ -8,7 +8,7 @@ from typing import Final
 
 from fairtrial.bisect.models import BisectResult, Confirmed, FoundChange, Version, VersionResult
 from fairtrial.bisect.reading import CONFIRMED_OUTCOMES
-from fairtrial.report.numbers import ABSENT, change, percent, ratio, ratio_interval
+from fairtrial.report.numbers import ABSENT, change, percent, ratio_and_interval
 from fairtrial.report.text import columns
 from fairtrial.words import counted, duration
 
@@ -124,7 +124,8 @@ def _row(version: VersionResult, *, reference: bool) -> list[str]:
     if version.gap:
         return [version.name, "left out", ABSENT, ABSENT, ABSENT]
     shown = ABSENT if version.probability is None else f"{version.probability * 100:.1f} %"
-    return [version.name, str(version.blocks), ratio(version.ratio), ratio_interval(version.low, version.high), shown]
+    ratio, interval = ratio_and_interval(version.ratio, version.low, version.high)
+    return [version.name, str(version.blocks), ratio, interval, shown]
 
 
 def _skipped(count: int) -> list[str]:
@@ -134,10 +135,10 @@ def _skipped(count: int) -> list[str]:
 def _confirmed(result: BisectResult, found: Confirmed) -> str:
     versions = result.bisection.versions
     said = "confirmed" if found.agrees else "not confirmed"
-    interval = f"{ratio(found.ratio)} ({ratio_interval(found.low, found.high)})"
+    ratio, interval = ratio_and_interval(found.ratio, found.low, found.high)
     return (
         f"{said}: {versions[found.at].name} against {versions[found.after].name}, "
-        f"{counted(found.n, 'block')} of its own: ratio {interval}, {found.verdict}"
+        f"{counted(found.n, 'block')} of its own: ratio {ratio} ({interval}), {found.verdict}"
         + ("" if found.agrees else f"\n  {_UNCLAIMED}")
         + _part(result, found)
     )

@@ -113,11 +113,8 @@ def _accounting(analysis: Analysis, tables: Sequence[MetricTable]) -> Table:
         cells = [Text(f"{label}{unit}")] + [Text(scale.value(each.mean)) for each in by_label.values()]
         if two and table.rows:
             compared = table.rows[0].comparison
-            interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
-            cells += [
-                Text(numbers.ratio_in(compared.ratio.estimate, compared.ratio.low, compared.ratio.high)),
-                Text(interval),
-            ]
+            of = compared.ratio
+            cells += [Text(each) for each in numbers.ratio_and_interval(of.estimate, of.low, of.high)]
             if compared.verdict in ("faster", "slower"):
                 cells[-2].stylize(STYLES[compared.verdict])
         drawn.add_row(*cells)

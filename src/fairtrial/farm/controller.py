@@ -257,7 +257,7 @@ class FarmRun(HandingRun):
         self.character, self.machine = character, machine  # now: a host that is refused sets no measure
 
     def _lost(self, asked: Order, host: str, why: str, *, now: bool = False, begun: bool = True) -> None:
-        """A block is void, and another host may run the one that replaces it; or itself, of which no trial began."""
+        """A block is void and replaced, or handed out again if its host reports that none of its trials began."""
         self.failures[host] += 1
         if host and host not in self.left and (now or self.failures[host] >= FAILURES_IN_A_ROW):
             self.left.add(host)

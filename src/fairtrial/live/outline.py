@@ -128,7 +128,7 @@ def grids(run: FollowedRun) -> list[tuple[str, Grid]]:
         parts[trial.diagnostic, trial.cell, trial.repeat][trial.arm][trial.block] = slot
     levels = {cell.name: cell.levels for cell in run.plan.cells}
     return [
-        ("" if diagnostic else cell, _grid(_label(levels[cell], diagnostic=diagnostic, repeat=repeat), arms))
+        ("" if diagnostic else cell, _grid(_label(levels.get(cell, {}), diagnostic=diagnostic, repeat=repeat), arms))
         for (diagnostic, cell, repeat), arms in parts.items()
     ]
 

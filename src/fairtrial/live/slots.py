@@ -60,7 +60,7 @@ class Slots:
     out: set[str] = field(default_factory=set)
     leased: bool = False
     over: bool = False
-    _has: dict[str, list[str]] = field(default_factory=dict)  # by host, the trials that it was given last
+    _at: dict[str, str] = field(default_factory=dict)  # by trial, the host that was given it last
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Slots:
             case BlockLeased():
                 self._idle(event.host)
                 self.out.update(event.trials)
-                self._has[event.host] = event.trials
+                self._at.update(dict.fromkeys(event.trials, event.host))
                 self.leased |= self.plan.design.order != "duet"
             case HostLeft():
                 self._idle(event.host)
@@ -102,7 +102,7 @@ class Slots:
     def _idle(self, host: str) -> None:
         """A host has one block at a time: one that it did not begin is out no longer."""
         if host:
-            self.out.difference_update(self._has.pop(host, ()))
+            self.out = {name for name in self.out if self._at.get(name) != host}
 
     def _is_of(self, name: str, voided: BlockVoided) -> bool:
         trial = self.planned.get(name)

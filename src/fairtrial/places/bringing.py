@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import platform
 import shlex
 from collections.abc import Iterator
 from typing import Final, Protocol
@@ -20,6 +19,10 @@ from fairtrial.wire import Limits, find_agent
 PUSH_S: Final = 600.0  # 10 MB over a slow line
 NEEDS: Final = "the agent needs a shell, coreutils, findutils, and room in ~/.cache or in a named state_directory"
 HOME_CACHE: Final = "${XDG_CACHE_HOME:-$HOME/.cache}/fairtrial/agents"
+# By an executable's e_machine (elf(5)): its processors as uname(2) names them, and as it names them to those who want
+# 32 bits (personality(2)).
+MACHINES: Final = {62: ("x86_64", "i?86"), 183: ("aarch64", "armv8l")}
+ANY: Final = ("*", "*")
 
 LOOK: Final = """
 set -eu
@@ -27,7 +30,10 @@ rm -f --one-file-system 2>/dev/null && find / -maxdepth 0 -printf '' 2>/dev/null
     echo "rm and find lack options that coreutils' and findutils' have" >&2
     exit 1
 }
-[ "$(uname -m)" = "MACHINE" ] || { echo "its processors are $(uname -m), the agent's MACHINE" >&2; exit 1; }
+case "$(uname -m)" in
+MACHINE | NARROWED) ;;
+*) echo "its processors are $(uname -m), the agent's MACHINE" >&2; exit 1 ;;
+esac
 agent="CACHE/HASH/fairtrial-agent"
 whole() { [ -x "$agent" ] && echo "HASH  $agent" | sha256sum -c >/dev/null 2>&1; }
 if whole; then echo "ready $agent"; else echo missing; fi
@@ -82,7 +88,8 @@ def serving(run: RunScript, *, limits: Limits, state_directory: str | None, cach
     content = find_agent().read_bytes()
     digest = hashlib.sha256(content).hexdigest()
     kept = _quotable(cache) if cache else HOME_CACHE
-    scripts = (LOOK.replace("MACHINE", platform.machine()), PUSH)
+    machine, narrowed = MACHINES.get(int.from_bytes(content[18:20], "little"), ANY)
+    scripts = (LOOK.replace("MACHINE", machine).replace("NARROWED", narrowed), PUSH)
     look, push = (script.replace("HASH", digest).replace("CACHE", kept) for script in scripts)
     answer = run(look, b"", limit_s=limits.short_s)
     if not answer.startswith("ready "):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from itertools import product
 
-from fairtrial.plan import costs, layouts, loaded_options, ordering, repeated, screening, unpinned
+from fairtrial.plan import costs, layouts, loaded_options, ordering, repeated, screening, search_paths, unpinned
 from fairtrial.plan.against_itself import AGAIN
 from fairtrial.plan.diagnosing import diagnostics
 from fairtrial.plan.differences import differences
@@ -36,7 +36,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
 
     Raises:
         InputError: levels whose names are too long together, or name two trials alike, or that do not resolve, which
-            `study.load` has refused.
+            `study.load` has refused; arms that look for one program on different paths.
     """
     matrix = screening.screening(study) if study.trials.design else None
     cells = [Cell(name=ONLY_CELL, levels={})] if matrix else _cells(study)
@@ -46,6 +46,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         cell.name: {each: study.resolve(matrix.levels(each) if matrix else {**cell.levels, arm: each}) for each in arms}
         for cell in cells
     }
+    search_paths.require_same(study, resolved)
     design = _design(study, cells=len(cells), arms=len(arms))
     names = [cell.name for cell in cells]
     trials = screening.trials(design, arms) if matrix else _trials(design, cells=names, arms=arms)
@@ -91,6 +92,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
             *repeated.warnings(resolved),
             *unpinned.warnings(resolved),
             *loaded_options.warnings(resolved),
+            *search_paths.warnings(resolved),
         ],
     )
 

@@ -46,8 +46,7 @@ def columns(table: MetricTable, row: Row, *, confidence: float) -> dict[str, str
     known = over.heterogeneity
     printed = (
         str(len(over.hosts)),
-        numbers.ratio(over.ratio),
-        numbers.ratio_interval(over.low, over.high),
+        *numbers.ratio_and_interval(over.ratio, over.low, over.high),
         numbers.p_value(over.p_adjusted),
         numbers.ratio_interval(over.prediction_low, over.prediction_high),
         _tau(known),
@@ -70,8 +69,7 @@ def by_host(rows: Sequence[Row], *, several: bool) -> list[list[str]]:
             " · ".join([*row.levels.values(), *([row.arm.arm] if several else [])]) or "all",
             each.host,
             str(each.blocks),
-            numbers.ratio(each.ratio),
-            numbers.ratio_interval(each.low, each.high),
+            *numbers.ratio_and_interval(each.ratio, each.low, each.high),
         ]
         for row in rows
         if (over := row.comparison.over_hosts) is not None and over.ratio is not None

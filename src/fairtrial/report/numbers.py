@@ -126,6 +126,11 @@ def ratio_in(estimate: float | None, low: float | None, high: float | None) -> s
     return ratio(estimate, decimals=decimals)
 
 
+def ratio_and_interval(estimate: float | None, low: float | None, high: float | None) -> tuple[str, str]:
+    """A ratio and its interval, with equally many decimals: what is inside is printed inside."""
+    return ratio_in(estimate, low, high), ratio_interval(low, high)
+
+
 def _ratio_decimals(low: float, high: float) -> int:
     """As many as tell the ends apart, and from 1 if the interval excludes it."""
     apart = (low, high, 1.0) if low > 1 or high < 1 else (low, high)

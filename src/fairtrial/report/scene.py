@@ -109,6 +109,14 @@ class Scene:
         """Ids of the trials that the contrast's estimates use."""
         return frozenset(each.trial.id for each in self._selection.used)
 
+    @cached_property
+    def _void(self) -> frozenset[tuple[str, int]]:
+        return frozenset(self._selection.voided)
+
+    @cached_property
+    def _in_time(self) -> frozenset[str]:
+        return frozenset(each.trial.id for each in self._selection.trials)
+
     def fate(self, trial: TrialRecord) -> str:
         """`used`, or why the contrast's estimates do not use a trial."""
         own = trial.trial
@@ -116,9 +124,9 @@ class Scene:
             return "used"
         if trial.invalid_reason:
             return trial.invalid_reason
-        if (own.cell, own.block) in self._selection.voided:
+        if (own.cell, own.block) in self._void:
             return "its block was voided"
-        if self.is_of_arm:
+        if self.is_of_arm or own.id not in self._in_time:
             return "its round came after its cell's last"
         return f"only comparisons by {self.record.plan.arm} use its block"
 

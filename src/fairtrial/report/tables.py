@@ -252,7 +252,7 @@ def opinion(table: MetricTable, row: Row, *, confidence: float) -> dict[str, str
     ratio = rank.scale == "ratio"
     interval = numbers.ratio_interval if ratio else table.scale.interval
     printed = (
-        numbers.ratio(shift.estimate) if ratio else table.scale.value(shift.estimate),
+        numbers.ratio_in(shift.estimate, shift.low, shift.high) if ratio else table.scale.value(shift.estimate),
         interval(shift.low, shift.high),
         numbers.p_value(rank.p) if rank.exact else f"≈ {numbers.p_value(rank.p)}",
         numbers.p_value(rank.smallest_p),

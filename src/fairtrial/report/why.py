@@ -66,9 +66,9 @@ def _nothing(cell: CellWhy) -> str:
     if not moved:
         return f"none of {cell.tested} counters changed beyond chance"
     noted = sum(bool(change.note) for change in moved)
-    reasons = {"may not mean the same in both arms": noted, "by less than the margin": len(moved) - noted}
+    reasons = {"that may not mean the same in both arms": noted, "by less than the margin": len(moved) - noted}
     at_least = "at least " if len(moved) == CHANGES_KEPT else ""
-    why_not = " and ".join(f"{n} {reason}" for reason, n in reasons.items() if n)
+    why_not = ", ".join(f"{n} {reason}" for reason, n in reasons.items() if n)
     return f"{at_least}{len(moved)} of {cell.tested} counters changed beyond chance: {why_not}"
 
 

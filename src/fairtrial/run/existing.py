@@ -140,8 +140,9 @@ class ExistingServers:
         """Everything that every arm needs, and the servers' locks, before anything is changed.
 
         Raises:
-            PlaceError: a server does not answer, is used by another study, does not have an option, or has a database
-                that is somebody else's, or keeps one set of data and trials need several.
+            PlaceError: a server does not answer, is used by another study, does not have an option, still has those of
+                a run that died, or has a database that is somebody else's, or keeps one set of data and trials need
+                several.
         """
         for trial in trials:
             parts = parts_of(trial)
@@ -154,12 +155,23 @@ class ExistingServers:
             if server is None:
                 system.hold(self.place, self._sessions, holder=self.holder)
                 continue
+            self._require_restored(server)
             server.require_own(self.place)
             if server.restores == "none":
                 self._require_one_set(server, key_of(trial, parts, identity))
             self.hold(server)
             server.require_settable(self.place)
             server.setter(self.place).require_restorable(self.place)
+
+    def _require_restored(self, server: ExistingServer) -> None:
+        """Refuses a server whose options a dead session left set: this one would take them for the server's own."""
+        step = f"options of {server.kind} on {server.address}: "
+        for failed in self.place.agent.hello.leftovers.failed:
+            if failed.startswith(step):
+                raise PlaceError(
+                    f"left by an earlier run and not restored: {failed}",
+                    hint="run again when the server answers: they are restored first; or restore them by hand",
+                )
 
     def _require_one_set(self, server: ExistingServer, key: str | None) -> None:
         database = server.at.database

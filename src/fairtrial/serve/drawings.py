@@ -135,11 +135,11 @@ def _bar(look: Look, axis: _Axis, *, x: float) -> Bar:
     def inside(value: float | None) -> float | None:
         return None if value is None else min(HEIGHT - 2, max(2.0, axis.y(value)))
 
-    interval = numbers.ratio_interval(look.low, look.high)
+    ratio, interval = numbers.ratio_and_interval(look.ratio, look.low, look.high)
     return Bar(
         x=x,
         y=min(HEIGHT - 2, max(2.0, axis.y(look.ratio))),
         low=inside(look.low),
         high=inside(look.high),
-        title=f"after {look.blocks} blocks: {numbers.ratio(look.ratio)}, interval {interval}",
+        title=f"after {look.blocks} blocks: {ratio}, interval {interval}",
     )

@@ -85,7 +85,8 @@ def _cell(
     scale = numbers.scale(definition.unit, [value for _, value in values])
     label = cell_label(cell.levels) or "all trials"
     last = looks.looks[-1] if looks and looks.looks else None
-    without = looks.without if looks else ""
+    without = (numbers.ABSENT, (looks.without if looks else "") or numbers.ABSENT)
+    ratio, interval = numbers.ratio_and_interval(last.ratio, last.low, last.high) if last else without
     table = _table([t for slot, t in own if slot.fate == "valid"], looks, metric=metric, arms=arms, scale=scale)
     return CellView(
         label=label,
@@ -93,8 +94,8 @@ def _cell(
         arm=f"{arms[1]} / {arms[0]}",
         better=definition.better,
         blocks=str(last.blocks if last else 0),
-        ratio=numbers.ratio(last.ratio) if last else numbers.ABSENT,
-        interval=numbers.ratio_interval(last.low, last.high) if last else without or numbers.ABSENT,
+        ratio=ratio,
+        interval=interval,
         rule=outline.rule(run, cell.name),
         header=("block", *arms, "ratio", "ratio so far", "interval so far"),
         table=table[-outline.MOST_BLOCKS :],
@@ -122,8 +123,7 @@ def _table(
             str(block),
             *(scale.value(values[arm]) for arm in arms),
             numbers.ratio(ratio),
-            numbers.ratio(look.ratio),
-            numbers.ratio_interval(look.low, look.high),
+            *numbers.ratio_and_interval(look.ratio, look.low, look.high),
         )
         for (block, values), ratio, look in zip(whole, found.ratios, found.looks, strict=True)
     )

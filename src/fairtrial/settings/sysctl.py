@@ -42,8 +42,16 @@ class SysctlSetting(Setting[Mapping[str, str | int]]):
     privilege = "user 0"
 
     def effect(self, _facts: Facts, _trial: TrialContext) -> Effect:
-        """The writes; the switch of all watchdogs last: while it is off, those of each kind read 0."""
+        """The writes; while the switch of all watchdogs is off, those of each kind read 0, whatever was written."""
         return before_server(
             write_file(path(name), str(value), name=name, normalise="words")
-            for name, value in sorted(self.value.items(), key=lambda entry: path(entry[0]) == SWITCH)
+            for name, value in sorted(self.value.items(), key=_rank)
         )
+
+
+def _rank(entry: tuple[str, str | int]) -> int:
+    """The switch of all watchdogs after them where it turns them off, before them where it turns them on."""
+    name, value = entry
+    if path(name) != SWITCH:
+        return 0
+    return 1 if str(value).strip() == "0" else -1

@@ -75,12 +75,10 @@ class CommandSystem(System[CommandSystemParameters]):
         """Starts the program and waits until its `ready` command succeeds.
 
         Raises:
-            PlaceError: a setting decides which program it is.
             SystemStartError: it exits or is not ready in time, with its last output.
         """
         if self.parameters.run is None:
             return Instance(endpoint=None, process=None)
-        program.require_identified(self.parameters.run, launch, field="system.command")
         launch = replace(launch, ready_s=self.parameters.ready_timeout)
         with asked_for("system.command.run"):
             process = server.spawned(place, shlex.split(self.parameters.run), launch, user=None)

@@ -159,7 +159,8 @@ class PrivateServer(System[S]):
         empty_bytes: what a data directory takes that no workload has filled.
     """
 
-    orderly_codes = (0,)  # they catch their own crashes, and exit with 1 or 2
+    # They catch their own crashes, and exit with 1 or 2; LeakSanitizer (23) and ThreadSanitizer (66) report at the end.
+    orderly_codes = (0, 23, 66)
     binaries: ClassVar[Sequence[str]]
     making: ClassVar[Sequence[str]] = ()
     empty_bytes: ClassVar[int]

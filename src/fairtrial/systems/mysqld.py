@@ -47,7 +47,7 @@ CACHE = "innodb_buffer_pool_size"
 LOADING_CACHE_MIB = 1024
 ENGINE = "default_storage_engine"
 # Act on tables when they are made or loaded; they stand in the configuration of loading and of trials.
-LOADED = (ENGINE, "default_table_encryption", "innodb_checksum_algorithm", "innodb_file_format")
+LOADED = (ENGINE, "innodb_checksum_algorithm", "innodb_file_format")
 PLUGINS = ("plugin_dir", "plugin_load", "plugin_load_add", "plugin_maturity")  # without which an engine may be missing
 LOADING_OPTIONS = {
     "innodb_doublewrite": 0,

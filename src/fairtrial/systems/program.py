@@ -6,26 +6,13 @@ import shlex
 from typing import Final, Unpack
 
 from fairtrial.errors import PlaceError
-from fairtrial.systems.instance import Identity, Launch
+from fairtrial.systems.instance import Identity
 from fairtrial.wire.open_place import OpenPlace, ProgramOptions
 
 SEARCH: Final = "PATH"
 # A search path of the study's own need not have a shell.
 FOUND: Final = 'PATH="${2-$PATH}"; command -v -- "$1"'
-
-
-def require_identified(run: str, launch: Launch, *, field: str) -> None:
-    """Refuses a search path of a trial's settings, of which nothing was known when the program was identified.
-
-    Raises:
-        PlaceError: another program might run than the record says.
-    """
-    if SEARCH in launch.environment and "/" not in (program := shlex.split(run)[0]):
-        raise PlaceError(
-            f"settings.environment.{SEARCH} decides which {program} runs, and the record would name another",
-            hint=f"give the program's full path in {field}.run",
-            field="settings.environment",
-        )
+ASKED: Final = ("sh", "-c", 'PATH="$1:$PATH"; shift; exec "$@"', "sh")
 
 
 def identity(
@@ -38,14 +25,16 @@ def identity(
         run: the command line.
         version: that prints the version; None: nobody asks.
         field: of the study that has both.
-        options: how the version is asked for; its search path, if it has one, is the program's.
+        options: how the version is asked for; of its environment the search path alone counts, for a program of a bare
+            name, and the version's is looked for there first.
 
     Raises:
         PlaceError: the program is not on the place's PATH, or the version command fails.
     """
     program = shlex.split(run)[0]
-    given = (options.get("environment") or {}).get(SEARCH)
-    found = place.execute(["sh", "-c", FOUND, "sh", program, *([] if given is None else [given])])
+    environment = options.pop("environment", None) or {}
+    search = [environment[SEARCH]] if SEARCH in environment and "/" not in program else []
+    found = place.execute(["sh", "-c", FOUND, "sh", program, *search])
     if found.code != 0:
         hint = f"install {program} at the place, or give its full path"
         raise PlaceError(f"no {program} at this place", hint=hint, field=f"{field}.run")
@@ -55,5 +44,6 @@ def identity(
     if place.agent.container is not None:  # a shell or an interpreter is the same in many images
         facts["image"] = place.agent.container.image_id
     hint = f"fix {field}.version"
-    said = "" if version is None else place.require(shlex.split(version), hint=hint, **options).strip()
+    asked = [*ASKED, *search] if search else []
+    said = "" if version is None else place.require([*asked, *shlex.split(version)], hint=hint, **options).strip()
     return Identity(version=said, sha256=digest, facts=facts)

@@ -44,8 +44,7 @@ def _stages(result: TuneResult) -> Table:
     for each in result.again:
         table.add_row("measured again", arm(each.number), str(each.blocks), numbers.ratio(each.ratio), "", "no claim")
     if (claim := result.confirmed) is not None:
-        interval = numbers.ratio_interval(claim.low, claim.high)
-        ratio = numbers.ratio(claim.ratio)
+        ratio, interval = numbers.ratio_and_interval(claim.ratio, claim.low, claim.high)
         table.add_row(
             "confirmation", arm(claim.number), str(claim.blocks), ratio, interval, claim.verdict, style="bold"
         )
@@ -75,12 +74,8 @@ def claimed(claim: Confirmed) -> str:
         return f"no claim: {who} is {claim.verdict}"
     if "breached" in claim.guardrails.values():
         return f"no claim: {who} is faster, but breaches a guardrail"
-    return f"claim: {who} is faster: {numbers.ratio(claim.ratio)} times ({interval(claim)})"
-
-
-def interval(claim: Confirmed) -> str:
-    """The confirmed ratio's interval, with its level."""
-    return f"{numbers.ratio_interval(claim.low, claim.high)}, {numbers.percent(claim.confidence)}"
+    ratio, interval = numbers.ratio_and_interval(claim.ratio, claim.low, claim.high)
+    return f"claim: {who} is faster: {ratio} times ({interval}, {numbers.percent(claim.confidence)})"
 
 
 def flattered(found: Flattery, claim: Confirmed | None) -> str:
@@ -89,8 +84,9 @@ def flattered(found: Flattery, claim: Confirmed | None) -> str:
     promised += ")" if found.again is None else f"; measured again {numbers.change(found.again)})"
     if claim is None or claim.ratio is None or found.factor is None:
         return f"{promised}; no confirmed ratio stands against it"
-    factor = f"{numbers.ratio(found.factor)} ({numbers.ratio_interval(found.low, found.high)})"
-    return f"{promised}, the confirmation found {numbers.change(claim.ratio)}: flattered by a factor of {factor}"
+    factor, interval = numbers.ratio_and_interval(found.factor, found.low, found.high)
+    flattery = f"flattered by a factor of {factor} ({interval})"
+    return f"{promised}, the confirmation found {numbers.change(claim.ratio)}: {flattery}"
 
 
 def _options(result: TuneResult) -> Table:

@@ -8,7 +8,7 @@ import pytest
 
 from fairtrial import study as language
 from fairtrial.bisect.compiling import Pair, built, read, study_text
-from fairtrial.bisect.models import Answered, Bisection, FoundChange, Gap, Measured, Version
+from fairtrial.bisect.models import Answered, Bisection, Confirmed, FoundChange, Gap, Measured, Version
 from fairtrial.bisect.reading import result
 from fairtrial.bisect.wording import render
 from fairtrial.catalogue import catalogue
@@ -88,10 +88,17 @@ def test_the_text_names_the_change_what_was_left_out_and_what_it_cost() -> None:
         Measured(number=2, version=3, log_ratios=[0.05], seconds=2.0),
         Answered(outcome="one_change", changes=[change]),
     ]
-    said = render(result(question, events))
+    found = result(question, events)
+    said = render(found)
     assert "one change: one of 2 versions, from v2 (change 2) to v3 (change 3), elapsed_s +5.0 %" in said
     assert "left out: v2: `make` ended with code 2" in said
     assert "5 blocks of two trials, 4 of them of the two ends, in 10 s" in said
+    narrow = {"ratio": 1.00009, "low": 1.00008, "high": 1.0001}
+    confirmed = Confirmed(number=1, after=1, at=3, n=9, verdict="slower", agrees=True, **narrow)
+    versions_found = [each.model_copy(update=narrow) for each in found.versions]
+    said = render(found.model_copy(update={"versions": versions_found, "confirmations": [confirmed]}))
+    assert "ratio 1.00009 (1.00008 – 1.00010), slower" in said
+    assert "1.00009  1.00008 – 1.00010" in said
     for wrong in (events[2:], [*events[:2], Measured(number=2, version=2, log_ratios=[0.1], seconds=2.0)]):
         with pytest.raises(RecordError, match="without the end of the history, or one that is a gap"):
             result(question, wrong)

@@ -404,8 +404,6 @@ def test_the_time_left_is_that_of_the_blocks_that_are_left(tmp_path: Path, monke
     writer.close()
     left_h = [left_s / HOUR_S for left_s in told.left_s]
     assert left_h == pytest.approx([4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5])
-    once_taken = [left / owed * (owed - 1) for left, owed in zip(left_h[1::2], (7, 5, 3, 1), strict=True)]
-    assert once_taken == pytest.approx([3.0, 2.0, 1.0, 0.0])
 
 
 def test_what_the_farm_used_is_in_the_record(tmp_path: Path) -> None:

@@ -197,6 +197,12 @@ def test_the_plan_shows_every_trial_also_diagnostic_ones_of_several_cells_and_th
     ]
 
 
+def test_a_block_of_a_cell_that_the_plan_lacks_is_shown(writer: Writer) -> None:
+    trials = [planned(9, arm, cell="lost") for arm in "ab"]
+    writer.append(BlockAdded(cell="lost", block=9, round=2, replaces=1, trials=trials))
+    assert [cell for cell, _grid in outline.grids(followed(writer))] == ["all", "lost"]
+
+
 def test_what_happens_on_a_farm_is_an_event_where_the_plan_does_not_show_it(writer: Writer) -> None:
     writer.append(BlockLeased(cell="all", block=2, host="h1", trials=["all.b02.a"]))
     writer.append(FarmServed(host="h1", processor_s=1.0, elapsed_s=2.0))

@@ -55,6 +55,17 @@ def test_a_block_that_a_host_did_not_begin_runs_no_longer_once_it_has_another_or
     assert slots.out == set()
 
 
+def test_a_block_that_another_host_has_now_is_not_of_the_one_that_did_not_begin_it() -> None:
+    slots = Slots(tiny_plan())
+    first, second = ([trial.id for trial in tiny_plan().trials if trial.block == block] for block in (1, 2))
+    slots.apply(BlockLeased(cell="all", block=1, host="alpha", trials=first))
+    slots.apply(BlockLeased(cell="all", block=1, host="beta", trials=first))
+    slots.apply(BlockLeased(cell="all", block=2, host="alpha", trials=second))
+    assert slots.out == {*first, *second}
+    slots.apply(HostLeft(host="alpha", reason="it cannot be reached"))
+    assert slots.out == {*first}
+
+
 def test_a_cell_that_the_rule_stops_gets_no_more_and_a_finished_run_owes_nothing() -> None:
     slots = Slots(tiny_plan())
     stop = CellLook(cell="all", blocks=2, information=1.0, decision="stop", reason="difference")

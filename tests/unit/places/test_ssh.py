@@ -74,21 +74,53 @@ def test_every_shell_has_sh_run_a_script_of_many_lines(shell: str) -> None:
     assert (done.stdout, done.returncode) == ("a\tb\nsh\n!!\nhanded in", 3)
 
 
-def test_processors_that_the_agent_is_not_built_for_are_named(tmp_path: Path) -> None:
-    uname = tmp_path / "uname"
-    uname.write_text("#!/bin/sh\necho riscv64\n", encoding="utf-8")
-    uname.chmod(0o755)
+def brought(directory: Path, *, uname: str) -> str:
+    """The script that starts the agent on processors of a name."""
+    program = directory / "uname"
+    program.write_text(f"#!/bin/sh\necho {uname}\n", encoding="utf-8")
+    program.chmod(0o755)
 
     def run(script: str, data: bytes, *, limit_s: float) -> str:
-        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOME": str(tmp_path)}
+        environment = {"PATH": f"{directory}:/usr/bin:/bin", "HOME": str(directory)}
         done = subprocess.run(
             ["sh", "-c", script], input=data, capture_output=True, timeout=limit_s, env=environment, check=False
         )
-        assert done.returncode != 0
-        raise PlaceError(done.stderr.decode(), hint="")
+        if done.returncode != 0:
+            raise PlaceError(done.stderr.decode(), hint="")
+        return done.stdout.decode().strip()
 
+    return bringing.serving(run, limits=Limits(), state_directory=None)
+
+
+def test_processors_that_the_agent_is_not_built_for_are_named(tmp_path: Path) -> None:
     with pytest.raises(PlaceError, match=f"processors are riscv64, the agent's {platform.machine()}"):
-        bringing.serving(run, limits=Limits(), state_directory=None)
+        brought(tmp_path, uname="riscv64")
+
+
+@pytest.mark.parametrize(
+    ("machine", "uname", "is_refused"),
+    [
+        (183, "aarch64", False),
+        (183, "armv8l", False),
+        (183, "x86_64", True),
+        (62, "x86_64", False),
+        (62, "i686", False),
+        (62, "aarch64", True),
+        (243, "riscv64", False),
+    ],
+)
+def test_processors_are_held_against_those_of_the_agent_that_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, machine: int, uname: str, is_refused: bool
+) -> None:
+    agent = tmp_path / "agent"
+    agent.write_bytes(b"\x7fELF".ljust(18, b"\0") + machine.to_bytes(2, "little"))
+    agent.chmod(0o755)
+    monkeypatch.setenv("FAIRTRIAL_AGENT", str(agent))
+    if is_refused:
+        with pytest.raises(PlaceError, match=f"processors are {uname}"):
+            brought(tmp_path, uname=uname)
+    else:
+        assert brought(tmp_path, uname=uname).endswith("/fairtrial-agent serve")
 
 
 @pytest.mark.parametrize("script", [LOOK, PUSH, RESTART, "x" * 5000])

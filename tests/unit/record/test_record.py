@@ -290,6 +290,7 @@ def test_a_full_disk_says_what_to_do(directory: Path, plan: Plan, monkeypatch: p
 
 KILLED = textwrap.dedent(
     """
+    import signal
     import sys
     from pathlib import Path
     sys.path.insert(0, {support!r})
@@ -297,14 +298,13 @@ KILLED = textwrap.dedent(
     from support.records import planned, tiny_plan, trial_record
     writer = record.create(Path({directory!r}), plan=tiny_plan(blocks=1000), sources={sources!r})
     print("ready", flush=True)
-    block = 0
-    while True:
-        block += 1
+    for block in range(1, 1001):
         for arm in "ab":
             trial = planned(block, arm)
             (writer.begin(trial.id) / "raw.txt").write_text("x" * 5000)
             writer.commit(trial_record(trial))
             print(trial.id, flush=True)
+    signal.pause()
     """
 )
 

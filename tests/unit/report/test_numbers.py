@@ -118,6 +118,7 @@ def test_the_ends_of_an_interval_are_told_apart(
     *, low: float | None, estimate: float, high: float | None, printed: str
 ) -> None:
     assert f"{numbers.ratio_in(estimate, low, high)} {numbers.ratio_interval(low, high)}" == printed
+    assert " ".join(numbers.ratio_and_interval(estimate, low, high)) == printed
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,14 @@ import io
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from support.inference.analysis_cases import Case, invalid, trial
 from support.inference.tables import judged, only_comparison
 
+from fairtrial.analyse.models import Analysis
 from fairtrial.errors import InputError
 from fairtrial.imports.asking import MARKS
 from fairtrial.metrics import frames
@@ -68,6 +71,35 @@ def test_a_report_by_another_factor_marks_what_its_own_estimates_use(
     fates = {each.trial.trial.id: each.fate for each in scene.trials}
     assert (fates["1.b02.a"], fates["1.b02.b"]) == ("broken on purpose", "its block was voided")
     assert fates["1.b05.a"] == ("used" if contrast == "kernel" else "only comparisons by kernel use its block")
+
+
+class _NotSearched(tuple[tuple[str, int], ...]):
+    __slots__ = ()
+
+    def __contains__(self, _: object) -> bool:
+        raise AssertionError
+
+
+def test_a_trials_fate_searches_no_list_of_void_blocks(repaired: Record) -> None:
+    """There may be tens of thousands of either."""
+    scene = Scene(repaired, analysed(repaired))
+    vars(scene)["_selection"] = replace(scene._selection, voided=_NotSearched(scene._selection.voided))
+    assert [each.trial.trial.id for each in scene.trials if "voided" in each.fate] == ["1.b02.b"]
+
+
+@pytest.mark.parametrize("contrast", ["kernel", "users"])
+def test_a_late_block_of_a_farm_is_late_in_every_report(contrast: str) -> None:
+    """Nobody uses it: neither the arm's comparisons nor another factor's."""
+    case = Case({"kernel": ["a", "b"], "users": ["1", "2"]}, blocks=8)
+    trials = case.trials(tpm=lambda levels, block: (90.0 if levels["kernel"] == "b" else 100.0) + block % 3)
+    plan = case.plan()
+    rule = {"stop": "sequential", "min_blocks": 3}
+    plan = plan.model_copy(update={"design": plan.design.model_copy(update=rule)})
+    hosted = tuple(each.model_copy(update={"host": f"node-{each.trial.block % 2}"}) for each in trials)
+    record = cast("Record", SimpleNamespace(plan=plan, trials=hosted, voided_blocks=()))
+    scene = Scene(record, cast("Analysis", SimpleNamespace(contrast=contrast)))
+    assert scene.fate(hosted[0]) == "used"
+    assert scene.fate(hosted[-1]) == "its round came after its cell's last"
 
 
 def test_trials_are_drawn_in_the_order_in_which_they_ran(repaired: Record) -> None:

@@ -234,6 +234,11 @@ def test_a_rank_test_that_is_not_exact_says_so(analysis: Analysis) -> None:
     assert opinion(ranked(analysis, exact=False))["exact p"] == "≈ 0.0312"
 
 
+def test_a_shift_has_as_many_decimals_as_its_interval(analysis: Analysis) -> None:
+    narrow = opinion(ranked(analysis, shift=Interval(estimate=1.00009, low=1.00008, high=1.0001)))
+    assert list(narrow.values())[:2] == ["1.00009", "1.00008 – 1.00010"]
+
+
 def test_shifts_of_differences_are_in_the_metrics_unit(analysis: Analysis) -> None:
     shift = Interval(estimate=-1200.4, low=-1500.0, high=None)
     found = opinion(ranked(analysis, scale="difference", shift=shift))

@@ -103,11 +103,11 @@ def test_a_cell_in_which_nothing_moved_beyond_chance_says_so(analysis: Analysis)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ([NOTED, WEAK], ("1", "1 may not mean the same in both arms")),
+        ([NOTED, WEAK], ("1", "1 that may not mean the same in both arms")),
         ([WITHIN], ("1", "1 by less than the margin")),
         (
             [NOTED, *[WITHIN] * 39],
-            ("at least 40", "1 may not mean the same in both arms and 39 by less than the margin"),
+            ("at least 40", "1 that may not mean the same in both arms, 39 by less than the margin"),
         ),
     ],
 )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from support.records import RESOLVED
 
 from fairtrial.errors import InputError, PlaceError
+from fairtrial.protocol.generated import Leftovers
 from fairtrial.run import existing
 from fairtrial.run.kinds import parts_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial, Section
+from fairtrial.wire.open_place import OpenPlace
 
 LOCAL = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
 REMOTE = {"host": "db1", "user": "boss", "database": "bench", "tls": "require"}
@@ -77,6 +80,20 @@ def test_what_a_server_is_given_when_it_starts_is_refused_by_name(effect: Effect
     with pytest.raises(PlaceError, match=name):
         existing.require_unstarted(server, effect)
     existing.require_unstarted(server, replace(Effect(), client_processors=(0,)))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_server_that_still_has_a_dead_runs_options_is_refused(number: int) -> None:
+    failed = ["options of postgres on /run/pg2: down", f"options of postgres on /run/pg{number}: down", "swap: busy"]
+    agent = SimpleNamespace(hello=SimpleNamespace(leftovers=Leftovers(undone=0, killed=0, failed=failed)))
+    servers = existing.ExistingServers(cast("OpenPlace", SimpleNamespace(agent=agent)), "a test")
+    server = parts_of(trial({**LOCAL, "socket_directory": "/run/pg1"})).system.existing()
+    assert server is not None
+    if number == 2:
+        servers._require_restored(server)
+        return
+    with pytest.raises(PlaceError, match="left by an earlier run and not restored: options of postgres on /run/pg1: "):
+        servers._require_restored(server)
 
 
 def test_a_database_that_is_kept_as_it_is_has_the_data_of_one_study_only() -> None:

@@ -17,10 +17,12 @@ from support.command_line import eventually
 from support.machines.places import place_here
 from support.records import section
 
+from fairtrial.errors import PlaceError
 from fairtrial.places.vm import Vm, images
 from fairtrial.places.vm.parameters import VmParameters
 from fairtrial.run import hosted, prepared
 from fairtrial.run.kinds import parts_of
+from fairtrial.study.builds import Builds
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import SYSTEMS, Identity
 from fairtrial.wire.open_place import OpenPlace
@@ -149,3 +151,23 @@ def processes(state: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.parametrize(("where", "is_built"), [("bin/mysqld", True), ("bin/mariadbd", True), ("bin/other", False)])
+def test_a_program_that_each_trial_puts_in_place_is_known_by_any_spelling(
+    tmp_path: Path, *, where: str, is_built: bool
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("mysqld", "other"):
+        (tmp_path / "bin" / name).write_text("new")
+    (tmp_path / "bin/mariadbd").symlink_to("mysqld")
+    identity = Identity(version="1", sha256="a" * 64, facts={"binary": str(tmp_path / where)})
+    here = trial().model_copy(update={"place": Section({"local": {}})})
+    given = {"program": f"{tmp_path}/bin/mysqld", "objects": {"a": "/o/*.o"}, "link": "cc -o {output} {objects}"}
+    builds = Builds.model_validate(given)
+    with place_here(tmp_path) as place:
+        if is_built:
+            hosted.require_same(place, here, identity, builds=builds)
+        else:
+            with pytest.raises(PlaceError, match="other was replaced during the run"):
+                hosted.require_same(place, here, identity, builds=builds)

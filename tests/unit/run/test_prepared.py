@@ -208,11 +208,11 @@ def test_data_of_a_server_that_crashed_or_had_to_be_killed_are_not_kept(
     assert making.calls[-1].startswith("stop")
 
 
-@pytest.mark.parametrize(("code", "kept"), [(0, True), (1, False), (2, False)])
+@pytest.mark.parametrize(("code", "kept"), [(0, True), (1, False), (2, False), (23, True), (66, True)])
 def test_data_of_a_database_server_that_ended_by_an_error_of_its_own_are_not_kept(
     tmp_path: Path, *, code: int, kept: bool
 ) -> None:
-    """It catches the signal by which it crashes."""
+    """It catches the signal by which it crashes; a sanitizer's report comes after all else."""
     making = Making()
     making.orderly_codes = SYSTEMS["mysql"].orderly_codes
     making.process, making.ends = SimpleNamespace(exited=None), exited(code=code)

@@ -167,3 +167,15 @@ def test_once_a_value_is_0_the_row_says_why_there_is_no_ratio(writer: Writer) ->
     shown = page(writer)
     shown.refresh()
     assert "block 1 has a value that is not above 0" in shown.parts.html("cells")
+
+
+def test_a_ratio_has_as_many_decimals_as_its_interval(writer: Writer) -> None:
+    for trial in writer.plan.trials:
+        writer.begin(trial.id)
+        value = 1.00009 + trial.block / 1e7 if trial.arm == "b" else 1.0
+        writer.commit(trial_record(trial).model_copy(update={"scalars": {"elapsed_s": value}}))
+    shown = page(writer)
+    shown.refresh()
+    html = " ".join(shown.parts.html(part) for part in ("cells", "cell-0"))
+    assert "after 2 blocks: 1.000090, interval 1.000090 – 1.000091" in html
+    assert html.count(">1.000090<") == html.count(">1.000090 – 1.000091<") == 2  # the cell's row and its table's last

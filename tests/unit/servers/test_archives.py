@@ -95,6 +95,14 @@ def test_a_tarball_whose_content_is_damaged_is_called_so(tmp_path: Path) -> None
         archives.unpack(tmp_path / "a.tar.gz", tmp_path / "out")
 
 
+@pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
+def test_what_follows_a_packed_tarball_does_not_damage_it(tmp_path: Path, packing: str) -> None:
+    """gzip(1): trailing garbage ignored."""
+    (tmp_path / "a.tar").write_bytes(tarred({"bin/mysqld": "run"}, mode=f"w:{packing}") + b"signature")
+    archives.unpack(tmp_path / "a.tar", tmp_path / "out")
+    assert (tmp_path / "out/bin/mysqld").read_text() == "run"
+
+
 def test_a_zip_whose_names_are_no_text_is_called_damaged(tmp_path: Path) -> None:
     content = zipped({"bin/mysqld-\N{DEGREE SIGN}": "a"})
     (tmp_path / "a.zip").write_bytes(content.replace("\N{DEGREE SIGN}".encode(), b"\xff\xff"))

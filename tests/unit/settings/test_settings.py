@@ -52,11 +52,13 @@ def test_a_scheduler_is_written_before_what_it_would_reset() -> None:
 
 
 @pytest.mark.parametrize("names", [("nmi_watchdog", "watchdog"), ("watchdog", "nmi_watchdog")])
-def test_the_switch_of_all_watchdogs_is_written_after_them(names: tuple[str, str]) -> None:
-    chosen = {f"kernel.{name}": 0 for name in names}
-    steps = setting_of(Section({"sysctl": chosen})).effect(FACTS, ANY_TRIAL).steps
-    setting_of.cache_clear()  # it takes the other order for the same
-    assert [step.name for _, step in steps] == ["kernel.nmi_watchdog", "kernel.watchdog"]
+def test_the_switch_of_all_watchdogs_is_off_while_none_of_them_is_written(names: tuple[str, str]) -> None:
+    off, on = ["kernel.nmi_watchdog", "kernel.watchdog"], ["kernel.watchdog", "kernel.nmi_watchdog"]
+    for value, order in ((0, off), ("0", off), (1, on), ("1", on)):
+        chosen = {f"kernel.{name}": value for name in names}
+        steps = setting_of(Section({"sysctl": chosen})).effect(FACTS, ANY_TRIAL).steps
+        setting_of.cache_clear()  # it takes the other order for the same
+        assert [step.name for _, step in steps] == order
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "/sys/../etc/passwd", "kernel/mm/x"])

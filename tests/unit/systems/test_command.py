@@ -98,13 +98,6 @@ def test_what_it_started_ends_with_it(place: OpenPlace, tmp_path: Path) -> None:
     eventually(lambda: not Path(f"/proc/{child}").exists(), "a child of the stopped program still runs")
 
 
-def test_a_settings_search_path_may_not_decide_which_program_runs(place: OpenPlace, tmp_path: Path) -> None:
-    with pytest.raises(PlaceError, match=r"settings\.environment\.PATH decides which sleep runs"):
-        command(run="sleep 1000").start(place, launch(tmp_path, environment={"PATH": str(tmp_path)}))
-    given = command(run="/bin/sleep 1000")
-    given.stop(place, given.start(place, launch(tmp_path, environment={"PATH": str(tmp_path)})), settled=False)
-
-
 def test_a_service_is_known_by_the_program_on_its_own_search_path(place: OpenPlace, tmp_path: Path) -> None:
     for number in ("1", "2"):
         program = tmp_path / number / "stored"
@@ -115,3 +108,10 @@ def test_a_service_is_known_by_the_program_on_its_own_search_path(place: OpenPla
     found = Service(ServiceParameters.model_validate(given)).identity(place)
     assert (found.facts["binary"], found.version) == (f"{tmp_path}/2/stored", "version 2")
     assert found.sha256 == sha256(tmp_path / "2" / "stored")
+    through_a_shell = Service(ServiceParameters.model_validate({**given, "version": "sh -c 'stored | cat'"}))
+    assert through_a_shell.identity(place).version == "version 2", "its path has no shell"
+
+
+def test_a_search_path_decides_nothing_beside_a_full_path(place: OpenPlace) -> None:
+    given = {"run": "/bin/sh -c true", "version": "sh -c 'echo 2'", "environment": {"PATH": "{work}"}}
+    assert Service(ServiceParameters.model_validate(given)).identity(place).version == "2"

@@ -128,6 +128,8 @@ def test_an_engine_that_tables_are_made_with_is_in_effect_while_they_are_loaded_
     assert made_with.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
     only_a_plugin = kind(kind.model.model_validate({"options": {"plugin_load_add": "ha_rocksdb"}}))
     assert only_a_plugin.initial() == {}, "it has nothing to do with tables"
+    keyring = {"default_table_encryption": "ON", "early_plugin_load": "keyring_file.so"}
+    assert kind(kind.model.model_validate({"options": keyring})).initial() == {}, "loading has no keys"
 
 
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:

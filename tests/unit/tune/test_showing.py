@@ -64,6 +64,15 @@ def test_the_claim_is_the_confirmations_and_the_flattery_is_beside_it() -> None:
     assert "the system's own" in shown
 
 
+def test_a_ratio_has_as_many_decimals_as_its_interval() -> None:
+    claim = CLAIM.model_copy(update={"ratio": 1.00009, "low": 1.00008, "high": 1.0001})
+    flattery = Flattery(number=2, promised=1.21, again=1.12, factor=0.99992, low=0.9999, high=0.99994)
+    shown = text(RESULT.model_copy(update={"confirmed": claim, "flattery": flattery}))
+    assert "is faster: 1.00009 times (1.00008 – 1.00010, 95 %)" in shown
+    assert "1.00009  1.00008 – 1.00010  faster" in shown
+    assert "flattered by a factor of 0.99992 (0.99990 – 0.99994)" in shown
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

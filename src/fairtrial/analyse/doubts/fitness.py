@@ -15,7 +15,7 @@ from fairtrial.words import counted
 LOCKS: Final = "locks"  # a setting, and a workload
 MACHINE: Final = ("host", "memory_bytes", "processors", "kernel_command_line")  # facts that machines rarely share
 OF_FRESH: Final = {"accelerator", "image_id"}  # facts of guests and containers
-SAME_START_S: Final = 10.0  # a clock that is set meanwhile moves the start that it tells
+SAME_START_NS: Final = 10 * 10**9  # a clock that is set meanwhile moves the start that it tells
 SETS: Final = {"frequency_scaling": "governor"}  # findings that a setting of a study replaces
 
 
@@ -50,8 +50,8 @@ def _one_machine(places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
         if opened.host and "host" in facts and not OF_FRESH & facts.keys():
             alike[str([facts.get(name) for name in MACHINE])].append(opened)
     for group in alike.values():
-        for first, second in pairwise(sorted(group, key=_started_s)):
-            if first.host != second.host and _started_s(second) - _started_s(first) < SAME_START_S:
+        for first, second in pairwise(sorted(group, key=_started_ns)):
+            if first.host != second.host and _started_ns(second) - _started_ns(first) < SAME_START_NS:
                 yield Doubt(
                     code="hosts_share_machine",
                     message=f"{first.host} and {second.host} seem to be one machine, {first.facts['host']}, "
@@ -60,8 +60,8 @@ def _one_machine(places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
                 )
 
 
-def _started_s(opened: PlaceOpened) -> float:
-    return (opened.clock.realtime_ns - opened.clock.monotonic_ns) / 1e9
+def _started_ns(opened: PlaceOpened) -> int:
+    return opened.clock.realtime_ns - opened.clock.monotonic_ns
 
 
 def _one_node(plan: Plan, opened: PlaceOpened, *, several: bool) -> Iterator[Doubt]:

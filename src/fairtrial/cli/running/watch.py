@@ -250,8 +250,7 @@ def _looks(run: FollowedRun, looks: Sequence[CellLooks]) -> Iterator[RenderableT
             run.plan.metrics.definitions[each.metric].label,
             f"{each.arm} / {baseline}",
             str(last.blocks if last else 0),
-            numbers.ratio(last.ratio) if last else numbers.ABSENT,
-            numbers.ratio_interval(last.low, last.high) if last else each.without,
+            *(numbers.ratio_and_interval(last.ratio, last.low, last.high) if last else (numbers.ABSENT, each.without)),
             outline.rule(run, each.cell),
         )
         table.add_row(*(Text(_plain(cell)) for cell in cells))

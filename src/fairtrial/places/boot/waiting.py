@@ -18,7 +18,7 @@ from fairtrial.places.bringing import RunScript
 LOOK_EVERY_S: Final = 2.0
 ANSWER_S: Final = 30.0  # for a command to end on a host that may be going down
 POWER_S: Final = 300.0
-# What ssh says of a host that runs, or before it reaches one.
+# What ssh says of a host that runs, or before it reaches one. Once we have restarted it, what came up may be to blame.
 KEPT_OUT: Final = (
     "permission denied",
     "host key verification failed",
@@ -26,6 +26,8 @@ KEPT_OUT: Final = (
     "could not resolve",
 )
 ASK: Final = 'echo "$(cat /proc/sys/kernel/random/boot_id) $(cat /proc/cmdline)"'
+# Names of hosts that this process has restarted: a trial's kernel may keep us out from the next one, too.
+RESTARTED: Final[set[str]] = set()
 # It outlives the session, whose end the command is.
 RESTART: Final = """
 sync
@@ -79,6 +81,7 @@ class RestartingHost:
 
     def restart(self, commands: tuple[str, str]) -> None:
         """Tells it to go down; `commands` are those under systemd and elsewhere."""
+        RESTARTED.add(self.name)
         systemd, otherwise = (shlex.quote(command) for command in commands)
         self.run(RESTART.format(systemd=systemd, otherwise=otherwise), b"", limit_s=ANSWER_S)
 
@@ -86,7 +89,7 @@ class RestartingHost:
         """Waits until it answers from another boot than `after`, at last by its power.
 
         Raises:
-            PlaceError: it does not come back, or ssh may not log in.
+            PlaceError: it does not come back, or ssh may not log in to a host that we have not restarted.
         """
         answer, refusal = self._within_limit(after)
         if answer is not None:
@@ -110,7 +113,7 @@ class RestartingHost:
         """The answer of a new boot, or why there was none at last; neither: the boot of before answers.
 
         Raises:
-            PlaceError: what no restart changes keeps us out.
+            PlaceError: we have not restarted it, and what no restart changes keeps us out.
         """
         deadline = time.monotonic() + self.boot.limit
         refusal: PlaceError | None = None
@@ -124,7 +127,7 @@ class RestartingHost:
                     raise
                 refusal = error  # a host that is still starting may refuse, too
             self.sleep(LOOK_EVERY_S)
-        if refusal is not None and any(words in str(refusal).lower() for words in KEPT_OUT):
+        if refusal is not None and self.name not in RESTARTED and _keeps_out(refusal):
             raise refusal
         return None, refusal
 
@@ -133,6 +136,10 @@ class RestartingHost:
         if refusal is None:
             return f"{self.name} does not restart {within}: the boot of before answers"
         return f"{self.name} does not answer {within}: {refusal}"
+
+
+def _keeps_out(refusal: PlaceError) -> bool:
+    return any(words in str(refusal).lower() for words in KEPT_OUT)
 
 
 def _turn(command: str) -> None:

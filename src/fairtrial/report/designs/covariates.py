@@ -53,11 +53,11 @@ def columns(row: Row, *, confidence: float) -> dict[str, str]:
     found = row.comparison.covariates
     if found is None:
         return dict.fromkeys(names, numbers.ABSENT)
+    adjusted, within = numbers.ratio_and_interval(found.ratio, found.low, found.high)
     printed = (
-        numbers.ratio(found.plain_ratio),
-        numbers.ratio_interval(found.plain_low, found.plain_high),
-        numbers.ratio(found.ratio) if found.reason == "" else WITHOUT[found.reason],
-        numbers.ratio_interval(found.low, found.high),
+        *numbers.ratio_and_interval(found.plain_ratio, found.plain_low, found.plain_high),
+        adjusted if found.reason == "" else WITHOUT[found.reason],
+        within,
         numbers.ABSENT if found.df is None else str(found.df),
         numbers.ABSENT if found.p is None else numbers.p_value(found.p),
         numbers.ABSENT if found.width is None else f"{found.width:.2f}",

@@ -83,8 +83,7 @@ def pairs(analysis: Analysis) -> Rows:
         [
             _subject(analysis, each),
             f"{pair.second} / {pair.first}",
-            numbers.ratio(pair.ratio),
-            numbers.ratio_interval(pair.low, pair.high),
+            *numbers.ratio_and_interval(pair.ratio, pair.low, pair.high),
             numbers.p_value(pair.p),
             numbers.p_value(pair.p_adjusted),
             _verdict(each) if each.reason else _VERDICTS["differs" if pair.claimed else "not_shown"],
@@ -99,7 +98,7 @@ def levels(analysis: Analysis) -> Rows:
     """A row per level of every factor."""
     header = ("effect by", "level", "ratio", f"{numbers.percent(analysis.confidence)} interval")
     rows = [
-        [_subject(analysis, each), at.level, numbers.ratio(at.ratio), numbers.ratio_interval(at.low, at.high)]
+        [_subject(analysis, each), at.level, *numbers.ratio_and_interval(at.ratio, at.low, at.high)]
         for each in analysis.interactions
         for at in each.levels
     ]
@@ -154,11 +153,10 @@ def _pairs_in_words(test: Interaction, definition: MetricDefinition, *, share: s
         upward = (pair.ratio > 1) == (definition.better == "higher") if pair.ratio is not None else False
         better, worse = (pair.second, pair.first) if upward else (pair.first, pair.second)
         words, first = _compared(at[better], at[worse], definition)
-        ratio, low, high = _over(pair, first.level)
-        interval = f"{share} interval {numbers.ratio_interval(low, high)}"
+        ratio, interval = numbers.ratio_and_interval(*_over(pair, first.level))
         named = {"first": f"{factor} {first.level}", "second": f"{factor} {worse if first.level == better else better}"}
-        times = f"the ratio with {named['first']} is {numbers.ratio(ratio)} times that with {named['second']}"
-        yield f"{words.format(**named)}: {times} ({interval})"
+        times = f"the ratio with {named['first']} is {ratio} times that with {named['second']}"
+        yield f"{words.format(**named)}: {times} ({share} interval {interval})"
 
 
 def _compared(better: LevelEffect, worse: LevelEffect, definition: MetricDefinition) -> tuple[str, LevelEffect]:
@@ -196,8 +194,8 @@ def _not_shown(test: Interaction, *, share: str) -> str:
     name = " and ".join(test.factors)
     if len(test.pairs) == 1:
         (pair,) = test.pairs
-        interval = numbers.ratio_interval(pair.low, pair.high)
-        return f"{name} (ratio of ratios {numbers.ratio(pair.ratio)}, {share} interval {interval})"
+        ratio, interval = numbers.ratio_and_interval(pair.ratio, pair.low, pair.high)
+        return f"{name} (ratio of ratios {ratio}, {share} interval {interval})"
     ends = [end for pair in test.pairs for end in (pair.low, pair.high)]
     if not ends or None in ends:
         return f"{name} together" if len(test.factors) > 1 else name

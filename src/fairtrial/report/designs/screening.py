@@ -79,9 +79,10 @@ def _found(each: ScreenedMetric, definition: MetricDefinition, *, confidence: fl
         yield f"None {among} stands out in {definition.label}."
         return
     listed = "; ".join(
-        f"{effect.option} ({effect.high} instead of {effect.low}: {numbers.ratio(effect.ratio)} times as high, {share} "
-        f"interval {_interval(effect.interval)}{_suspected(effect)})"
+        f"{effect.option} ({effect.high} instead of {effect.low}: {ratio} times as high, {share} "
+        f"interval {interval}{_suspected(effect)})"
         for effect in standing
+        for ratio, interval in [_ratio_and_interval(effect)]
     )
     verb = "stands" if len(standing) == 1 else "stand"
     yield f"In {definition.label} {len(standing)} {among} {verb} out: {listed}."
@@ -141,13 +142,16 @@ def _row(effect: MainEffect, definition: MetricDefinition) -> tuple[str, ...]:
     return (
         f"{'* ' if effect.stands_out else ''}{effect.option}",
         f"{effect.high} / {effect.low}",
-        numbers.ratio(effect.ratio),
-        _interval(effect.interval),
+        *_ratio_and_interval(effect),
         _interval(effect.simultaneous),
         numbers.p_value(effect.p),
         numbers.p_value(effect.p_adjusted),
         effect.high if gains else effect.low,
     )
+
+
+def _ratio_and_interval(effect: MainEffect) -> tuple[str, str]:
+    return numbers.ratio_and_interval(effect.ratio, *(effect.interval or (None, None)))
 
 
 def _interval(of: tuple[float, float] | None) -> str:

@@ -179,8 +179,9 @@ def _claim(analysis: Analysis, table: MetricTable, row: Row) -> str:
         changed = f"{size} {'higher' if moved > 0 else 'lower'}"
         interval = table.scale.interval(compared.difference.low, compared.difference.high)
     else:
-        changed = f"{numbers.ratio_in(compared.ratio.estimate, compared.ratio.low, compared.ratio.high)} times as high"
-        interval = numbers.ratio_interval(compared.ratio.low, compared.ratio.high)
+        of = compared.ratio
+        ratio, interval = numbers.ratio_and_interval(of.estimate, of.low, of.high)
+        changed = f"{ratio} times as high"
     share = numbers.percent(analysis.confidence)
     outcome = _breach(compared.guardrail) or word(compared.verdict, table.definition)
     return f"{changed} ({share} interval {interval}, {outcome}){_at([_place(row.levels)])}"

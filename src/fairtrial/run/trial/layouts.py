@@ -21,6 +21,7 @@ from fairtrial.wire.open_place import OpenPlace
 FIELD: Final = "builds"
 LINK_S: Final = 600.0
 KEY_CHARACTERS: Final = 16
+ARMS: Final = "arms"
 LISTING_BYTES: Final = 64 << 20
 # Output comes in lines and is cut, so what may be long goes to the file "$0".
 EXPANDED: Final = 'for each in "$@"; do printf "%s\\n" $each; done > "$0"'
@@ -30,6 +31,7 @@ FOUND: Final = (
 )
 SECTIONS: Final = 'readelf --wide --section-headers "$@" | grep -o \'\\.text\\.[^ ]*\' | sort -u > "$0"'
 CONTENTS: Final = 'sha256sum -- "$@" > "$0.sums" && sha256sum < "$0.sums"'
+KEPT: Final = 'ln -sfn -- "$1" "$2.$$" && mv -fT -- "$2.$$" "$2"'
 DIFFERENT: Final = 'sha256sum -- "$0"/order-???? | cut -d " " -f 1 | sort -u | wc -l'
 FREE: Final = 'test ! -e "$1" && exit; for each in "$2"/*/order-????; do cmp -s -- "$1" "$each" && exit; done; exit 1'
 # A new file for each trial: whoever still runs the last one keeps it.
@@ -49,13 +51,15 @@ def link(place: OpenPlace, plan: Plan, *, arm: str) -> None:
     if place.carrier is not None:
         raise PlaceError("builds are linked once, and this place does not stay", hint="use a local place, or ssh")
     ours = place.state_directory / "builds"
-    workspace.make(place, ours)
+    workspace.make(place, ours / ARMS)
     if place.execute(["sh", "-c", FREE, "sh", builds.program, str(ours)]).code != 0:
         hint = "name a path that is free, or remove the file"
         raise PlaceError(f"{builds.program} exists, and trials would replace it", hint=hint, field=f"{FIELD}.program")
     directory = _directory(place, plan, arm=arm)
     if place.execute(["test", "-e", str(directory)]).code != 0:
         _link_all(place, builds, directory, arm=arm, seed=plan.design.seed)
+    kept = ["sh", "-c", KEPT, "sh", str(directory), str(_linked(place, plan, arm=arm))]
+    place.require(kept, hint="check the place's disk")
     _put(place, directory / _name(1), builds.program)
 
 
@@ -68,7 +72,7 @@ def put(place: OpenPlace, plan: Plan, trial: PlannedTrial) -> tuple[str, list[Ef
     if plan.builds is None:
         return "", []
     name = _name(order_of(plan, trial))
-    linked = _directory(place, plan, arm=trial.arm) / name
+    linked = _linked(place, plan, arm=trial.arm) / name
     asked = place.require(["sha256sum", "--", str(linked)], hint="remove the directory of builds there").split()[0]
     read_back = _put(place, linked, plan.builds.program)
     return name, [EffectiveSetting(name=FIELD, asked=asked, before=None, read_back=read_back)]
@@ -84,18 +88,31 @@ def _name(order: int) -> str:
     return f"order-{order:04d}"
 
 
+def _linked(place: OpenPlace, plan: Plan, *, arm: str) -> PurePosixPath:
+    """Where trials find an arm's programs: not by contents, as linking may write files that its command names."""
+    builds = _builds(plan)
+    return place.state_directory / "builds" / ARMS / _key(builds.objects[arm], builds, plan)
+
+
 def _directory(place: OpenPlace, plan: Plan, *, arm: str) -> PurePosixPath:
     """Where an arm's programs are: by everything that decides them."""
-    builds = plan.builds
-    if builds is None:
-        raise AssertionError("asked for programs of a plan without builds")
+    builds = _builds(plan)
     read = _objects(place, builds.objects[arm])
     read += _listed(place, FOUND, _named(builds.link), hint="check builds.link")
     argv = ["sh", "-c", CONTENTS, str(place.state_directory / "builds" / "listing"), *read]
     contents = place.require(argv, hint="what is linked must be readable", timeout_s=LINK_S)
-    decided_by = [contents, builds.link, builds.link_orders, plan.design.seed]
-    key = hashlib.sha256(json.dumps(decided_by).encode()).hexdigest()[:KEY_CHARACTERS]
-    return place.state_directory / "builds" / key
+    return place.state_directory / "builds" / _key(contents, builds, plan)
+
+
+def _key(objects: str | Sequence[str], builds: Builds, plan: Plan) -> str:
+    decided_by = [objects, builds.link, builds.link_orders, plan.design.seed]
+    return hashlib.sha256(json.dumps(decided_by).encode()).hexdigest()[:KEY_CHARACTERS]
+
+
+def _builds(plan: Plan) -> Builds:
+    if plan.builds is None:
+        raise AssertionError("asked for programs of a plan without builds")
+    return plan.builds
 
 
 def _named(link: str) -> list[str]:

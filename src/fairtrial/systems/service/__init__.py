@@ -154,13 +154,11 @@ class Service(System[ServiceParameters]):
         """Writes its configuration, starts it, waits until it is ready and reads every option back.
 
         Raises:
-            PlaceError: a setting decides which program it is.
             SystemStartError: it exits, is not ready in time, or an option is not in effect.
         """
         parameters = self.parameters
         if parameters.at is not None:
             return self._reached(place, launch, parameters.at)
-        program.require_identified(self._run, launch, field="system.service")
         ports = server.free_ports(place, len(parameters.ports), first=secrets.choice(server.PORTS))
         handed_in = {
             **self._directories(launch),

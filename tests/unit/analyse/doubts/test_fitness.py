@@ -120,6 +120,7 @@ HOUR_NS = 3600 * 10**9
         ({}, 0, True),
         ({}, 2 * 10**9, True),
         ({}, HOUR_NS, False),
+        pytest.param({}, 10**400, False, id="beyond floats, as anyone's journal may say"),
         ({"host": "b"}, 0, False),
         ({"memory_bytes": 2}, 0, False),
         ({"image_id": "x"}, 0, False),

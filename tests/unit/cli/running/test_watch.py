@@ -132,3 +132,15 @@ def test_an_interrupted_run_ends_with_its_own_code(tmp_path: Path, code: int) ->
     resumed.close()  # killed: it says nothing
     with pytest.raises(PlaceError, match="its exit code is unknown"):
         watch(tmp_path / "one")
+
+
+def test_a_ratio_has_as_many_decimals_as_its_interval(tmp_path: Path) -> None:
+    writer = begun(tmp_path / "one", blocks=0)
+    for trial in writer.plan.trials:
+        writer.append(TrialStarted(trial=trial))
+        writer.begin(trial.id)
+        value = 1.00009 + trial.block / 1e7 if trial.arm == "b" else 1.0
+        writer.commit(trial_record(trial).model_copy(update={"scalars": {"elapsed_s": value}}))
+    seen = drawn(writer.directory)
+    writer.close()
+    assert "1.000090  1.000090 – 1.000091" in seen

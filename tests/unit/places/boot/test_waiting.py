@@ -10,8 +10,9 @@ import pytest
 from support.command_line import eventually
 
 from fairtrial.errors import PlaceError
+from fairtrial.places.boot import waiting
 from fairtrial.places.boot.parameters import BootParameters
-from fairtrial.places.boot.waiting import Answer, RestartingHost
+from fairtrial.places.boot.waiting import ASK, Answer, RestartingHost
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
@@ -56,8 +57,8 @@ def test_a_host_that_is_still_going_down_is_waited_for(tmp_path: Path) -> None:
         said.write_text("2 new fairtrial.boot=7\n")
 
     host = saying(said)
-    waiting = RestartingHost(host.name, host.run, host.boot, sleep=sleep)
-    assert waiting.back(after="1") == Answer("2", "new fairtrial.boot=7")
+    restarting = RestartingHost(host.name, host.run, host.boot, sleep=sleep)
+    assert restarting.back(after="1") == Answer("2", "new fairtrial.boot=7")
     assert len(seconds) == 1
 
 
@@ -82,16 +83,29 @@ def test_a_host_that_stays_silent_and_a_power_command_that_fails_are_told(tmp_pa
 @pytest.mark.parametrize(
     "said", ["ssh cannot log in to h: ann@h: Permission denied (publickey).", "Could not resolve hostname h"]
 )
-def test_the_power_of_a_host_that_only_keeps_us_out_stays_on(tmp_path: Path, said: str) -> None:
+def test_the_power_of_a_host_that_only_keeps_us_out_stays_on_unless_we_have_restarted_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    turned = tmp_path / "turned"
+
     def run(script: str, data: bytes, *, limit_s: float) -> str:
-        del script, data, limit_s
+        del data, limit_s
+        if script != ASK:
+            return "restarting"
+        if turned.exists():
+            return "2 default"
         raise PlaceError(said, hint="")
 
-    turned = tmp_path / "turned"
+    monkeypatch.setattr(waiting, "RESTARTED", set())
     boot = BootParameters.model_validate({"by": "kexec", "limit": 0.01, "power": f"touch {turned}"})
     with pytest.raises(PlaceError, match=re.escape(said)):
         RestartingHost("h", run, boot, sleep=lambda _seconds: None).back()
     assert not turned.exists()
+    RestartingHost("h", run, boot).restart(("reboot", "reboot"))
+    for after in ("1", ""):  # at once, and when the next trial finds what came up
+        turned.unlink(missing_ok=True)
+        host = RestartingHost("h", run, boot, sleep=lambda _seconds: None)
+        assert host.back(after=after) == Answer("2", "default")
 
 
 def test_a_host_that_does_not_go_down_is_told_from_a_silent_one(tmp_path: Path) -> None:

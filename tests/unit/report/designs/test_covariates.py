@@ -93,6 +93,17 @@ def test_text_and_page_say_both_estimates_and_what_each_covariate_did(scene: Sce
         assert html.escape(part) in shown
 
 
+def test_a_ratio_has_as_many_decimals_as_its_interval(scene: Scene) -> None:
+    (row,) = scene.tables[0].rows
+    assert row.comparison.covariates is not None
+    narrow = {"ratio": 1.00009, "low": 1.00008, "high": 1.0001}
+    narrow |= {f"plain_{name}": value for name, value in narrow.items()}
+    found = row.comparison.covariates.model_copy(update=narrow)
+    other = replace(row, comparison=row.comparison.model_copy(update={"covariates": found}))
+    columns = covariates.columns(other, confidence=0.95)
+    assert list(columns.values())[:4] == ["1.00009", "1.00008 – 1.00010"] * 2
+
+
 def test_the_summary_says_how_much_it_narrows_and_who_decides(scene: Scene) -> None:
     adjusted = compared(scene).covariates
     assert adjusted is not None

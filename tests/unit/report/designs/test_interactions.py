@@ -55,6 +55,7 @@ def of_effects(
     return analyse(case.plan(), case.trials(**{metric: value}))
 
 
+PAIRS_LEVELS = ("pairs", "levels")
 TWO = {"kernel": ("a", "b"), "memory": ("under", "over")}
 
 
@@ -100,6 +101,21 @@ def test_what_is_not_shown_is_not_called_larger() -> None:
     assert "users (ratios of ratios within " in sentence
     assert sentence.endswith(" and memory and users together.")
     assert "larger" not in sentence
+
+
+@pytest.mark.parametrize("over", [0.1, 0.2])
+def test_a_ratio_has_as_many_decimals_as_its_interval(over: float) -> None:
+    """Of pairs that are claimed and of such that are not; a sentence may have the pair the other way round."""
+    analysis = of_effects({"under": 0.1, "over": over}, factors=TWO)
+    (found,) = analysis.interactions
+    narrow = {"ratio": 1.00009, "low": 1.00008, "high": 1.0001}
+    effects = {name: tuple(each.model_copy(update=narrow) for each in getattr(found, name)) for name in PAIRS_LEVELS}
+    changed = analysis.model_copy(update={"interactions": (found.model_copy(update=effects),)})
+    for rows in (interactions.pairs(changed), interactions.levels(changed)):
+        assert rows.rows[0][2:4] == ["1.00009", "1.00008 – 1.00010"]
+    (sentence,) = interactions.sentences(changed)
+    forward, backward = (("1.00009", "1.00008 – 1.00010"), ("0.99991", "0.99990 – 0.99992"))
+    assert any(ratio in sentence and interval in sentence for ratio, interval in (forward, backward))
 
 
 def test_of_several_levels_the_pairs_that_differ_are_named() -> None:

@@ -101,6 +101,18 @@ def test_sections_name_the_error_the_better_level_and_the_rows(plan: Plan, analy
     assert rows.rows[-1][2].count(",") == 2
 
 
+def test_a_ratio_has_as_many_decimals_as_its_interval(plan: Plan, analysis: Analysis) -> None:
+    assert analysis.screening is not None
+    (metric,) = analysis.screening.metrics
+    narrow = {"ratio": 1.00009, "interval": (1.00008, 1.0001)}
+    effects = tuple(each.model_copy(update=narrow) for each in metric.effects)
+    metrics = (metric.model_copy(update={"effects": effects}),)
+    changed = analysis.model_copy(update={"screening": analysis.screening.model_copy(update={"metrics": metrics})})
+    section, *_ = screening.sections(changed, plan)
+    assert section.rows[0][2:4] == ("1.00009", "1.00008 – 1.00010")
+    assert "1.00009 times as high, 95 % interval 1.00008 – 1.00010" in summary.sentences(changed)[0]
+
+
 def test_figures_have_every_option(analysis: Analysis) -> None:
     effects, half_normal = screening_figures.figures(analysis)
     assert effects.name == "effects-elapsed_s"

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import altair as alt
@@ -112,6 +113,21 @@ def test_a_row_has_the_figures_of_the_random_effects(scene: Scene) -> None:
     assert columns["tau"].endswith(" %)")
     assert columns["verdict"] == "slower"
     assert hosts.columns(guardrail, guardrail.rows[0], confidence=0.95)["verdict"] == "none: a guardrail"
+
+
+def test_a_ratio_has_as_many_decimals_as_its_interval(scene: Scene) -> None:
+    table = scene.tables[0]
+    over = table.rows[0].comparison.over_hosts
+    assert over is not None
+    narrow = {"ratio": 1.00009, "low": 1.00008, "high": 1.0001}
+    each = [host.model_copy(update=narrow) for host in over.hosts]
+    comparison = table.rows[0].comparison.model_copy(
+        update={"over_hosts": over.model_copy(update={**narrow, "hosts": tuple(each)})}
+    )
+    row = replace(table.rows[0], comparison=comparison)
+    columns = hosts.columns(table, row, confidence=0.95)
+    assert (columns["ratio"], columns["95 % interval"]) == ("1.00009", "1.00008 – 1.00010")
+    assert hosts.by_host([row], several=False)[0][3:] == ["1.00009", "1.00008 – 1.00010"]
 
 
 def test_text_and_terminal_say_it(scene: Scene) -> None:

@@ -89,6 +89,20 @@ def test_programs_of_an_earlier_library_are_linked_again(place: OpenPlace, plan:
         assert version in run(place, linked, arm="a", block=1)[1]
 
 
+def test_a_map_that_linking_writes_is_no_reason_to_look_for_other_programs(
+    place: OpenPlace, plan: Plan, tmp_path: Path
+) -> None:
+    del plan
+    map_too = """sh -c 'output=$1; map=$2; shift 2; cat "$@" | tee "$output" > "$map"' link"""
+    linked = with_builds(tmp_path, link=f"{map_too} {{output}} {tmp_path}/map {{objects}}")
+    for _run in range(2):
+        for arm in "ab":
+            layouts.link(place, linked, arm=arm)
+        for block in (1, 2, 3):
+            for arm in "ab":
+                assert {each[0] for each in run(place, linked, arm=arm, block=block)[1]} == {arm}
+
+
 @pytest.mark.parametrize(
     "words",
     [

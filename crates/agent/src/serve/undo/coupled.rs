@@ -42,18 +42,15 @@ pub fn partner(path: &str, content: &str) -> Result<Option<(String, String)>, Fa
     Ok((value.trim() != "0").then_some((other, value)))
 }
 
-/// The file that the kernel changes whenever this one is written, and its content.
-pub fn overwritten(path: &str) -> Result<Option<(String, String)>, Failure> {
+/// The file that the kernel changes whenever this one is written, and its content. One that cannot be read cannot be
+/// restored, which is no reason to refuse this one: drivers give no preference that is none of those with a name.
+pub fn overwritten(path: &str) -> Option<(String, String)> {
     let beside = BESIDE.iter().find_map(|(file, other)| {
         let root = path.strip_suffix(file)?;
         Some(format!("{root}{other}"))
-    });
-    let Some(beside) = beside.filter(|beside| Path::new(beside).exists()) else {
-        return Ok(None);
-    };
-    let value =
-        fs::read_to_string(&beside).map_err(|cause| Failure::system("read", &beside, cause))?;
-    Ok(Some((beside, value)))
+    })?;
+    let value = fs::read_to_string(&beside).ok()?;
+    Some((beside, value))
 }
 
 fn sibling(path: &Path) -> Option<PathBuf> {

@@ -89,7 +89,7 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
             }
             let value = choice(path, &content).map_or(content.clone(), str::to_owned);
             let path = path.clone();
-            Ok(match coupled::overwritten(&path)? {
+            Ok(match coupled::overwritten(&path) {
                 Some((beside, beside_value)) => Way::WriteBoth {
                     path,
                     value,

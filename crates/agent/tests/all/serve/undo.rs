@@ -93,6 +93,17 @@ fn a_devices_number_of_requests_which_its_scheduler_sets_is_restored_after_the_s
 }
 
 #[test]
+fn a_governor_is_set_where_the_preference_beside_it_cannot_be_read() {
+    let mut agent = Agent::greeted();
+    fs::create_dir_all(agent.path("cpu0/energy_performance_preference")).expect("made"); // reading it fails
+    let governor = setting(&agent, "cpu0/scaling_governor", "powersave\n");
+    agent.ask(&write_step(1, &governor, "performance"));
+    assert_eq!(content(&governor), "performance");
+    agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+    assert_eq!(content(&governor), "powersave\n");
+}
+
+#[test]
 fn what_the_kernel_changes_with_a_file_is_restored_after_it() {
     for (file, before, value, beside, beside_before, beside_then) in [
         (

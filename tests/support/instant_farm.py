@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from fairtrial.errors import PlaceError
+from fairtrial.farm import children
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Order, Outcome
 from fairtrial.record.files import hashes
@@ -112,3 +117,17 @@ def leaving(host: str, directory: Path, connection: Connection) -> None:
     except KeyboardInterrupt:
         time.sleep(LEAVING_S[host])
         (directory / UNDONE).touch()
+
+
+def unstarted(monkeypatch: pytest.MonkeyPatch, *, ended: str) -> list[Connection]:
+    """Children of a farm that are no processes: the other ends of their connections, and how each is said to end."""
+    others: list[Connection] = []
+
+    def child(*_arguments: Any, name: str) -> tuple[str, Connection]:
+        ours, theirs = Pipe()
+        others.append(theirs)
+        return name, ours
+
+    monkeypatch.setattr(children, "child", child)
+    monkeypatch.setattr(children, "how", lambda _process: ended)
+    return others

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from support.instant_farm import unstarted
 from support.records import tiny_plan
 
 from fairtrial.errors import PlaceError
-from fairtrial.farm import children, cluster
+from fairtrial.farm import cluster
 from fairtrial.farm.calls import Nodes
 from fairtrial.farm.orders import order
 
@@ -30,16 +28,8 @@ def test_a_cluster_that_does_not_answer_who_has_no_token_asks_for_one(
 def test_a_cluster_that_is_lost_while_nothing_is_owed_has_a_minute_to_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drivers: list[Connection] = []
+    drivers = unstarted(monkeypatch, ended="exit code 1")
     now_s = 1000.0
-
-    def child(*_arguments: Any, name: str) -> tuple[str, Connection]:
-        ours, theirs = Pipe()
-        drivers.append(theirs)
-        return name, ours
-
-    monkeypatch.setattr(children, "child", child)
-    monkeypatch.setattr(children, "how", lambda _process: "exit code 1")
     monkeypatch.setattr(cluster, "time", SimpleNamespace(monotonic=lambda: now_s))
     found = cluster.Cluster("head:1", tmp_path)
     drivers[0].send(Nodes(1))

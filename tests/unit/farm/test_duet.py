@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.instant_farm import unstarted
 from support.progress import Told
 from support.records import RESOLVED, planned, tiny_plan
 
 from fairtrial import record
 from fairtrial.cli.running.farming import Farm
 from fairtrial.errors import InputError, PlaceError
-from fairtrial.farm import children, processors
+from fairtrial.farm import processors
 from fairtrial.farm.duet import DuetRun
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.halves import READY, Halves, Phase
@@ -152,15 +151,7 @@ def test_a_half_that_says_nothing_is_ended_when_the_other_is_lost_too(tmp_path: 
 
 
 def test_a_half_that_dies_while_it_waits_is_ready_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    theirs: list[Connection] = []
-
-    def child(*_arguments: Any, name: str) -> tuple[str, Connection]:
-        ours, other = Pipe()
-        theirs.append(other)
-        return name, ours
-
-    monkeypatch.setattr(children, "child", child)
-    monkeypatch.setattr(children, "how", lambda _process: "signal 9")
+    theirs = unstarted(monkeypatch, ended="signal 9")
     halves = Halves(((0,), (1,)), tmp_path, tmp_path)
     halves.submit(Order(run="run", plan=plan(tmp_path / "state"), started=[]), host="duet-1")
     theirs[0].send_bytes(Phase(phase=READY).model_dump_json().encode())

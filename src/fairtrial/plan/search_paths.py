@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,6 +9,7 @@ from fairtrial.study import Study
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.tree.nodes import dotted
 from fairtrial.study.tree.problems import Problems
+from fairtrial.study.tree.quantities import bare_program
 
 FIELD: Final = ("settings", "environment", "PATH")
 OF_ANYBODY: Final = ("command", "service")  # systems whose `run` is a command line of the study's
@@ -44,8 +44,7 @@ def _program(trial: ResolvedTrial) -> str:
     """The bare name that a trial's system is found by; empty if it has none."""
     parameters = trial.system.parameters
     run = parameters.get("run") if isinstance(parameters, dict) and trial.system.kind in OF_ANYBODY else None
-    name = shlex.split(run)[0] if isinstance(run, str) else ""
-    return "" if "/" in name else name
+    return bare_program(run) if isinstance(run, str) else ""
 
 
 def _given(trial: ResolvedTrial) -> str | None:

@@ -6,6 +6,7 @@ import shlex
 from typing import Final, Unpack
 
 from fairtrial.errors import PlaceError
+from fairtrial.study.tree.quantities import bare_program
 from fairtrial.systems.instance import Identity
 from fairtrial.wire.open_place import OpenPlace, ProgramOptions
 
@@ -33,7 +34,7 @@ def identity(
     """
     program = shlex.split(run)[0]
     environment = options.pop("environment", None) or {}
-    search = [environment[SEARCH]] if SEARCH in environment and "/" not in program else []
+    search = [environment[SEARCH]] if SEARCH in environment and bare_program(run) else []
     found = place.execute(["sh", "-c", FOUND, "sh", program, *search])
     if found.code != 0:
         hint = f"install {program} at the place, or give its full path"

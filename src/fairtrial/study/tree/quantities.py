@@ -208,5 +208,12 @@ def _command_line(text: str) -> str:
 CommandLine = Annotated[str, AfterValidator(_command_line)]
 """A command line that a shell's rules can split; no shell runs it."""
 
+
+def bare_program(line: str) -> str:
+    """The name by which a command line's program is sought on the search path; empty if the line gives its path."""
+    program = shlex.split(line)[0]
+    return "" if "/" in program else program
+
+
 PLACEHOLDER: Final = re.compile(r"\{([A-Za-z][A-Za-z0-9_.-]*)\}")
 """A name in braces, in whose place stands what is called so."""

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairtrial.study.tree.quantities import PLACEHOLDER, CommandLine, Seconds
+from fairtrial.study.tree.quantities import PLACEHOLDER, CommandLine, Seconds, bare_program
 from fairtrial.systems.existing.parameters import RestoreCommand
 
 Option = str | int | float | bool
@@ -171,7 +171,7 @@ class ServiceParameters(BaseModel):
         """Every text that is used before a start, with its field and what it cannot name."""
         late = {*HANDED_IN, *self.ports} if self.at is None else {WORK}
         yield "version", self.version or "", late
-        if self.run is not None and "/" not in shlex.split(self.run)[0]:
+        if self.run is not None and bare_program(self.run):
             yield "environment.PATH", self.environment.get("PATH", ""), late  # where the program is looked for
         for text in self.data.create if self.data is not None else ():
             yield "data.create", text, {"config", *self.ports}

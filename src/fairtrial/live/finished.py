@@ -19,6 +19,7 @@ from fairtrial.metrics.series.timeline import NANOSECONDS_PER_SECOND
 from fairtrial.metrics.telemetry.measures import MEASURES, columns_of, completed, valued
 from fairtrial.metrics.telemetry.window import TIME
 from fairtrial.record.models import TrialRecord, Window
+from fairtrial.workloads import throughput_of
 
 PERCENTS: Final = {"p95": 95.0, "p99": 99.0}
 
@@ -37,7 +38,7 @@ def charts(directory: Path, trial: TrialRecord) -> tuple[dict[str, Chart], dict[
     zero_ns = trial.window.start_ns + (int(whole.starts_s[0] * NANOSECONDS_PER_SECOND) if whole.n else 0)
     drawn: dict[str, Chart] = {}
     if whole.n:
-        metric = words.throughput_of(trial.resolved)
+        metric = throughput_of(trial.resolved)
         chart = Chart(title=f"throughput, {'per second' if metric is None else metric.unit}")
         for second, per_s in zip((whole.starts_s - whole.starts_s[0]).tolist(), whole.per_s.tolist(), strict=True):
             chart.course.add(second, per_s * words.unit_s(metric))

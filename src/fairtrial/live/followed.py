@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Literal
 
 from fairtrial import foreign
 from fairtrial.errors import RecordError
-from fairtrial.live import words
 from fairtrial.live.activity import Activity
 from fairtrial.live.looks import CellLooks, cell_looks
 from fairtrial.live.slots import Slot, Slots
@@ -30,6 +29,7 @@ from fairtrial.record.reader import (
     trial_from_directory,
 )
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.workloads import throughput_of
 
 if TYPE_CHECKING:
     from fairtrial.analyse.models import Analysis
@@ -106,7 +106,7 @@ class FollowedRun:
 
     def _throughput(self, trial: str) -> MetricDefinition | None:
         planned = self.slots.planned.get(trial)
-        return None if planned is None else words.throughput_of(self.plan.resolved[planned.cell][planned.arm])
+        return None if planned is None else throughput_of(self.plan.resolved[planned.cell][planned.arm])
 
     @property
     def state(self) -> State:

@@ -16,19 +16,12 @@ from fairtrial.record.models import (
     TrialRecord,
 )
 from fairtrial.study.catalogue import MetricDefinition
-from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.words import STOP_REASONS, counted, duration
-from fairtrial.workloads import workload_of
+from fairtrial.workloads import throughput_of
 
 UNSAID: Final = ("trial_", "place_", "page_", "farm_", "block_leased")  # how such events begin
 MINUTE_S = 60
 MILLISECOND_NS = 1e6
-
-
-def throughput_of(trial: ResolvedTrial) -> MetricDefinition | None:
-    """The metric that says how much a trial's workload did per time; None if there is none."""
-    workload = workload_of(trial.workload)
-    return workload.metrics()[workload.throughput] if workload.throughput else None
 
 
 def rate(per_s: float, throughput: MetricDefinition | None) -> str:

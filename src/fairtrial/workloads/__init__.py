@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 
 from fairtrial.plugins import Kinds, chosen
 from fairtrial.protocol.generated import Loaded
-from fairtrial.study.catalogue import Kind
-from fairtrial.study.resolved import Section
+from fairtrial.study.catalogue import Kind, MetricDefinition
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.wire.native import OnProgress
 from fairtrial.workloads.command import Command
 from fairtrial.workloads.engine.file_access import FileAccess
@@ -29,7 +29,17 @@ from fairtrial.workloads.pgbench import Pgbench
 from fairtrial.workloads.sysbench import Sysbench
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
-__all__ = ["WORKLOADS", "Drive", "DriveOutcome", "Loaded", "OnProgress", "Workload", "kind_of", "workload_of"]
+__all__ = [
+    "WORKLOADS",
+    "Drive",
+    "DriveOutcome",
+    "Loaded",
+    "OnProgress",
+    "Workload",
+    "kind_of",
+    "throughput_of",
+    "workload_of",
+]
 
 _OWN = (Command, FileAccess, Fio, Hammerdb, Locks, Oltp, Pgbench, Script, Sysbench, Tpcc)
 WORKLOADS: Mapping[str, type[Workload[Any]]] = Kinds(_OWN, base=Workload, group="fairtrial.workloads")
@@ -43,6 +53,16 @@ def workload_of(section: Section) -> Workload[Any]:
         RecordError: this version has no such kind, or different parameters of it.
     """
     return chosen(WORKLOADS, section, what="workload")
+
+
+def throughput_of(trial: ResolvedTrial) -> MetricDefinition | None:
+    """The metric that says how much a trial's workload did per time; None if there is none.
+
+    Raises:
+        RecordError: as `workload_of`.
+    """
+    workload = workload_of(trial.workload)
+    return workload.metrics()[workload.throughput] if workload.throughput else None
 
 
 def kind_of(workload: type[Workload[Any]]) -> Kind:

@@ -9,13 +9,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from fairtrial.live.words import loading, outcome, probed, probing, rate, stage, throughput_of
+from fairtrial.live.words import loading, outcome, probed, probing, rate, stage
 from fairtrial.protocol.generated import LoadingProgress, ProbedProgress, ProbingProgress, RateProgress
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.models import Plan, PlannedTrial, TrialRecord
 from fairtrial.run import Progress as RunProgress
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.words import duration
+from fairtrial.workloads import throughput_of
 
 
 class ProgressLines:

@@ -9,12 +9,15 @@ import altair as alt
 import numpy as np
 
 from fairtrial.analyse.models import CellResult
+from fairtrial.errors import RecordError
 from fairtrial.metrics import latency
 from fairtrial.metrics.latency import Distribution
+from fairtrial.record.models import TrialRecord
 from fairtrial.report.figures.dips import dips, marked
 from fairtrial.report.figures.thinning import Rows, rounded
 from fairtrial.report.figures.verdicts import Drawing, Figure, arm_colour, arm_dash, percentiles
 from fairtrial.report.scene import Scene
+from fairtrial.workloads import throughput_of
 
 TICKS: Final[Mapping[float, str]] = {
     2: "50 %",
@@ -44,7 +47,7 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
         x=alt.X(
             "s:Q", title="seconds since the start of the measurement window", axis=alt.Axis(grid=False, tickCount=10)
         ),
-        y=alt.Y("v:Q", title="transactions/s", scale=alt.Scale(zero=True)),
+        y=alt.Y("v:Q", title=_unit(courses[0][0].trial), scale=alt.Scale(zero=True)),
         detail=alt.Detail("t:N"),
         color=colour,
     )
@@ -71,6 +74,17 @@ def timelines(scene: Scene, cell: CellResult) -> Figure | None:
         note += " Long timelines are thinned; the smallest and largest value of every stretch is kept."
     note += marks.note
     return Figure(name="timeline", title="Throughput over time", note=note, spec=drawing.finished(chart))
+
+
+def _unit(trial: TrialRecord) -> str:
+    """What a workload's timeline counts, which has every transaction, also where its throughput is of one kind."""
+    try:
+        throughput = throughput_of(trial.resolved)
+    except RecordError:  # of a kind that this version does not have
+        throughput = None
+    if throughput is None or not throughput.unit.endswith("/s"):
+        return "transactions/s"
+    return throughput.unit
 
 
 def latencies(scene: Scene, cell: CellResult) -> Figure | None:
@@ -106,9 +120,7 @@ def latencies(scene: Scene, cell: CellResult) -> Figure | None:
         "Thick: merged counts of all used trials of an arm; thin: single trials. A curve ends where fewer than"
         " one observation lies beyond."
     )
-    return Figure(
-        name="latency", title="Latency distribution, all transaction types", note=note, spec=drawing.finished(chart)
-    )
+    return Figure(name="latency", title="Latency distribution, all types", note=note, spec=drawing.finished(chart))
 
 
 def _curve(distribution: Distribution, *, arm: str, trial: str) -> Rows:

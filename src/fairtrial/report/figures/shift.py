@@ -62,7 +62,7 @@ def shift(scene: Scene, cell: CellResult) -> Figure | None:
     without = f"fewer than {SMALLEST_N} blocks" if few else "all but a few blocks hardly vary, so it would be unbounded"
     note = band if all(banded) else f"No band{' for some arms' if any(banded) else ''}: {without}."
     first = first_of_boot(scene.record.plan, "Latencies")
-    title = f"Shift of latency against {baseline}, all transaction types"
+    title = f"Shift of latency against {baseline}, all types"
     return Figure(
         name="latency-shift",
         title=title,

@@ -21,10 +21,12 @@ from fairtrial.analyse.models import Analysis, Interval
 from fairtrial.errors import PlaceError
 from fairtrial.record import Record
 from fairtrial.report import page, replaced
-from fairtrial.report.figures import svg
+from fairtrial.report.figures import series, svg
 from fairtrial.report.figures.verdicts import CellFigures, Drawing, Figure, arm_colour, arm_dash, arm_shape, forest
 from fairtrial.report.scene import Scene
 from fairtrial.report.tables import metric_tables
+from fairtrial.study.resolved import Section
+from fairtrial.workloads import WORKLOADS
 
 NUMBER = re.compile(r"-?\d+\.\d+")
 
@@ -244,6 +246,23 @@ def test_a_lines_opacity_without_a_pointer_is_the_one_of_lines_that_are_not_poin
         layer["encoding"]["opacity"] for layer in svg.still(timeline.spec)["layer"] if "opacity" in layer["encoding"]
     ]
     assert opacities == [{"value": 0.55}]
+
+
+@pytest.mark.parametrize(
+    ("workload", "unit"),
+    [
+        ("tpcc", "transactions/s"),  # new orders and all others, whatever the throughput is counted in
+        ("hammerdb", "transactions/s"),
+        ("fio", "accesses/s"),
+        ("locks", "acquisitions/s"),
+        ("of a plugin that is not here", "transactions/s"),
+    ],
+)
+def test_a_timelines_axis_names_what_its_workload_counts(record: Record, workload: str, unit: str) -> None:
+    parameters = dict(WORKLOADS[workload].example) if workload in WORKLOADS else {}
+    trial = record.trials[0]
+    of = trial.resolved.model_copy(update={"workload": Section({workload: parameters})})
+    assert series._unit(trial.model_copy(update={"resolved": of})) == unit
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -19,6 +20,7 @@ from fairtrial.analyse.models import DOUBT_CODES
 from fairtrial.analyse.result import Verdict
 from fairtrial.catalogue import catalogue
 from fairtrial.cli import command
+from fairtrial.report.document import REPORT_FORMAT_VERSION
 from fairtrial.study.reference import MARKER
 from fairtrial.wire import find_agent
 
@@ -324,6 +326,17 @@ def test_every_command_shown_exists_with_its_options() -> None:
     assert len(shown) > 100
     wrong = [(name_of(page), text, found) for page, text in shown if (found := mistake(page, text))]
     assert wrong == []
+
+
+def test_every_call_of_our_own_that_is_named_exists() -> None:
+    named = {name for page in PAGES for name in re.findall(r"`(fairtrial(?:\.\w+)+)\(", running_text(page))}
+    assert "fairtrial.locks.announcement_in" in named
+    assert [name for name in sorted(named) if not callable(pkgutil.resolve_name(name))] == []
+
+
+def test_the_format_of_a_report_in_the_changelog_is_its_own() -> None:
+    (version,) = re.findall(r"The format of `report\.json` is (\d+)", words(ROOT / "CHANGELOG.md"))
+    assert int(version) == REPORT_FORMAT_VERSION
 
 
 def test_every_make_target_shown_exists() -> None:

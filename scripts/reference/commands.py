@@ -26,9 +26,10 @@ NOTES = {
     "cache, and what a boot leaves on a host. It starts nothing for that, not even a program that prints its version, "
     "and reaches no host.",
     "power": "Needs a pilot of at least three whole blocks: the study's A/A run that its place keeps, or a run named "
-    "by `--from`. Plans for power 0.8 with the upper bound of the pilot's deviation, at the level that the family "
-    "leaves, and of that what `stop` leaves to the last look. Too few blocks to claim anything have no figure. With "
-    "`stop: precision` the power is that of a cell that runs all blocks; one that stops before has less.",
+    "by `--from`. A guest or a container is not booted to ask for it: name its run. Plans for power 0.8 with the upper "
+    "bound of the pilot's deviation, at the level that the family leaves, and of that what `stop` leaves to the last "
+    "look. Too few blocks to claim anything have no figure. With `stop: precision` the power is that of a cell that "
+    "runs all blocks; one that stops before has less.",
     "report": "Reads only the record, never the study file, and writes the record's `report/` again; with `--arm`, "
     "`report/by-ARM/` below it.",
     "serve": "Prints an address with a token, which lets a browser in. With `--control`, the page has buttons "
@@ -61,8 +62,9 @@ NOTES = {
     "`neither`. A field without a test gets another word: `not run`; `no verdict` if the run is unfinished, a "
     "condition was missed or there are too few blocks for any claim; `no evidence` if a clock's metric was measured "
     "under emulation.",
-    "doctor": "Exits with 1 if something is unfit. Checks for one second and leaves nothing behind. A place that boots "
-    "is booted once. [More](../guides/places.md#doctor).",
+    "doctor": "First restores what a killed run has left changed, then checks for one second. Exits with 1 if "
+    "something is unfit or could not be restored, and with 3 if a place cannot be opened. A place that boots is booted "
+    "once. [More](../guides/places.md#doctor).",
     "audit": "Exits with 1 if a claim is contradicted. [More](../guides/auditing.md#audits).",
     "purge": "Ends at Ctrl-C (exit code 130), SIGTERM or after `--seconds` (0), and restores both variables first. The "
     "user needs PROCESS to poll, and SUPER (on MySQL 8 SYSTEM_VARIABLES_ADMIN) to set. "

@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from fairtrial import disks
 from fairtrial.errors import PlaceError
 from fairtrial.unpacking import Tarball, Unpacking
 
@@ -42,6 +43,7 @@ def unpacked(package: str, cache: Path) -> Path:
             if path.is_dir() and not path.is_symlink():
                 path.chmod(OWNERS)
         final = cache / archive.name.removesuffix(".deb")
+        disks.sync_around(files)  # whoever finds the name trusts what is in it, also after a power failure
         try:
             files.replace(final)
         except OSError:

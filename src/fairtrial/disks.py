@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +19,16 @@ TROUBLES: Final = {
     errno.EIO: ("the disk of {} reports an error", "look at the kernel's log, and move {} to another disk"),
     errno.EROFS: ("the disk of {} no longer accepts writes", "look at the kernel's log, and mount it writable"),
 }
+
+
+def sync_around(path: Path) -> None:
+    """Makes everything in the file system that a path is in durable, by sync(1): of a large tree sooner than each file.
+
+    Raises:
+        OSError: the disk reports an error.
+    """
+    if subprocess.run(["sync", "-f", "--", str(path)], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
 
 @contextlib.contextmanager

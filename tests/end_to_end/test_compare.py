@@ -71,6 +71,7 @@ def test_the_saved_study_runs_again_and_a_kept_record_verifies(here: Desk) -> No
     here.fairtrial("compare", FAST, FAST, "--blocks", "2", "--save", "again.yaml", "--output", "runs")
     here.fairtrial("verify", here.run)
     assert (here.run / "report" / "report.html").exists()
+    assert (here.directory / "again.yaml").read_text().startswith("# Measured with FAIRTRIAL_ENVIRONMENT='*': set it")
     here.fairtrial("run", "again.yaml", "--output", "second")
     assert len(list((here.directory / "second").iterdir())) == 1
 

@@ -277,8 +277,9 @@ def test_a_second_study_of_a_service_is_refused_and_a_later_one_told_what_a_dead
         run.communicate(timeout=60)
         eventually(lambda: not here.processes(), "something goes on")
         refused = other.fairtrial("run", other.study(text), code=3).stderr
-        assert f"FAIRTRIAL_STATE_DIRECTORY={here.state} fairtrial doctor" in refused
-    here.fairtrial("doctor", code=None)
+        restoring = f"{{local: {{state_directory: {here.state}}}}}"
+        assert f"`fairtrial doctor '{restoring}'` restores them" in " ".join(refused.split())
+        other.fairtrial("doctor", restoring, code=None)
     assert policy(redis) == "volatile-ttl"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairtrial import debian
+from fairtrial import debian, disks
 
 CONTROL = "Package: a\nVersion: 1\nArchitecture: all\nMaintainer: A Test <test@example.org>\nDescription: a\n"
 
@@ -30,6 +30,18 @@ def test_whoever_comes_second_has_what_the_first_has_unpacked(cache: Path) -> No
     first, second = debian.unpacked("a", cache), debian.unpacked("a", cache)
     assert first == second == cache / "a_1_all"
     assert [path.name for path in cache.iterdir()] == ["a_1_all"]
+
+
+def test_a_package_is_on_the_disk_before_it_has_its_name(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+
+    def sync(files: Path) -> None:
+        assert not (cache / "a_1_all").exists()
+        synced.append((files / "lib/modules/loop.ko").read_text())
+
+    monkeypatch.setattr(disks, "sync_around", sync)
+    debian.unpacked("a", cache)
+    assert synced == ["module"]
 
 
 @pytest.mark.parametrize("umask", [0, 0o077])

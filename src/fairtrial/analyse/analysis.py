@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fairtrial.analyse import sequential, within
+from fairtrial.analyse import lower_bounds, sequential, within
 from fairtrial.analyse.boots import by_boot
 from fairtrial.analyse.designs import screening
 from fairtrial.analyse.designs.covariates import Adjusting, adjusting, by_class
@@ -101,6 +101,7 @@ def analyse(
             fixed=plan.design.stop == "fixed",
             in_step=selection.in_step,
             boots=selection.boots,
+            cut_off=lower_bounds.cut_off(selection.cells),
             run=run,
             stopping=sequential.stopping(plan, run) if selection.contrast == plan.arm else None,
         ),
@@ -169,8 +170,9 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
     compared = [_compared(pair, setting, request) for pair in pairs]
     if setting.once:
         compared = _with_shares(compared, table, setting=setting)
+    looked = compared if course.run is None else sequential.adjusted(compared, course.run, request.metrics)
     judged = judging.judge(
-        compared if course.run is None else sequential.adjusted(compared, course.run, request.metrics),
+        list(lower_bounds.heeded(looked, course.cut_off, alpha=setting.alpha)),
         metrics=request.metrics,
         setting=setting,
         without_verdict=lambda each: not course.finished or course.without_verdict(each),
@@ -325,7 +327,9 @@ def _guardrail(pair: _Pair, setting: ComparisonOptions, request: Request) -> Gua
         return None
     metric = pair.subject.metric
     rail = guardrails.GuardrailRule(
-        better=request.metrics[metric].better, margin=request.guardrail_margins.get(metric, setting.margin)
+        better=request.metrics[metric].better,
+        margin=request.guardrail_margins.get(metric, setting.margin),
+        resolution=pair.subject.resolution,
     )
     return guardrails.guarded(pair.baseline, pair.arm, rail=rail, setting=setting)
 

@@ -7,7 +7,7 @@ they would promise a precision that the next boot does not keep: a split-plot de
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Final
 
@@ -20,10 +20,15 @@ UNIT: Final = "the boot is the unit: trials of one boot are averaged first, and 
 
 def averaged(trials: Sequence[TrialRecord]) -> list[TrialRecord]:
     """One trial per cell, arm and block, in the order of the firsts: each scalar is the mean of those that have it."""
+    return [each[0] if len(each) == 1 else _mean(each) for each in parts(trials).values()]
+
+
+def parts(trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
+    """The trials of each cell, arm and block, by the id of the first one, which stands for them in `averaged`."""
     blocks: dict[tuple[str, str, int], list[TrialRecord]] = {}
     for trial in trials:
         blocks.setdefault((trial.trial.cell, trial.trial.arm, trial.trial.block), []).append(trial)
-    return [each[0] if len(each) == 1 else _mean(each) for each in blocks.values()]
+    return {each[0].trial.id: each for each in blocks.values()}
 
 
 def _mean(trials: Sequence[TrialRecord]) -> TrialRecord:

@@ -62,6 +62,7 @@ DOUBT_CODES: Final = (
     "one_node",
     "host_unseen",
     "state_carried",
+    "option_moved",
     "slow_readings",
     "missed_readings",
     "client_saturated",

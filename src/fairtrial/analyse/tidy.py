@@ -5,7 +5,7 @@ Owns the shape that an analysis starts from. A run's record is one way to fill i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from fairtrial.analyse.measured import ArmValues
@@ -77,6 +77,7 @@ class Course:
         in_step: whether several cells share what their blocks vary by: where another factor than the arm is compared,
             trials of a block stand in several; where arms boot once in a round, a boot does.
         boots: the factor each of whose levels boots once in a block, for all cells; empty where trials share no boots.
+        cut_off: (cell, metric, level) of values of which some are lower bounds.
         run: the looks that a stopping rule took, where there was one.
         stopping: what is reported of them.
     """
@@ -90,5 +91,6 @@ class Course:
     fixed: bool = True
     in_step: bool = False
     boots: str = ""
+    cut_off: Collection[tuple[str, str, str]] = frozenset()
     run: SequentialRun | None = None
     stopping: Stopping | None = None

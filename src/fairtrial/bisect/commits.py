@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fairtrial import disks
 from fairtrial.caching import cache_directory
 from fairtrial.errors import InputError, PlaceError, Problem
 from fairtrial.record.files import write_synced
@@ -139,6 +140,7 @@ class Builds:
             _git(directory, "checkout", "--quiet", "--detach", commit)
             run_build(self.command, directory, self.logs / f"{commit}.log")
             seconds = time.monotonic() - began
+            disks.sync_around(directory)  # the mark is durable at once, and a power failure may not leave it alone
             told = {"commit": commit, "command": self.command, "seconds": seconds}
             write_synced(done, json.dumps(told).encode() + b"\n")
             return seconds

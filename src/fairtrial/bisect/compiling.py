@@ -58,7 +58,7 @@ def study_text(merged: Mapping[str, Any], pair: Pair, *, pinned: Mapping[str, st
         "arm": pair.over,
         "trials": {
             **{key: trials[key] for key in KEPT_OF_TRIALS if key in trials},
-            "order": "duet" if trials.get("order") == "duet" else "randomised_blocks",
+            "order": "randomised_blocks",
             "blocks": pair.blocks,
             "seed": pair.seed,
             "voided_limit": pair.blocks + SPARE_BLOCKS,

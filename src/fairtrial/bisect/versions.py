@@ -22,6 +22,7 @@ from fairtrial.study.tree.problems import did_you_mean, listed
 SERVER: Final = "server"
 COMMIT: Final = "commit"
 PLACEHOLDER: Final = "BISECT_LEVEL"  # a variable that tells two levels apart until the real ones are known
+IN_BLOCKS: Final = "trials.order=randomised_blocks"  # whatever the study's order: a query is a block of two trials
 _HINT: Final = "see `fairtrial bisect --help`"
 
 
@@ -68,6 +69,7 @@ def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
         for each in study.factors
         if each.numeric is not None
     }
+    merged["expect"] = _expected(study)
     versions = _commits(request, merged) if request.commits else _levels(request, study, merged)
     metric = study.file.metrics.primary[0]
     definition = study.definitions[metric]
@@ -90,6 +92,14 @@ def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
     return question, merged
 
 
+def _expected(study: Study) -> dict[str, dict[str, str]]:
+    """What the study expects, by levels as their factors name them, however they are written."""
+    found: dict[str, dict[str, str]] = {}
+    for each in study.expectations:
+        found.setdefault(f"{each.factor}.{each.level}", {})[each.metric] = each.text
+    return found
+
+
 def _repository(request: Request) -> Path:
     return Path() if request.repository is None else request.repository
 
@@ -106,7 +116,7 @@ def _check(request: Request) -> None:
 
 def _loaded(request: Request, over: str) -> Study:
     """The study; where it has no such factor, with one that stands for it while the study is checked."""
-    as_written = [*request.overrides, f"arm={over}", "also_compare=[]"]
+    as_written = [*request.overrides, f"arm={over}", "also_compare=[]", IN_BLOCKS]
     if not request.commits:
         try:
             return _load(request, as_written)
@@ -133,12 +143,13 @@ def name_of(study: Path) -> str:
     try:
         return language.load(study, catalogue=catalogue()).name
     except InputError:
-        return language.load(study, catalogue=catalogue(), overrides=[f"arm={COMMIT}", *placeholder()]).name
+        overrides = [f"arm={COMMIT}", IN_BLOCKS, *placeholder()]
+        return language.load(study, catalogue=catalogue(), overrides=overrides).name
 
 
 def _unknown(request: Request, over: str) -> InputError:
     """Why a study cannot be bisected over a factor: it has no such factor, or is wrong itself."""
-    study = _load(request, [*request.overrides, f"arm={COMMIT}", "also_compare=[]", *placeholder()])
+    study = _load(request, [*request.overrides, f"arm={COMMIT}", "also_compare=[]", IN_BLOCKS, *placeholder()])
     names = [factor.name for factor in study.factors if factor.name != COMMIT]
     if over not in names:
         message = f"unknown factor `{over}`; expected one of {listed([*names, SERVER])}"
@@ -147,7 +158,23 @@ def _unknown(request: Request, over: str) -> InputError:
 
 
 def _load(request: Request, overrides: Sequence[str]) -> Study:
-    return language.load(request.study, catalogue=catalogue(), size=request.size, overrides=overrides)
+    try:
+        study = language.load(request.study, catalogue=catalogue(), size=request.size, overrides=overrides)
+    except InputError as error:
+        if any(each.field.partition(".")[0] == "builds" for each in error.problems):
+            raise _linked(request) from error
+        raise
+    if study.file.builds is not None:
+        raise _linked(request)
+    return study
+
+
+def _linked(request: Request) -> InputError:
+    return _wrong(
+        "`builds` links the programs of the study's own arms, and each query has two others",
+        str(request.study),
+        "leave `builds` out",
+    )
 
 
 def _levels(request: Request, study: Study, merged: Mapping[str, Any]) -> list[Version]:

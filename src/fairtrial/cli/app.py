@@ -405,6 +405,7 @@ def _published(name: options.Publication) -> None:
 @studies_app.command("beside")
 def _beside(directory: options.RunDirectory) -> None:
     """Show a re-run in the tables of its publication. Prints where the two agree."""
+    guarding.begin()
     from fairtrial.cli.reading import beside as command
 
     command.beside(directory)

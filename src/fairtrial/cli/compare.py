@@ -28,8 +28,8 @@ from fairtrial.compare.checkouts import LABELS, Checkouts
 from fairtrial.compare.compiling import STUDY, CompareOptions
 from fairtrial.compare.trying import Calibration
 from fairtrial.errors import InputError, Problem
-from fairtrial.places.local import KEPT_VARIABLE
 from fairtrial.record import Record, Writer
+from fairtrial.record.events import KEPT_VARIABLE
 from fairtrial.record.files import GIVEN, MERGED
 from fairtrial.report.analysing import analysed
 from fairtrial.run import Run, opened
@@ -153,7 +153,7 @@ def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkou
         text = compiling.study_text(options, runs=calibration.runs)
         study, writer = _created(text, directory)
         if results.save is not None:
-            write_text(results.save, text)
+            write_text(results.save, compiling.saved(text, variables=os.environ[KEPT_VARIABLE]))
         run = _run(writer, progress)
         analysis = analysed(run)
         if results.output is not None:
@@ -167,6 +167,9 @@ def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkou
 
 def _check(options: CompareOptions, results: CompareOutputs) -> None:
     compiling.check(options)
+    if options.metric and results.runs not in (None, 1):
+        problem = Problem(f"the metric is read from the output of a single run, found {results.runs}", "--runs")
+        raise InputError([problem], hint="leave --runs out")
     for name in results.export:
         exporting.check(name)
     known: tuple[str, ...] = get_args(Verdict)

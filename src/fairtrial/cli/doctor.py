@@ -14,6 +14,7 @@ from fairtrial.cli import places
 from fairtrial.errors import PlaceError
 from fairtrial.studies import ready
 from fairtrial.study.resolved import Section
+from fairtrial.words import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,17 +37,19 @@ class PlaceFitness:
 
     Attributes:
         lack: what keeps it from being opened; nothing else is then known of it.
+        changed: whether something that a session that died has changed there could not be restored.
     """
 
     place: Section
     findings: Sequence[Finding] = ()
     studies: Sequence[StudyFeasibility] = ()
     lack: Lack | None = None
+    changed: bool = False
 
     @property
     def unfit(self) -> bool:
         """Whether measuring there makes wrong figures."""
-        return self.lack is not None or any(finding.grade == "unfit" for finding in self.findings)
+        return self.changed or self.lack is not None or any(finding.grade == "unfit" for finding in self.findings)
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
@@ -106,14 +109,14 @@ def examined(place: Section, plans: Sequence[Plan]) -> PlaceFitness:
     from fairtrial.doctor import judged
     from fairtrial.run.feasibility.study import feasibilities
 
-    restore_left(place)
+    changed = not restore_left(place)
     with looked_at(place) as (open_place, observation):
         studies = feasibilities(plans, open_place, observation, at=place)
-        return PlaceFitness(place=place, findings=judged(observation), studies=studies)
+        return PlaceFitness(place=place, findings=judged(observation), studies=studies, changed=changed)
 
 
-def restore_left(place: Section) -> None:
-    """Restores what a session that died has left changed at a place, and says so.
+def restore_left(place: Section) -> bool:
+    """Restores what a session that died has left changed at a place, and says so; false if some of it stays.
 
     Raises:
         PlaceError: the place cannot be reached.
@@ -123,21 +126,23 @@ def restore_left(place: Section) -> None:
     from fairtrial.wire.open_place import OpenPlace
 
     if is_fresh(place) or boots_anew(place):
-        return
+        return True
     with open_place(place.kind, place.parameters, holder=HOLDER, lock=False) as agent:
         journal = f"{agent.hello.state_directory}/undo.jsonl"
         if OpenPlace(agent=agent).execute(["test", "-s", journal]).code != 0:
-            return
+            return True
     try:
         with open_place(place.kind, place.parameters, holder=HOLDER) as agent:
             left = agent.hello.leftovers
     except AgentError as error:
         if error.code != "busy":
             raise
-        return  # a session that lives will restore it itself
-    print(f"restored {left.undone} settings that an earlier run had left changed", file=sys.stderr)
+        return True  # a session that lives will restore it itself
+    if left.undone:
+        print(f"restored {counted(left.undone, 'setting')} that an earlier run had left changed", file=sys.stderr)
     for failed in left.failed:
         print(f"left by an earlier run and not restorable: {failed}", file=sys.stderr)
+    return not left.failed
 
 
 @contextlib.contextmanager

@@ -339,7 +339,13 @@ Precision = Annotated[
 ]
 WarmUps = Annotated[int, typer.Option("--warm-up", min=0, help="Unmeasured runs at the start of each trial.")]
 RunsPerTrial = Annotated[
-    int | None, typer.Option("--runs", min=1, help="Measured runs in each trial (default: as many as take 0.1 s).")
+    int | None,
+    typer.Option(
+        "--runs",
+        min=1,
+        help="Measured runs in each trial (default: as many as take 0.1 s, or 1 with --prepare). "
+        "With --metric it is always 1.",
+    ),
 ]
 Prepare = Annotated[str | None, typer.Option("--prepare", metavar="COMMAND", help="Command to run before each run.")]
 Setup = Annotated[

@@ -14,7 +14,7 @@ from typing import Final
 
 from fairtrial import study as language
 from fairtrial.bisect import commits, compiling
-from fairtrial.bisect.versions import COMMIT, placeholder
+from fairtrial.bisect.versions import COMMIT, IN_BLOCKS, placeholder
 from fairtrial.caching import cache_directory
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, PlaceError, Problem
@@ -56,7 +56,8 @@ class Checkouts:
             InputError: the study is wrong or names no `{build}`, trials do not run here, or as `built`.
         """
         arm = [f"arm={COMMIT}", "also_compare=[]"]
-        loaded = language.load(study, catalogue=catalogue(), size=size, overrides=[*overrides, *arm, *placeholder()])
+        given = [*overrides, *arm, IN_BLOCKS, *placeholder()]  # the placeholder is a setting, which a duet refuses
+        loaded = language.load(study, catalogue=catalogue(), size=size, overrides=given)
         merged = compiling.read(language.dump(loaded))
         compiling.require_built(merged, study)
         levels = zip(LABELS, self.built(), strict=True)

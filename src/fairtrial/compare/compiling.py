@@ -13,6 +13,7 @@ from typing import Final
 from ruamel.yaml import YAML
 
 from fairtrial.errors import InputError, Problem
+from fairtrial.record.events import KEPT_VARIABLE
 from fairtrial.study.catalogue import TRIAL_COLUMNS, Better
 
 STUDY: Final = "compare"
@@ -183,6 +184,16 @@ def study_text(options: CompareOptions, *, runs: int) -> str:
         "metrics": {"primary": list(metric) or [ELAPSED], "secondary": secondary},
     }
     return _comment(options) + _yaml(study)
+
+
+def saved(text: str, *, variables: str) -> str:
+    """The study file with what to run it with: its commands have had variables that `fairtrial run` keeps from them.
+
+    Args:
+        text: of `study_text`.
+        variables: `FAIRTRIAL_ENVIRONMENT`.
+    """
+    return f"# Measured with {KEPT_VARIABLE}={shlex.quote(variables)}: set it for `fairtrial run`, too.\n{text}"
 
 
 def judged(options: CompareOptions) -> str:

@@ -26,6 +26,7 @@ from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
 from fairtrial.run import elsewhere
 from fairtrial.study.resolved import ResolvedTrial, Section
+from fairtrial.systems import system_of
 
 POLL_S: Final = 0.2  # until a request of a person is looked at
 PAUSED: Final = "paused: no more blocks are handed out; hosts finish those that they have"
@@ -122,6 +123,15 @@ class FarmRun(HandingRun):
         if elsewhere.of(trial):
             problem = Problem("a host of a farm has no second one for the load", "the study", field=elsewhere.FIELD)
             raise InputError([problem], hint="leave `place` out of the workload; nothing was started")
+        there = system_of(trial.system).there()
+        if there is not None and there.is_remote:
+            problem = Problem(
+                f"all hosts of a farm would load the server at {there.text} at the same time",
+                "the study",
+                field=f"system.{trial.system.kind}.at",
+                suggestion="leave the farm out, or name a server that each host has at its own loopback address",
+            )
+            raise InputError([problem], hint="nothing was started")
 
     def _conduct(self) -> None:
         self._refuse()

@@ -28,7 +28,7 @@ _OF_VERDICT: Final[dict[Verdict, Status]] = {
     "equivalent": "passed",
     "slower": "failed",
     "undecided": "undecided",
-    "none": "skipped",
+    "none": "undecided",
 }
 
 

@@ -77,9 +77,11 @@ class _ScaledSeries:
         return "better" if (move > 0) == (self.series.better == "higher") else "worse"
 
     def relevant(self, move: float, *, level: float) -> bool:
+        """Whether a move is beyond the margin, whatever true values a constant of classes stands for."""
+        classes = 0.0 if self.constant is None else self.series.resolution
         if self.series.positive:
-            return abs(move) > math.log1p(self.margin)
-        return abs(move) > self.margin * abs(level)
+            return abs(move) > math.log1p(self.margin) - math.log1p(-classes)
+        return abs(move) > self.margin * abs(level) + classes * max(abs(level), abs(level + move))
 
     def ratio(self, move: float, reach: float) -> Interval:
         if not self.series.positive:

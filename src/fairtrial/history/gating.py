@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Final, Literal
 
 from fairtrial.analyse.boots import averaged
+from fairtrial.analyse.expectations import expectations
 from fairtrial.analyse.inference import comparing, guardrails, judging
 from fairtrial.analyse.measured import ArmValues, measured
 from fairtrial.analyse.models import Comparison, Interval, Role
@@ -16,7 +17,7 @@ from fairtrial.analyse.models import Outcome as GuardrailOutcome
 from fairtrial.analyse.result import Result
 from fairtrial.history.examining import FEWEST_TO_ALARM
 from fairtrial.history.models import Alarm, History, LevelChange, SeriesResult
-from fairtrial.metrics.frames import used_trials
+from fairtrial.metrics.frames import last_rounds, used_trials
 from fairtrial.record import Record
 from fairtrial.record.models import PlannedMetrics, TrialRecord
 from fairtrial.report import numbers, tables
@@ -29,7 +30,7 @@ OF_GUARDRAIL: Final[dict[GuardrailOutcome, Status]] = {
     "kept": "passed",
     "breached": "failed",
     "unclear": "undecided",
-    "none": "skipped",
+    "none": "undecided",
 }
 DIGITS: Final = ".10g"  # of a constant: what differs beyond them is rounding
 BETWEEN_RUNS: Final = (
@@ -220,7 +221,8 @@ def by_baseline(
     """Fails where a cell's arm is slower than the same cell's arm of the baseline run: Welch on logs, Holm over all.
 
     Guardrails of the run's plan are no part of that family: each is tested against its own margin, and fails where it
-    is breached. It fails as well where the run has no value, for its plan asks for one.
+    is breached. It fails as well where the run has no value, for its plan asks for one. A cell that failed an
+    expectation in either run is undecided.
     """
     used = (used_trials(run), used_trials(baseline))
     planned, definitions = run.plan.metrics, run.plan.metrics.definitions
@@ -246,11 +248,13 @@ def by_baseline(
         for pair, (new, old) in both.items()
         if comparing.comparable(old, new, paired=False)
     }
+    unmet = _unmet(run) | _unmet(baseline)
+    withheld = {named(cell, arm) for cell, arm, _ in pairs if cell in unmet}
     judged = judging.judge(
         list(made.values()),
         metrics=definitions,
         setting=setting,
-        without_verdict=lambda _: False,
+        without_verdict=lambda each: each.cell in withheld,
         missing={"primary": sum(roles[pair[2]] == "primary" for pair in pairs if pair not in made)},
     )
     verdicts = dict(zip(made, judged, strict=True))
@@ -258,6 +262,14 @@ def by_baseline(
         _of_pair(pair, both[pair][0], comparison=verdicts.get(pair), definition=definitions[pair[2]]) for pair in pairs
     )
     return Gate(against=baseline.directory.name, checks=checks, notes=(BETWEEN_RUNS,))
+
+
+def _unmet(record: Record) -> set[str]:
+    """Cells that failed an expectation, on the trials that the run's report judges it by."""
+    ends = last_rounds(record.events)
+    trials = [each for each in record.trials if each.trial.round <= ends.get(each.trial.cell, each.trial.round)]
+    found = expectations(record.plan, trials)
+    return {cell for cell, results in found.items() if not all(each.met for each in results)}
 
 
 def _measured(
@@ -297,7 +309,11 @@ def _compared(
     comparison = comparing.compare(old, new, subject=subject, setting=setting)
     if role != "guardrail":
         return comparison
-    rail = guardrails.GuardrailRule(better=definition.better, margin=of.guardrail_margins.get(metric, setting.margin))
+    rail = guardrails.GuardrailRule(
+        better=definition.better,
+        margin=of.guardrail_margins.get(metric, setting.margin),
+        resolution=definition.resolution,
+    )
     return comparison.model_copy(update={"guardrail": guardrails.guarded(old, new, rail=rail, setting=setting)})
 
 
@@ -310,6 +326,8 @@ def _of_pair(
     if comparison is None:
         status = "skipped" if len(new.values) else "failed"
         message = f"{'the baseline' if len(new.values) else 'the run'} has no value"
+    elif comparison.verdict == "none":
+        status, message = "undecided", "the cell failed an expectation"
     elif not comparison.claimable:
         message = f"too few trials for a verdict ({comparison.n})"
     else:

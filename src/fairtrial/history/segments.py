@@ -114,7 +114,8 @@ class _LagRegression:
 
     def cost(self, squares: Values) -> Values:
         """Twice the negative logarithm of the likelihood, but for a constant."""
-        return np.asarray(self._points * np.log(np.maximum(squares, self._floor)), dtype=np.float64)
+        floor = np.maximum(self._floor, np.finfo(float).tiny)  # an exact fit leaves nothing
+        return np.asarray(self._points * np.log(np.maximum(squares, floor)), dtype=np.float64)
 
     def best_change(self) -> tuple[Values, Indices, Indices]:
         """Cost with the best other level of each row, price included, its first point and the point after it."""
@@ -162,7 +163,8 @@ def _candidates(n: int) -> Iterator[tuple[Indices, Indices, float]]:
 
 def _test(values: Values) -> tuple[float, list[int]]:
     """Returns p of one piece and its best change."""
-    if len(values) < FEWEST or (values[: 1 - SHORTEST] == values[0]).all():
+    ends = values[: 1 - SHORTEST], values[SHORTEST - 1 :]  # what differs at one end only is too short for a level
+    if len(values) < FEWEST or any((part == part[0]).all() for part in ends):
         return 1.0, []
     pulled = _pulled_in(values)
     reordered = _reordered(pulled)

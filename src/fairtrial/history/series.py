@@ -21,6 +21,7 @@ import duckdb
 from pydantic import BaseModel, Field, Json, ValidationError, model_validator
 
 from fairtrial.errors import InputError, Problem, RecordError
+from fairtrial.metrics.frames import last_rounds
 from fairtrial.record import reader
 from fairtrial.record.events import Event, RunFinished, RunStarted
 from fairtrial.record.models import BlockVoided, Cell, Design, PlannedMetrics, PlannedTrial, TrialFinished
@@ -33,6 +34,7 @@ ARM: Final = "arm"
 BY: Final = (CELL, ARM)  # what tells series apart unless asked otherwise
 VERIFY: Final = "`fairtrial verify RUN` names the file that is cut off or changed"
 INCOMPLETE: Final = "has no value in a cell or an arm that a series averages; `--by cell,arm` keeps them apart"
+AGAIN: Final = "an A/A run: both arms are the baseline"
 FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
 
 Row = TypeVar("Row", bound=BaseModel)
@@ -40,17 +42,17 @@ Row = TypeVar("Row", bound=BaseModel)
 _ALONE: Final = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # nothing is fetched
 _GLOB: Final = re.compile(r"[*?\[]")  # in the name of a directory they are themselves
 _PLANS: Final = """
-SELECT filename, format_version, study, size, arm, factors, cells, metrics, design
+SELECT filename, format_version, study, size, arm, factors, cells, metrics, design, against_itself
 FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
     format_version: 'BIGINT', study: 'VARCHAR', size: 'VARCHAR', arm: 'VARCHAR', factors: 'JSON', cells: 'JSON',
-    metrics: 'JSON', design: 'JSON'})
+    metrics: 'JSON', design: 'JSON', against_itself: 'BOOLEAN'})
 """
 _JOURNALS: Final = """
 SELECT filename, sequence, place, time, entry
 FROM (SELECT *, row_number() OVER (PARTITION BY filename ORDER BY sequence NULLS LAST) - 1 AS place
       FROM read_json(?, filename = true, format = 'newline_delimited', ignore_errors = true, columns = {
           sequence: 'BIGINT', time: 'VARCHAR', entry: 'JSON'}))
-WHERE entry ->> 'event' IN ('run_started', 'run_finished', 'block_voided', 'trial_finished')
+WHERE entry ->> 'event' IN ('run_started', 'run_finished', 'block_voided', 'looked', 'trial_finished')
 ORDER BY filename, sequence
 """
 _TRIALS: Final = """
@@ -95,6 +97,7 @@ class Series:
         in_units: whether some trial has no logarithm; then all points are means in the unit, with their errors.
         newest: the newest run of all that should have a point here, whether it has one or not; empty if none should.
         incomplete: runs with values, but not of every cell and arm that a point is the mean of.
+        resolution: as in the metric's definition; 0 if the source does not say.
     """
 
     name: str
@@ -107,6 +110,7 @@ class Series:
     in_units: bool = False
     newest: str = ""
     incomplete: tuple[str, ...] = ()
+    resolution: float = 0.0
 
     @property
     def positive(self) -> bool:
@@ -138,6 +142,7 @@ class _PlanRow(BaseModel):
     cells: Json[list[Cell]]
     metrics: Json[PlannedMetrics]
     design: Json[Design]
+    against_itself: bool | None = None
 
     @model_validator(mode="after")
     def _has_its_arm(self) -> Self:
@@ -251,10 +256,11 @@ def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequen
             message=f"unknown factor `{unknown[0]}`; expected one of {listed(sorted(known))}", file="--by"
         )
         raise InputError([problem], hint="name factors of the study; the default is --by cell,arm")
+    compared = [run for run in runs if not run.plan.against_itself]
     series = [
         each
         for title in dict.fromkeys(run.title for run in runs)
-        for each in _of_study([run for run in runs if run.title == title], metrics=metrics, by=by)
+        for each in _of_study([run for run in compared if run.title == title], metrics=metrics, by=by)
     ]
     incomplete = dict.fromkeys((name for each in series for name in each.incomplete), INCOMPLETE)
     return Runs(
@@ -302,11 +308,12 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                     unit="" if definition is None else definition.unit,
                     better=None if definition is None else definition.better,
                     points=tuple(_point(run, groups, logs=logs) for run, groups in whole),
-                    margin=newest.design.margin,
+                    margin=newest.metrics.guardrail_margins.get(metric, newest.design.margin),
                     role=newest.roles.get(metric, ""),
                     in_units=not logs,
                     newest=ordered[-1].directory.name if _expects(ordered[-1].plan, metric, key=key, by=by) else "",
                     incomplete=tuple(run.directory.name for run, own in valued if not averaged <= own.keys()),
+                    resolution=0.0 if definition is None else definition.resolution,
                 )
 
 
@@ -406,10 +413,16 @@ def _run(
     lost = {(entry.cell, entry.block) for entry in entries if isinstance(entry, BlockVoided)}
     usable = [each for each in trials if not each.trial.diagnostic]
     lost |= {(each.trial.cell, each.trial.block) for each in usable if not each.valid}
-    used = [each for each in usable if (each.trial.cell, each.trial.block) not in lost]
+    ends = last_rounds(entries)
+    used = [
+        each
+        for each in usable
+        if (each.trial.cell, each.trial.block) not in lost
+        and each.trial.round <= ends.get(each.trial.cell, each.trial.round)
+    ]
     started = next((line.time for line in events if isinstance(line.entry, RunStarted)), "")
-    reason = "" if used else "no trial counts towards estimates"
-    return _Run(directory, started, plan=plan, trials=used, left_out=reason if finished else "unfinished")
+    reason = ("" if used else "no trial counts towards estimates") if finished else "unfinished"
+    return _Run(directory, started, plan=plan, trials=used, left_out=AGAIN if plan.against_itself else reason)
 
 
 def _each_once(files: Sequence[Path], rows: Iterable[tuple[Path, Row]]) -> Iterator[tuple[Path, Row]]:

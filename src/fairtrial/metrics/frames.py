@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,14 +52,19 @@ LEVELS: Final = {
 def used_trials(record: Record) -> tuple[TrialRecord, ...]:
     """Trials that estimates use: valid ones of blocks that lost no trial, up to the round that stopped their cell."""
     lost = {(trial.trial.cell, trial.trial.block) for trial in record.trials if not trial.valid} | record.voided_blocks
-    looks = [event for event in record.events if isinstance(event, LookTaken)]
-    ends = {cell.cell: look.round for look in looks for cell in look.cells if cell.decision == "stop"}
+    ends = last_rounds(record.events)
     return tuple(
         trial
         for trial in record.trials
         if (trial.trial.cell, trial.trial.block) not in lost
         and trial.trial.round <= ends.get(trial.trial.cell, trial.trial.round)
     )
+
+
+def last_rounds(events: Iterable[object]) -> dict[str, int]:
+    """The round that stopped each cell which a look among the events of a journal stopped."""
+    looks = [event for event in events if isinstance(event, LookTaken)]
+    return {cell.cell: look.round for look in looks for cell in look.cells if cell.decision == "stop"}
 
 
 def factor_column(factor: str) -> str:

@@ -12,8 +12,9 @@ import shlex
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from fairtrial.places.local import KEPT_VARIABLE, STATE_DIRECTORIES, STATE_VARIABLE
+from fairtrial.places.local import STATE_DIRECTORIES, STATE_VARIABLE
 from fairtrial.programs import Act
+from fairtrial.record.events import KEPT_VARIABLE
 from fairtrial.wire import Limits, find_agent
 
 PUSH_S: Final = 600.0  # 10 MB over a slow line

@@ -12,8 +12,6 @@ from fairtrial.programs import Act
 from fairtrial.wire import Limits, PipeTransport, find_agent
 
 STATE_VARIABLE = "FAIRTRIAL_STATE_DIRECTORY"
-# Names variables, separated by commas, that an agent's processes get beside the few of a clean environment; `*`: all.
-KEPT_VARIABLE = "FAIRTRIAL_ENVIRONMENT"
 # The beginning of a command line by which an agent that is not root has root write settings.
 HELPER_VARIABLE = "FAIRTRIAL_HELPER"
 STATE_DIRECTORIES = "/var/lib/fairtrial (root) or ~/.local/state/fairtrial (others)"
@@ -71,4 +69,4 @@ class Local(ReachedPlace[LocalParameters]):
         environment = {STATE_VARIABLE: state} if state else {}
         if path:
             environment["PATH"] = f"{path}:{os.environ.get('PATH', '')}"
-        return PipeTransport([str(find_agent()), "serve"], environment=environment, limits=limits)
+        return PipeTransport([str(find_agent()), "serve"], environment=environment, limits=limits, is_agent=True)

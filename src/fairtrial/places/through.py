@@ -93,7 +93,7 @@ class Through(ReachedPlace[ThroughParameters]):
         state = self.parameters.state_directory
         cache = f"{state}/agents" if state else None  # a user that a command makes may have no home
         script = bringing.serving(run, limits=limits, state_directory=state, cache=cache)
-        return PipeTransport(in_sh(script), limits=limits)
+        return PipeTransport(in_sh(script), limits=limits, is_agent=True)
 
     def _require_same(self, sent: bytes, arrived: bytes) -> None:
         if arrived == sent:

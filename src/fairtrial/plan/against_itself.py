@@ -16,6 +16,7 @@ from fairtrial.study.catalogue import Catalogue
 AGAIN: Final = "-again"  # what the second label is called beyond the first
 EVERY_BLOCK: Final = {
     "stop": "fixed",
+    "stops_by": "student",
     **dict.fromkeys(("min_blocks", "spending", "futility", "equivalence", "precision", "time_budget_s")),
 }  # of a design: what only an early stop needs is not set
 WARNING: Final = "A/A: both arms are the baseline, so every difference is noise and every claim would be false"

@@ -192,6 +192,7 @@ def _design(study: Study, *, cells: int, arms: int) -> Design:
         usual = trials.stop == "sequential"  # an analysis that may go on for ever is not to be given up unasked
         values["futility"] = usual if trials.futility is None else trials.futility
         values["equivalence"] = trials.equivalence is not False
+        values["stops_by"] = "verdict"
     return Design.model_validate(values)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -17,16 +17,22 @@ from fairtrial.record.models import (
     TrialStarted,
 )
 
+# Names variables, separated by commas, that an agent's processes get beside the few of a clean environment; `*`: all.
+KEPT_VARIABLE: Final = "FAIRTRIAL_ENVIRONMENT"
 Act = Literal["stop_after_trial", "stop_now", "pause", "resume", "extend"]
 
 
 class RunStarted(RecordModel):
-    """First line of a journal. `merged_sha256`: of `study.merged.yaml`; older versions left it out."""
+    """First line of a journal. `merged_sha256`: of `study.merged.yaml`; older versions left it out.
+
+    `environment`: `FAIRTRIAL_ENVIRONMENT`, which decides what a trial's programs see; left out where it was not set.
+    """
 
     event: Literal["run_started"] = "run_started"
     study_sha256: str
     plan_sha256: str
     merged_sha256: Annotated[str, Field(exclude_if=lambda sha256: not sha256)] = ""
+    environment: Annotated[str, Field(exclude_if=lambda names: not names)] = ""
     host: str
     process: int
 

@@ -134,6 +134,7 @@ class Design(RecordModel):
         reboot: whether a place that boots does so before every trial, or once for an arm in a round.
         per_boot: trials of each cell in such a boot, whose mean is one value.
         neighbours: what counts once where a rule asks whether neighbouring blocks are alike: `cells`, or their `boots`.
+        stops_by: whose test must claim before a cell stops: Student's alone, or that of the `verdict` as well.
         min_blocks: blocks before the first decision; null if `stop` is `fixed`, as all below.
         spending: how `sequential` spends the error over its looks.
         futility: whether a cell is given up once a claim has become improbable.
@@ -153,6 +154,7 @@ class Design(RecordModel):
     reboot: Annotated[Reboot, Field(exclude_if=lambda reboot: reboot == "every_trial")] = "every_trial"
     per_boot: Annotated[int, Field(exclude_if=lambda per_boot: per_boot == 1)] = 1
     neighbours: Annotated[Literal["cells", "boots"], Field(exclude_if=lambda counts: counts == "cells")] = "cells"
+    stops_by: Annotated[Literal["student", "verdict"], Field(exclude_if=lambda test: test == "student")] = "student"
     min_blocks: int | None = None
     spending: Literal["pocock", "obrien_fleming"] | None = None
     futility: bool | None = None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import socket
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairtrial.errors import PlaceError, RecordError
-from fairtrial.record.events import Event, RunResumed, RunStarted
+from fairtrial.errors import InputError, PlaceError, Problem, RecordError
+from fairtrial.record.events import KEPT_VARIABLE, Event, RunResumed, RunStarted
 from fairtrial.record.files import (
     GIVEN,
     MERGED,
@@ -112,6 +113,10 @@ class Writer:
         self.append(opened)
         self.write_places()
 
+    def opened(self, place: Section) -> PlaceOpened | None:
+        """How a place of the whole run, not of a farm's host, was found last."""
+        return self._opened.get(("", place))
+
     def write_places(self) -> None:
         """Writes places.json as the journal has it."""
         with disk_explained(self.directory):
@@ -201,6 +206,7 @@ def _run_started(directory: Path) -> RunStarted:
         study_sha256=sha256(directory / GIVEN),
         plan_sha256=sha256(directory / "plan.json"),
         merged_sha256=sha256(merged) if merged.exists() else "",
+        environment=os.environ.get(KEPT_VARIABLE, ""),
         host=socket.gethostname(),
         process=os.getpid(),
     )
@@ -210,8 +216,10 @@ def resume(directory: Path) -> Writer:
     """Takes a record up again: cuts a torn journal line, keeps whole trials, removes unfinished ones.
 
     Raises:
-        RecordError: not a record, a damaged one, or one that another process finished just now.
+        RecordError: not a record, a damaged one, one whose plan was changed, or one that another process finished
+            just now.
         PlaceError: another process is running it.
+        InputError: its trials would see other variables than those before them.
     """
     refuse_links(directory)
     with disk_explained(directory):
@@ -222,6 +230,8 @@ def resume(directory: Path) -> Writer:
         record = read(directory)  # again: until the lock was ours, another process may have committed trials
         if not before.finished:
             _require_unfinished(record)
+        _require_same_plan(record)
+        _require_same_variables(record)
         writer = Writer(directory, plan=record.plan, journal=journal, opened=record.places)
         if not record.journal:
             writer.append(_run_started(directory))
@@ -234,7 +244,27 @@ def resume(directory: Path) -> Writer:
     return writer
 
 
+def _require_same_plan(record: Record) -> None:
+    begun = next((event for event in record.events if isinstance(event, RunStarted)), None)
+    path = record.directory / "plan.json"
+    if begun is not None and sha256(path) != begun.plan_sha256:
+        raise RecordError(
+            f"{path} was changed since the run began",
+            hint="restore it from a copy, or start a new run: a plan stays as it is once trials have run",
+        )
+
+
 def _require_unfinished(record: Record) -> None:
     if record.finished:
         directory = record.directory
         raise RecordError(f"{directory} is finished", hint=f"`fairtrial report {directory}` rewrites its report")
+
+
+def _require_same_variables(record: Record) -> None:
+    now = os.environ.get(KEPT_VARIABLE, "")
+    for event in record.events:
+        if isinstance(event, RunStarted) and event.environment != now:
+            began, is_now = (shlex.quote(names) if names else "not set" for names in (event.environment, now))
+            problem = Problem(f"{record.directory} began with {began}, and it is {is_now} now", KEPT_VARIABLE)
+            again = f"export {KEPT_VARIABLE}={began}" if event.environment else f"unset {KEPT_VARIABLE}"
+            raise InputError([problem], hint=f"trials would see other variables than before: `{again}`, then resume")

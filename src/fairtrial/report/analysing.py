@@ -35,8 +35,9 @@ def analysed(record: Record, *, contrast: str | None = None, trials: Sequence[Tr
     paths = [difference.path for difference in contrasted(record.plan, analysis.contrast)]
     kernels = {str(opened.facts.get("kernel", "")) for opened in record.places}
     doubted = rule_doubts.about(list(analysis.metrics), paths=paths, kernels=kernels)
-    whole = [trial for trial in used if (trial.trial.cell, trial.trial.block) not in record.voided_blocks]
-    why = _why(record, analysis, in_time(record.plan, whole), paths=paths)
+    timely = in_time(record.plan, used, voided=record.voided_blocks)
+    whole = [trial for trial in timely if (trial.trial.cell, trial.trial.block) not in record.voided_blocks]
+    why = _why(record, analysis, whole, paths=paths)
     return analysis.model_copy(update={"why": why, "doubts": (*analysis.doubts, *doubted)})
 
 

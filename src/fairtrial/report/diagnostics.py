@@ -28,6 +28,7 @@ CAUTION: Final = (
     "Exploratory: a probe slows down what it observes, and so few trials allow no interval. No estimate, count or "
     "verdict of this report includes these trials."
 )
+APART: Final = "These trials ran on different hosts, which also differ in what the probes count:"
 PROFILE_NOTE: Final = "Share of all processors' samples, idle ones included; –: not among the most frequent ones kept."
 RATES_NOTE: Final = "Per second of the probe, summed over all processors; time counters are summed, too."
 
@@ -92,28 +93,40 @@ def summary(record: Record, trials: Sequence[DiagnosticTrial]) -> list[str]:
     named = ", ".join(probe.label for probe in record.plan.probes)
     planned = len(record.plan.diagnostics)
     said = [f"{len(trials)} of {counted(planned, 'diagnostic trial')} ran, after all others, with {named}. {CAUTION}"]
+    if len(set((hosts := _hosts(record)).values())) > 1:
+        each_on = ", ".join(f"{trial} on {host or 'this machine'}" for trial, host in hosts.items())
+        said.append(f"{APART} {each_on}.")
     return said + [f"{each.trial} has no result: {each.invalid_reason}" for each in trials if not each.valid]
 
 
 def sections(record: Record, trials: Sequence[DiagnosticTrial]) -> Iterator[ProbeSection]:
     """By cell, then probe, in the plan's order."""
-    arms = record.plan.factors[record.plan.arm]
+    arms, hosts = record.plan.factors[record.plan.arm], _hosts(record)
     for cell in record.plan.cells:
         here = [each for each in trials if each.cell == cell.name and each.valid]
         for number, probe in enumerate(record.plan.probes, start=1):
             pairs = [(each, finding) for each in here for finding in each.probes if finding.number == number]
             if pairs:
-                yield _section(f"{cell_label(cell.levels)}: {probe.label}", pairs, arms=arms)
+                together = len({hosts.get(each.trial, "") for each, _ in pairs}) == 1
+                yield _section(f"{cell_label(cell.levels)}: {probe.label}", pairs, arms=arms, together=together)
+
+
+def _hosts(record: Record) -> dict[str, str]:
+    """Of a farm's diagnostic trials, each a block of its own; empty texts elsewhere."""
+    return {each.trial.id: each.host for each in record.diagnostics}
 
 
 _Findings = Sequence[tuple[DiagnosticTrial, ProbeFinding]]
 
 
-def _section(title: str, pairs: _Findings, *, arms: Sequence[str]) -> ProbeSection:
+def _section(title: str, pairs: _Findings, *, arms: Sequence[str], together: bool) -> ProbeSection:
+    """What one probe gave; without ratios of rates where trials did not run `together`, on one host."""
     kind = pairs[0][1].kind
     if kind == "perf_stat":
         header = ("event", *(f"{arm}, per s" for arm in arms), *(f"{arm} / {arms[0]}" for arm in arms[1:]))
-        return ProbeSection(title, RATES_NOTE, header, tuple(_counters(pairs, arms=arms)))
+        columns = len(header) if together else 1 + len(arms)
+        rows = tuple(row[:columns] for row in _counters(pairs, arms=arms))
+        return ProbeSection(title, RATES_NOTE, header[:columns], rows)
     if kind == "perf_record":
         header = ("function", "from", *arms)
         return ProbeSection(title, PROFILE_NOTE, header, tuple(_profile(pairs, arms=arms)), left=2)

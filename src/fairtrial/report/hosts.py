@@ -33,6 +33,7 @@ WITHOUT: Final[dict[HostsReason, str]] = {
     "between_hosts": "none: pairs lie between hosts",
     "no_ratio": "none: no log ratios of blocks",
     "guardrail": "none: a guardrail",
+    "adjusted": "none: not adjusted for covariates",
 }
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.why.models import CellWhy, CounterChange, RatioInterval
-from fairtrial.analyse.why.ranking import CHANGES_KEPT, LEVEL, speaks
-from fairtrial.record.models import Plan
+from fairtrial.analyse.why.models import CellWhy, CertainChange, CounterChange, RatioInterval
+from fairtrial.analyse.why.ranking import CHANGES_KEPT, LEVEL, speaks, speaks_certainly
 from fairtrial.report import numbers
-from fairtrial.report.words import first_of_boot
 from fairtrial.words import counted
 
 NAMED: Final = 4  # changes in a cell's line: one of each subsystem, the strongest
 ROWS: Final = 12  # of a cell's table in the text; report.json and the page have all that are kept
 HEADER: Final = ("subsystem", "counter", "baseline", "arm", "per second", "per unit of work", "effect", "q")
 LEFT: Final = 2
-_CAUTION: Final = (
+CAUTION: Final = (  # what the tables say and do not say
     "Exploratory and correlational: these counters moved with the arm; they may be its cause, its consequence or "
     "neither. Effect: mean over standard deviation of the blocks' differences, with its 95 % interval; q: "
     "Benjamini-Hochberg over all counters of all cells explained. Counters are per second, processor time in shares."
@@ -44,11 +43,6 @@ LABELS: Final = {
 _LARGE: Final = 10.0  # ratios from here on, and below one over it, are said as ratios
 
 
-def caution(plan: Plan) -> str:
-    """What the tables say and do not say."""
-    return _CAUTION + first_of_boot(plan, "Counters")
-
-
 def lines(analysis: Analysis) -> list[str]:
     """One line per cell and arm with an effect: `why (medium): swap-ins per transaction −41 %, …`."""
     sentences = []
@@ -56,8 +50,24 @@ def lines(analysis: Analysis) -> list[str]:
         named = _named(cell, margin=analysis.margin)
         arm = f", {cell.arm}" if len(analysis.levels) > 2 else ""  # noqa: PLR2004 - with two arms it is clear which
         said = ", ".join(phrase(change, unit=cell.unit) for change in named)
-        sentences.append(f"why ({cell.cell}{arm}): {said or _nothing(cell)}")
+        sure = [each for each in cell.certain if speaks_certainly(each, margin=analysis.margin)]
+        also = f"; the same in every trial: {_certain(sure, most=NAMED)}" if sure else ""
+        sentences.append(f"why ({cell.cell}{arm}): {said or _nothing(cell)}{also}")
     return sentences
+
+
+def _certain(changes: Sequence[CertainChange], *, most: int) -> str:
+    """`swap-ins 0 → 120.5 per second, server threads 4 → 8 and 3 more`."""
+
+    def exact(change: CertainChange, value: float) -> str:
+        return f"{value:,.0f}" if change.form != "share" and value.is_integer() else _shown(change, value)
+
+    said = ", ".join(
+        f"{_marked(each)} {exact(each, each.baseline)} → {exact(each, each.arm)}"
+        f"{' per second' if each.form == 'counter' else ''}"
+        for each in changes[:most]
+    )
+    return f"{said} and {len(changes) - most} more" if len(changes) > most else said
 
 
 def _nothing(cell: CellWhy) -> str:
@@ -120,7 +130,7 @@ def rows(cell: CellWhy) -> list[list[str]]:
     return [
         [
             change.subsystem,
-            label(change.counter) + (" †" if change.note else ""),
+            _marked(change),
             _shown(change, change.baseline),
             _shown(change, change.arm),
             _plain(change),
@@ -135,7 +145,8 @@ def rows(cell: CellWhy) -> list[list[str]]:
 def notes(cell: CellWhy) -> list[str]:
     """Why some counters may not mean the same in both arms: a sentence per reason, with the counters."""
     by_note: dict[str, list[str]] = {}
-    for change in cell.changes:
+    every: tuple[CounterChange | CertainChange, ...] = (*cell.changes, *cell.certain)
+    for change in every:
         if change.note:
             by_note.setdefault(change.note, []).append(label(change.counter))
     return [f"† {', '.join(names)}: {note}." for note, names in by_note.items()]
@@ -146,6 +157,17 @@ def summary(cell: CellWhy) -> str:
     return (
         f"{cell.arm} against {cell.baseline} over {counted(cell.n, 'block')}: {cell.tested} counters and levels "
         f"compared, {cell.constant} never varied; the {len(cell.changes)} strongest are listed."
+        f"{_of_certain(cell)}"
+    )
+
+
+def _of_certain(cell: CellWhy) -> str:
+    if not cell.certain:
+        return ""
+    p = numbers.p_value(cell.certain[0].p)
+    return (
+        f" Not tested, because they differ by the same in every trial (p = {p} by exchanging the arms): "
+        f"{_certain(cell.certain, most=ROWS)}."
     )
 
 
@@ -173,7 +195,11 @@ def _points(difference: float) -> str:
     return f"{'+' if difference >= 0 else '−'}{points:.{0 if points >= 10 else 1}f} pp"  # noqa: PLR2004 - digits
 
 
-def _shown(change: CounterChange, value: float) -> str:
+def _marked(change: CounterChange | CertainChange) -> str:
+    return label(change.counter) + (" †" if change.note else "")
+
+
+def _shown(change: CounterChange | CertainChange, value: float) -> str:
     return f"{value * 100:.1f} %" if change.form == "share" else _value(value)
 
 

@@ -40,12 +40,6 @@ def boots(plan: Plan) -> list[tuple[str, str]]:
     return [("boots", f"one for an arm in a round, shared by its cells{mean}: the boot is the unit, not the trial")]
 
 
-def first_of_boot(plan: Plan, what: str) -> str:
-    """Which trial of a boot raw files are read of, a sentence that follows others; nothing if a boot has only one."""
-    each = plan.design.per_boot
-    return f" {what} are those of the first of the {each} trials of a cell in each boot." if each > 1 else ""
-
-
 def stopping(analysis: Analysis) -> list[str]:
     """The rule of a run that could stop early, and when and why each cell stopped; nothing if all blocks were run."""
     decision = analysis.stopping

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -65,8 +64,7 @@ class Conductor:
     steering: Steering = field(init=False)
     started: set[tuple[str, str]] = field(default_factory=set)
     content: dict[tuple[str, str], str] = field(default_factory=dict)
-    subjects: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
-    loads: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
+    subjects: dict[tuple[object, ...], dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan, record = self.writer.plan, self.writer.record()
@@ -181,12 +179,12 @@ class Conductor:
 
     def _accept_all(self, records: Iterable[TrialRecord]) -> None:
         """Of a block that is refused, nothing is the measure for others."""
-        before = copy.deepcopy((self.content, self.subjects, self.loads))
+        before = dict(self.content), dict(self.subjects)
         try:
             for record in records:
                 self._accept(record)
         except BaseException:
-            self.content, self.subjects, self.loads = before
+            self.content, self.subjects = before
             raise
 
     def _same_content(self, record: TrialRecord) -> None:
@@ -203,23 +201,33 @@ class Conductor:
             )
 
     def _same_subject(self, record: TrialRecord) -> None:
-        """A run may not go on with another build of the system, its load, the agent or the kernel: blocks would mix."""
-        of_host = record.host if self.writer.plan.design.hosts == "factor" else ""  # each has a build of its own then
-        key = (record.trial.cell, record.trial.arm, of_host)
+        """A run may not go on with another build of the system, its load, the agent or the kernel: blocks would mix.
+
+        Arms share a place, and a program of one path there unless `builds` puts each arm's own at that path.
+        """
         if "sha256" not in record.system_facts:
             return  # the trial was lost before its system was looked at
-        subject = {**record.subject, "system": record.system_facts["sha256"]}
-        known = self.subjects.setdefault(key, subject)
-        changed = [name for name in known if known[name] != subject.get(name)]
-        named = workload_of(record.resolved.workload).builds
-        loads = {name: value for name, value in record.options.items() if name in named}
-        builds = self.loads.setdefault(key, {})
-        changed += [named[name] for name, value in loads.items() if builds.setdefault(name, value) != value]
+        of_host = record.host if self.writer.plan.design.hosts == "factor" else ""  # each has a build of its own then
+        arm = (record.trial.cell, record.trial.arm, of_host)
+        resolved = self._resolved(record.trial)
+        place = (resolved.place, resolved.clients, of_host)
+        system, program = {"system": record.system_facts["sha256"]}, record.system_facts.get("binary")
+        changed = [*self._changed(arm, system), *self._changed(place, record.subject)]
+        if program is not None and self.writer.plan.builds is None:
+            changed += self._changed((*place, resolved.system.kind, program), system)
+        for name, of in workload_of(record.resolved.workload).builds.items():
+            if name in record.options:
+                changed += self._changed((*arm, name), {of: record.options[name]})
         if changed:
             raise PlaceError(
-                f"{record.trial.id} ran on another {' and '.join(changed)} than the trials of this arm before it",
+                f"{record.trial.id} ran on another {' and '.join(dict.fromkeys(changed))} than the trials before it",
                 hint="install what the run began with and resume, or start a new run",
             )
+
+    def _changed(self, key: tuple[object, ...], now: dict[str, str]) -> list[str]:
+        """Names of what differs from the first trial's of that key."""
+        known = self.subjects.setdefault(key, now)
+        return [name for name in known if known[name] != now.get(name)]
 
     @contextlib.contextmanager
     def _mistakes_located(self, trial: PlannedTrial) -> Iterator[None]:

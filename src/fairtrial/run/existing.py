@@ -9,9 +9,9 @@ import contextlib
 import shlex
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from fairtrial import settings
 from fairtrial.errors import InputError, PlaceError, Problem, StreamLostError
@@ -24,7 +24,7 @@ from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.run.prepared import key_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial
-from fairtrial.systems import Instance, ServerAddress, changed_meanwhile
+from fairtrial.systems import Instance, ServerAddress, System, changed_meanwhile
 from fairtrial.systems.existing import DataMark, ExistingServer
 from fairtrial.systems.existing.parameters import RestoreCommand
 from fairtrial.wire.agent import Process
@@ -135,6 +135,7 @@ class ExistingServers:
     _sessions: dict[str, Process] = field(default_factory=dict)
     _by_server: dict[str, Process] = field(default_factory=dict)
     _kept: dict[tuple[str, str], str] = field(default_factory=dict)
+    _set: dict[str, set[str]] = field(default_factory=dict)  # by server, names of the options that any arm sets
 
     def require(self, trials: Iterable[ResolvedTrial]) -> None:
         """Everything that every arm needs, and the servers' locks, before anything is changed.
@@ -150,6 +151,7 @@ class ExistingServers:
             there, server = system.there(), system.existing()
             if there is None:
                 continue
+            self._set.setdefault(there.text, set()).update(there.options)
             require_unstarted(there, settings.effects(trial.settings, self.place.facts, elsewhere.context(trial)))
             identity = system.identity(self.place)
             if server is None:
@@ -162,6 +164,11 @@ class ExistingServers:
             self.hold(server)
             server.require_settable(self.place)
             server.setter(self.place).require_restorable(self.place)
+
+    def watched(self, system: System[Any]) -> Collection[str]:
+        """Options that arms set at a trial's server, its own arm or another: nobody else may change them meanwhile."""
+        there = system.there()
+        return () if there is None else self._set.get(there.text, ())
 
     def _require_restored(self, server: ExistingServer) -> None:
         """Refuses a server whose options a dead session left set: this one would take them for the server's own."""
@@ -316,7 +323,7 @@ class ExistingServers:
             StreamLostError: the stream to the place ended.
         """
         try:
-            changed = server.changed(self.place, instance)
+            changed = server.changed(self.place, instance, self._set.get(server.address, ()))
             self.hold(server)
         except StreamLostError:
             raise

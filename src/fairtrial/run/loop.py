@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from fairtrial import doctor
 from fairtrial.errors import HostBootError, StreamLostError
-from fairtrial.places import KEPT, PASSING, Disk, is_fresh, place_of
+from fairtrial.places import KEPT, PASSING, Disk, boots_anew, is_fresh, place_of
 from fairtrial.record.models import (
     Clock,
     Finding,
@@ -23,7 +23,7 @@ from fairtrial.record.models import (
 from fairtrial.run import elsewhere, existing, interrupting, noise, rebooting
 from fairtrial.run.conducting import Conductor
 from fairtrial.run.existing import ExistingServers
-from fairtrial.run.feasibility import carriers, ceiling, emulation
+from fairtrial.run.feasibility import carriers, ceiling, emulation, machines
 from fairtrial.run.feasibility import disk as room
 from fairtrial.run.feasibility import probes as probe_checks
 from fairtrial.run.feasibility import settings as settable
@@ -109,6 +109,16 @@ class Run(Conductor):
             if self.lost_in_a_row >= STREAMS_LOST_IN_A_ROW:
                 raise
             self.progress.note(f"the stream to the place was lost between trials, opening it again: {error}")
+            if self.schedule.next_trial() is None:
+                self._restore(trial)
+
+    def _restore(self, trial: PlannedTrial) -> None:
+        """Opens the places of a trial for nothing else than what their lost agents may have left there."""
+        place, clients = self._places_of(trial)
+        for each in (place, *clients):
+            if not boots_anew(each):  # the end of the run brings that one back
+                with self._open(each):
+                    pass
 
     def _at_place(self, first: PlannedTrial) -> None:
         """Runs trials for as long as they are at the same place and its stream holds."""
@@ -260,15 +270,15 @@ class Run(Conductor):
 
     def _note_place(self, place: Section, open_place: OpenPlace, *, findings: Sequence[Finding] = ()) -> None:
         hello = open_place.agent.hello
-        self.writer.note_place(
-            PlaceOpened(
-                place=place,
-                facts={**open_place.facts.as_json(), **self._known(place, open_place)},
-                agent_sha256=hello.agent_sha256,
-                clock=Clock(monotonic_ns=hello.clock.monotonic_ns, realtime_ns=hello.clock.realtime_ns),
-                server_user=open_place.server_user,
-                findings=list(findings),
-            )
+        opened_now = PlaceOpened(
+            place=place,
+            facts={**open_place.facts.as_json(), **self._known(place, open_place)},
+            agent_sha256=hello.agent_sha256,
+            clock=Clock(monotonic_ns=hello.clock.monotonic_ns, realtime_ns=hello.clock.realtime_ns),
+            server_user=open_place.server_user,
+            findings=list(findings),
         )
+        machines.require_same(opened_now, self.writer.opened(place))
+        self.writer.note_place(opened_now)
         if unfit := [finding.name for finding in findings if finding.grade == "unfit"]:
             self.progress.note(f"unfit to measure on: {', '.join(unfit)}; `fairtrial doctor` says why")

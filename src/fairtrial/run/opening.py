@@ -39,9 +39,12 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
         disk: of a place that boots: which disk it gets, and whether what is written there stays for later trials.
 
     Raises:
-        PlaceError: unreachable, busy, or of another protocol version.
+        PlaceError: unreachable, busy, of another protocol version, or changed by an earlier run for good.
     """
-    with open_place(place.kind, place.parameters, holder=holder(directory), disk=disk) as agent:
+    with (
+        open_place(place.kind, place.parameters, holder=holder(directory), disk=disk) as agent,
+        _ended_in_words(agent, progress),
+    ):
         opened_place = placed(agent)
         leftovers = agent.hello.leftovers
         if leftovers.undone or leftovers.killed:
@@ -51,10 +54,34 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
             )
         for failed in leftovers.failed:
             progress.note(f"left by an earlier run and not restorable: {failed}")
+        # Options of a server that was there already hold nobody up: the agent does not try those again.
+        if leftovers.failed and (failed_again := agent.undo().failed):
+            raise PlaceError(
+                f"settings that an earlier run left cannot be restored: {'; '.join(failed_again)}",
+                hint="end what keeps them (who uses a mount, what fills swap) or restore them by hand, and start again",
+            )
         # What is left may be needed to restore what could not be undone; a guest whose disk passes has nothing left.
         if not leftovers.failed and (agent.guest is None or disk.keep):
             workspace.remove(opened_place, opened_place.state_directory / "work")
         yield opened_place
+
+
+@contextlib.contextmanager
+def _ended_in_words(agent: Agent, progress: Progress) -> Iterator[None]:
+    """Ends the stream of a run that is interrupted or fails, and says so where its changes may still be there."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            progress.note("stopping: what the run has changed at the place is being restored")
+        try:
+            agent.close()
+        except (PlaceError, KeyboardInterrupt) as failure:
+            why = str(failure) or "interrupted"
+            progress.note(f"the place may not be restored ({why}): `fairtrial doctor` there restores what is left")
+            if isinstance(failure, KeyboardInterrupt):
+                raise
+        raise
 
 
 def placed(agent: Agent) -> OpenPlace:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from fairtrial.errors import FairtrialError, HostBootError
-from fairtrial.places import boots_anew, place_of
+from fairtrial.places import Place, boots_anew, place_of
 from fairtrial.record import Writer
 from fairtrial.record.models import Clock, PlannedTrial, TrialRecord
 from fairtrial.run.opening import holder
@@ -53,17 +54,22 @@ def default_again(writer: Writer, progress: Progress) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for place in places:
-            try:
-                place.leave(holder=holder(writer.directory))
-            except FairtrialError as error:  # what ended the run is the news
-                progress.note(f"{place.title} may still run a kernel of this run: {error}")
+        if places:
+            progress.note("bringing hosts back to their default kernels, which may take a restart")
+        for place, error in _left(places, writer):  # what ended the run is the news
+            why = str(error) or "interrupted"
+            progress.note(f"{place.title} may still run a kernel of this run ({why}): the next run there ends that")
         raise
-    failed: list[FairtrialError] = []
+    if failed := _left(places, writer):
+        raise failed[0][1]
+
+
+def _left(places: Sequence[Place[Any]], writer: Writer) -> list[tuple[Place[Any], FairtrialError | KeyboardInterrupt]]:
+    """Brings each back, whatever becomes of those before it; those that may not be, and why."""
+    failed: list[tuple[Place[Any], FairtrialError | KeyboardInterrupt]] = []
     for place in places:
         try:
             place.leave(holder=holder(writer.directory))
-        except FairtrialError as error:  # the other places are brought back first
-            failed.append(error)
-    if failed:
-        raise failed[0]
+        except (FairtrialError, KeyboardInterrupt) as error:
+            failed.append((place, error))
+    return failed

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fairtrial import caching, debian, hashes
+from fairtrial import caching, debian, disks, hashes
 from fairtrial.errors import PlaceError
 from fairtrial.servers import archives, maven
 from fairtrial.servers.source import Source
@@ -88,6 +88,7 @@ def install(source: Source, programs: Sequence[str], *, cache: Path) -> ServerFi
         (whole / MANIFEST).write_text(installed.model_dump_json(indent=1) + "\n")
         (whole / MANIFEST).chmod(0o644)
         whole.chmod(PERMISSIONS)
+        disks.sync_around(whole)  # whoever finds the name trusts what is in it, also after a power failure
         try:
             whole.replace(final)
         except OSError:  # somebody else was first

@@ -24,7 +24,10 @@ class DropCachesSetting(Setting[CacheKinds]):
     """One write that cannot be read back or undone."""
 
     name = "drop_caches"
-    summary = "Caches dropped once the server is up, right before ramp-up. Clean caches are dropped before it anyway."
+    summary = (
+        "Caches dropped once the server is up, right before ramp-up. Where the agent is root, clean caches are dropped "
+        "before the server starts anyway."
+    )
     model = Caches
     example = "all"
     privilege = "user 0"

@@ -57,8 +57,8 @@ class LruGenSetting(Setting[LruGen]):
 
     name = "lru_gen"
     summary = (
-        "Multi-generational LRU, set before the server starts. The kernel's page cache is dropped before, so pages do "
-        "not move between lists."
+        "Multi-generational LRU, set before the server starts. Where the agent is root, the kernel's page cache is "
+        "dropped before, so pages do not move between lists."
     )
     model = Annotated[LruGen, BeforeValidator(shorthand("enabled"), json_schema_input_type=LruGen | Enabled)]
     example = MappingProxyType({"enabled": "on", "min_ttl_ms": 1000})

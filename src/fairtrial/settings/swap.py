@@ -43,7 +43,20 @@ ON = 'swapon --priority "$2" "$1"'
 # /proc/swaps has blanks in octal.
 OFF = """
 file=$(readlink -f "$1")
-while read -r name _; do [ "$(printf %b "$name")" != "$file" ] || swapoff "$file" || exit 1; done </proc/swaps
+while read -r name _; do
+    case "$(printf %b "$name")" in
+    "$file") swapoff "$file" || exit 1 ;;
+    "$file (deleted)") echo "$file was removed while it was in use as swap: only a reboot ends it" >&2; exit 1 ;;
+    esac
+done </proc/swaps
+"""
+# Undoing goes on after `swapoff` has failed: swap in a file that is gone has no name to end it by.
+NO_FILE = """
+file=$(readlink -f "$1") || exit 0
+while read -r name _; do
+    [ "$(printf %b "$name")" != "$file" ] || { echo "$file is still in use as swap" >&2; exit 1; }
+done </proc/swaps
+rm -f "$1"
 """
 SHOW = """
 file=$(readlink -f "$1")
@@ -88,7 +101,7 @@ class SwapSetting(Setting[Swap]):
             needs.append(Requirement(self.name, ZRAM, "load zram there (`modprobe zram`), or take `on: file`"))
             made = program(shell(DEVICE, path, str(size)), name="swap.zram", undo=shell(NO_DEVICE, path))
         else:
-            made = program(shell(FILE, path, str(size)), name="swap.file", undo=["rm", "-f", path])
+            made = program(shell(FILE, path, str(size)), name="swap.file", undo=shell(NO_FILE, path))
         effect = before_server([made, _used(path, size, page=facts.page_bytes)])
         return Effect(steps=effect.steps, needs=tuple(needs))
 

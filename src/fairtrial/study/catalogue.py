@@ -38,6 +38,7 @@ TRIAL_COLUMNS: Final = (  # of every table of trials, `metrics.frames` and raw_d
 _TOTALS: Final[Mapping[str, float]] = {
     "%": 100.0,
     "share": 1.0,
+    "share of acquisitions": 1.0,
     "share of all processors": 1.0,
     "share of time": 1.0,
     "share of timed acquisitions": 1.0,

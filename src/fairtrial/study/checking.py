@@ -17,7 +17,7 @@ from fairtrial.study.boots import check_reboot
 from fairtrial.study.catalogue import TRIAL_COLUMNS, Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.designs.numeric_factors import NumericFactor
-from fairtrial.study.duets import check_duet
+from fairtrial.study.duets import OTHERWISE, check_duet, same_in_both_arms
 from fairtrial.study.expectations import Expectation, read_expectations
 from fairtrial.study.file_model import Metrics
 from fairtrial.study.resolved import ResolvedTrial
@@ -101,6 +101,7 @@ def check(
     _check_placeholders(tree, factors, catalogue=catalogue, resolutions=resolutions, problems=problems)
     own = _own_metrics(tree, resolutions, problems)
     definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems, own=own)
+    _check_duet_metrics(tree, uses, definitions=definitions, problems=problems)
     windowed = {**own, **{name: catalogue.telemetry_metrics[name] for name in catalogue.window_metrics}}
     # By definition: some workloads measure themselves what telemetry has under the same name.
     telemetry = [use for use in uses if use.name in windowed and definitions.get(use.name) == windowed[use.name]]
@@ -344,6 +345,20 @@ def _check_metrics(
         if first:
             definitions[metric.name] = first
     return definitions
+
+
+def _check_duet_metrics(
+    tree: Tree, uses: Iterable[_MetricUse], *, definitions: Mapping[str, MetricDefinition], problems: Problems
+) -> None:
+    """A metric that both arms share shows nothing of either: not that it is kept, and not that it is missed."""
+    for use in uses:
+        if use.name in definitions and same_in_both_arms(tree, definitions[use.name]):
+            problems.add(
+                f"metric `{use.name}` is of the whole machine, and with `order: duet` both arms run on it at a time",
+                use.at,
+                field=use.field,
+                suggestion=f"name a metric of the workload or of the server's process, {OTHERWISE}",
+            )
 
 
 def _check_windows(

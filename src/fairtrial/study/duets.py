@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.confounding import Factors
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.tree.nodes import Position, Scalar, Tree, plain
@@ -16,12 +17,13 @@ from fairtrial.study.tree.problems import Problems
 DUET: Final = "duet"
 ARMS: Final = 2
 OTHERWISE: Final = "or use `order: randomised_blocks`"
+_MACHINE: Final = tuple(f"telemetry-{each}.parquet" for each in ("cpu", "memory", "vmstat", "disks", "pressure"))
 
 
 def check_duet(tree: Tree, factors: Factors, *, arm: str, trials: Iterable[ResolvedTrial], problems: Problems) -> None:
     """Notes, for a study of duets, everything that two halves of one machine cannot run."""
-    order = tree.tree("trials").entries.get("order")
-    if not isinstance(order, Scalar) or order.text != DUET:
+    order = _duet(tree)
+    if order is None:
         return
     if arm in factors and len(factors[arm]) != ARMS:
         problems.add(
@@ -40,6 +42,17 @@ def check_duet(tree: Tree, factors: Factors, *, arm: str, trials: Iterable[Resol
         )
     every = list(trials)
     _check_sections(tree, factors, every, at=order.at, problems=problems)
+
+
+def same_in_both_arms(tree: Tree, definition: MetricDefinition) -> bool:
+    """Whether a study of duets reads a metric from counters of the whole machine, on which both arms run."""
+    return _duet(tree) is not None and any(each in definition.source for each in _MACHINE)
+
+
+def _duet(tree: Tree) -> Scalar | None:
+    """The order where it is that of duets."""
+    order = tree.tree("trials").entries.get("order")
+    return order if isinstance(order, Scalar) and order.text == DUET else None
 
 
 def _check_sections(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
@@ -53,6 +53,7 @@ class Launch:
         addresses: of the place, to listen on for workloads at other ones; empty: no network.
         certificate: connections from other places must be encrypted with it; None: they are not.
         ready_s: how long it may take to be ready; None: `Limits.start_s`.
+        watched: options of a server that is there already that other arms set; it reads them, too, where it can.
     """
 
     data_directory: PurePosixPath
@@ -64,6 +65,7 @@ class Launch:
     addresses: tuple[str, ...] = ()
     certificate: Certificate | None = None
     ready_s: float | None = None
+    watched: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,12 @@ class ServerAddress:
     Attributes:
         text: in words.
         host: its name or address; None: a Unix socket.
+        options: names of those that a trial sets.
     """
 
     text: str
     host: str | None
+    options: Collection[str] = ()
 
     @property
     def is_remote(self) -> bool:
@@ -114,5 +118,5 @@ class ServerAddress:
 
 
 def changed_meanwhile(names: Sequence[str]) -> str:
-    """Why a trial cannot count in which others changed what was set for it; empty if they did not."""
+    """Why a trial cannot count in which others changed what it was run with; empty if they did not."""
     return "changed by another process during the trial: " + ", ".join(names) if names else ""

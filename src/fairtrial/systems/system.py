@@ -63,7 +63,7 @@ class System(ABC, Generic[P]):
     def there(self) -> ServerAddress | None:
         """Where its server is, if that is there already; None: one is started for every trial, or there is none."""
         existing = self.existing()
-        return None if existing is None else ServerAddress(existing.address, existing.at.host)
+        return None if existing is None else ServerAddress(existing.address, existing.at.host, [*existing.options])
 
     def acts(self) -> Iterator[Act]:
         """What a trial does for it, from its parameters alone."""

@@ -28,8 +28,8 @@ class Limits:
         ping_s: between two pings; at most a third of `silence_s` in any case.
         hello_s: for an agent's greeting. It waits for a session that is ending, and undoes what a dead one left, for
             which a step has ten minutes (swapoff reads all back): giving up earlier would kill it halfway.
-        bye_s: for an agent's farewell: grace, what hangs, and the undoing.
-        end_s: for the program that carries a stream to end by itself.
+        bye_s: for an agent's farewell: grace, what hangs, and the undoing, as long as that may take after `hello_s`.
+        end_s: for the program that carries a stream to end by itself; an agent that undoes goes on alone after it.
         kill_s: for a killed process to be gone; longer, and it hangs in the kernel.
         stop_s: for a load or a sampler that was told to end, which first writes what it measured.
         short_s: for programs that answer at once; longer, and the place hangs.
@@ -41,7 +41,7 @@ class Limits:
         grace_s: between SIGTERM and SIGKILL when a session ends, and for what a trial's processes leave running.
         hang_s: for killed processes to be gone before a session ends without them.
         lock_s: for a place's lock: a killed controller's agent needs a moment to notice.
-        lock_ending_s: for the lock of a session that is ending.
+        lock_ending_s: for the lock of a session that is ending, or of the same process, which was cut off.
         connected_s: for all users of a drive to connect.
         stall_s: for any transaction to end, in a drive that waits for a number of them.
         finish_s: for users to finish when a drive's window is over: longer than the 50 s that a MariaDB lock wait takes
@@ -51,7 +51,7 @@ class Limits:
     silence_s: float = 15.0
     ping_s: float = 5.0
     hello_s: float = 1800.0
-    bye_s: float = 60.0
+    bye_s: float = 1800.0
     end_s: float = 40.0
     kill_s: float = 30.0
     stop_s: float = 30.0

@@ -42,12 +42,26 @@ class Transport(Protocol):
 
 
 class PipeTransport:
-    """The standard input and output of a program: the agent itself, or ssh with an agent at its other end."""
+    """The standard input and output of a program: the agent itself, or ssh with an agent at its other end.
+
+    Args:
+        argv: the program.
+        environment: variables that it gets beside this process's.
+        limits: of the stream.
+        is_agent: whether it is the agent, or may run it as its child: it undoes what it changed before it ends.
+    """
 
     def __init__(
-        self, argv: Sequence[str], *, environment: Mapping[str, str] | None = None, limits: Limits | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        is_agent: bool = False,
     ) -> None:
         self._limits = limits or Limits.from_environment()
+        self._is_agent = is_agent
+        self._heard = time.monotonic()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the program
         # A session of its own: Ctrl-C in a terminal is for the control plane, which then ends the stream in order.
         self._program = subprocess.Popen(
@@ -106,6 +120,7 @@ class PipeTransport:
         ready, _, _ = select.select([self._output.fileno(), self._closed_read], [], [], limit_s)
         if not ready:
             raise TimeoutError(f"nothing came within {limit_s:g} s")
+        self._heard = time.monotonic()
         return b"" if self._closed_read in ready else os.read(self._output.fileno(), READ_BYTES)
 
     def write(self, data: bytes) -> None:
@@ -133,11 +148,15 @@ class PipeTransport:
             os.lseek(self._errors.fileno(), SAID_BYTES, os.SEEK_SET)
 
     def close(self) -> None:
-        """Closes the program's input and waits for its end; kills it if it hangs."""
+        """Closes the program's input and waits for its end; kills it if it hangs.
+
+        An agent hangs only if it had been silent: one that was heard goes on undoing, and ends by itself.
+        """
         with self._closing:
             if self._closed:
                 return
             self._closed = True
+            undoes = self._is_agent and time.monotonic() - self._heard < self._limits.silence_s
             os.write(self._closed_write, b"x")  # wakes a `read` or `write`, which give their locks back
             with self._writing:
                 self._input.close()
@@ -148,12 +167,16 @@ class PipeTransport:
         try:
             self._program.wait(self._limits.end_s)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(PermissionError):  # what runs as another user
-                os.killpg(self._program.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel ends it once its I/O is over
-                self._program.wait(KILL_S)
+            if not undoes:
+                self._kill()
         self._said = self.said()
         self._errors.close()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(PermissionError):  # what runs as another user
+            os.killpg(self._program.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # the kernel ends it once its I/O is over
+            self._program.wait(KILL_S)
 
     def said(self) -> str:
         """What the program said on standard error."""

@@ -20,6 +20,7 @@ from support.machines.machine import alone_with
 
 from fairtrial.errors import AgentError, PlaceError, StreamLostError
 from fairtrial.places import open_place
+from fairtrial.places.local import Local, LocalParameters
 from fairtrial.protocol.generated import NullOutput, Step
 from fairtrial.wire import Agent, Limits, PipeTransport, find_agent
 from fairtrial.wire import agent as agent_module
@@ -249,6 +250,22 @@ def test_a_way_back_that_takes_long_is_waited_for_and_answers_meanwhile(here: De
     with Agent(transport, holder="the next", lock=True, limits=Limits(silence_s=1.5)) as following:
         assert following.hello.leftovers.undone == 1
     assert (tmp_path / "undone").exists()
+
+
+def test_an_agent_goes_on_undoing_when_its_controller_no_longer_waits(here: Desk, tmp_path: Path) -> None:
+    """As after Ctrl-C, twice, while `swapoff` reads everything back."""
+    transport = Local(LocalParameters(state_directory=str(here.state))).connect(Limits(end_s=0.05))
+    agent = Agent(transport, holder="this test", lock=True, limits=Limits(bye_s=0.05))
+    slow = ["sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; touch {tmp_path}/undone"]
+    wanted = {"name": "slow", "action": {"kind": "execute", "argv": ["true"]}}
+    agent.change(Step.model_validate({**wanted, "inverse": {"kind": "execute", "argv": slow}}))
+    with pytest.raises(StreamLostError, match="did not confirm that the place is restored"):
+        agent.close()
+    (tmp_path / "go").touch()
+    eventually(lambda: not here.processes(), "the agent stayed")
+    assert (tmp_path / "undone").exists()
+    assert (here.state / "undo.jsonl").read_bytes() == b""
+    transport._program.wait()
 
 
 def test_a_setting_that_cannot_be_restored_is_told_and_tried_again(here: Desk, tmp_path: Path) -> None:

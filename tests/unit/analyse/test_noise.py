@@ -186,6 +186,10 @@ def test_a_profile_of_the_study_itself_goes_before_a_newer_one_of_another_study(
     assert (hint.study, hint.same_study) == ("other", False)
 
 
+def test_what_a_host_of_a_farm_keeps_is_no_floor_of_the_others() -> None:
+    assert later(opened(profile()).model_copy(update={"host": "x"})).floors == ()
+
+
 def test_another_size_of_the_study_is_a_hint_and_a_profile_that_says_none_is_of_the_study_as_before() -> None:
     whole, small = (profile().model_copy(update={"size": size}) for size in (WHOLE, "ci"))
     assert {floor.same_study for floor in later(opened(small)).floors} == {False}

@@ -69,6 +69,101 @@ def test_only_a_cell_with_an_effect_is_explained_and_only_its_trials_are_read() 
     assert all(name.startswith("over") for name in asked)
 
 
+def booted() -> list[TrialRecord]:
+    """Three trials of each boot; the metric is of all of them."""
+    again = [
+        each.trial.model_copy(update={"id": f"{each.trial.id}+{repeat}", "repeat": repeat})
+        for each in trials()
+        for repeat in (1, 2, 3)
+    ]
+    values = {each.trial.id: each for each in trials()}
+    return [values[each.id.split("+")[0]].model_copy(update={"trial": each}) for each in again]
+
+
+def test_counters_of_a_boot_are_those_of_all_its_trials() -> None:
+    """A trial does ten times as much after the first one of its boot, in half the time; only there an arm matters."""
+
+    def of_boot(trial: TrialRecord) -> Counters:
+        random = np.random.default_rng(trial.trial.position)
+        later = trial.trial.repeat > 1
+        reads = (30.0 if trial.trial.arm == "new" and later else 10.0) * math.exp(random.normal(0, 0.01))
+        return Counters(
+            grown={"vmstat:pgpgin": reads * (10 if later else 1)} | ({"vmstat:late": 1.0} if later else {}),
+            levels={"memory:Dirty": reads},
+            length_s=1.0 if later else 2.0,
+            work=10.0 if later else 1.0,
+            unit="run",
+            errors={"vmstat:pgpgin": 0.01 * reads},
+        )
+
+    asked: list[str] = []
+
+    def noting(trial: TrialRecord) -> Counters:
+        asked.append(trial.trial.id)
+        return of_boot(trial)
+
+    (found,) = why.explain(analyse(CASE.plan(), booted()), CASE.plan(), booted(), read=noting, paths=())
+    assert (found.n, len(asked), len(set(asked))) == (8, 48, 48)
+    by_name = {change.counter: change for change in found.changes}
+    assert set(by_name) == {"vmstat:pgpgin", "memory:Dirty"}
+    reads, dirty = by_name["vmstat:pgpgin"], by_name["memory:Dirty"]
+    assert reads.per_work is not None
+    assert reads.per_second is not None
+    assert dirty.level is not None
+    assert reads.per_work.ratio == pytest.approx(610 / 210, rel=0.02)
+    assert reads.per_second.ratio == pytest.approx(610 / 210, rel=0.02)
+    assert reads.baseline == pytest.approx(210 / 4, rel=0.02)
+    assert dirty.level.ratio == pytest.approx((2 * 10 + 2 * 30) / 40, rel=0.02)
+
+
+def test_a_boot_with_a_trial_without_counters_has_none() -> None:
+    plan = CASE.plan()
+    lost = next(each.trial.id for each in booted() if each.trial.cell == "over" and each.trial.repeat == 2)
+
+    def but_one(trial: TrialRecord) -> Counters | None:
+        return None if trial.trial.id == lost else read(trial)
+
+    assert why.explain(analyse(plan, booted()), plan, booted(), read=read, paths=())
+    assert not why.explain(analyse(plan, booted()), plan, booted(), read=but_one, paths=())
+
+
+def test_what_differs_by_the_same_in_every_trial_is_told_apart() -> None:
+    def fixed(trial: TrialRecord, *, apart: bool = True) -> Counters:
+        found, new = read(trial), apart and trial.trial.arm == "new"
+        block = trial.trial.block
+        return replace(
+            found,
+            grown=found.grown | {"vmstat:pswpin": 500.0 * new * found.length_s, "vmstat:allocstall": 0.0},
+            levels=found.levels
+            | {"process-server:threads": 8.0 if new else 4.0, "memory:Hugepagesize": block * (1.5 if new else 1.0)}
+            | {"memory:HugePages_Total": 0.3 if new else 0.1 + 0.2},
+            work=1.0,
+        )
+
+    (found,) = why.explain(
+        analyse(CASE.plan(), trials()), CASE.plan(), trials(), read=fixed, paths=("place.vm.kernel",)
+    )
+    assert [(each.counter, each.baseline, each.arm, each.p) for each in found.certain] == [
+        ("vmstat:pswpin", 0.0, 500.0, 2 / 2**8),
+        ("process-server:threads", 4.0, 8.0, 2 / 2**8),
+        ("memory:Hugepagesize", pytest.approx(4.5), pytest.approx(6.75), 2 / 2**8),
+    ]
+    assert found.certain[0].note  # as the kernels differ
+    assert (found.tested, found.constant) == (44, 3)
+    assert [why.speaks_certainly(each, margin=0.02) for each in found.certain] == [False, True, True]
+    assert not why.speaks_certainly(found.certain[1], margin=1.01)
+    again = why.explain(
+        analyse(CASE.plan(), trials()), CASE.plan(), trials(), read=partial(fixed, apart=False), paths=()
+    )
+    assert (again[0].certain, again[0].constant) == ((), 6)
+    assert "certain" not in again[0].model_dump()
+
+
+def test_arms_without_blocks_that_never_vary_are_exchanged_among_all_trials() -> None:
+    found = counter_tests.compare(np.full((3, 1), 4.0), np.full((5, 1), 8.0), work=None, paired=False)
+    assert (found.varies.tolist(), found.certain.tolist(), found.certain_p) == ([False], [True], 2 / math.comb(8, 3))
+
+
 def test_what_changed_comes_first_and_what_only_wandered_is_not_said() -> None:
     (found,) = explained()
     said = [change for change in found.changes if why.speaks(change, margin=0.02)]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial import disks
 from fairtrial.bisect.commits import Builds, UnbuildableError, history
 from fairtrial.errors import InputError
 
@@ -76,6 +77,22 @@ def test_a_commit_is_built_once_and_the_repository_does_not_change(repository: P
     assert not git(repository, "status", "--porcelain")
     other = Builds(repository, "cp number built", tmp_path / "logs")
     assert other.directory(commit) != builds.directory(commit)
+
+
+def test_a_build_is_on_the_disk_before_the_mark_that_says_so(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds = Builds(repository, "cp number built", tmp_path / "logs")
+    commit, synced = history(repository, "v0..v3")[1].hash, []
+
+    def sync(directory: Path) -> None:
+        assert not directory.with_suffix(".json").exists()
+        synced.append((directory / "built").read_text())
+
+    monkeypatch.setattr(disks, "sync_around", sync)
+    builds.build(commit)
+    assert synced == ["1\n"]
+    assert builds.directory(commit).with_suffix(".json").exists()
 
 
 def test_a_repository_may_be_named_by_a_directory_in_it(repository: Path, tmp_path: Path) -> None:

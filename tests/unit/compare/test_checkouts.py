@@ -76,6 +76,11 @@ def test_a_study_has_them_as_its_arm_and_its_own_factors_as_conditions(repositor
         loaded.resolve({"commit": arm, "threads": "one"}).workload.root["command"]["run"] for arm in ("base", "head")
     ]
     assert [Path(run).parent.joinpath("number").read_text() for run in runs] == ["1\n", "2\n"]
+    with_two_arms = file.read_text().replace(", two: {settings: {environment: {T: '2'}}}", "")
+    file.write_text(with_two_arms.replace("{settings: {environment: {T: '1'}}}", "{workload: {command: {label: x}}}"))
+    duet = ["trials.order=duet"]
+    alone = Checkouts("HEAD^1", "HEAD").levels(file, size=None, overrides=duet)
+    assert study.load(file, catalogue=catalogue(), overrides=[*duet, *alone]).trials.order == "duet"
     file.write_text(file.read_text().replace("{build}/bench", "/bin/true"))
     with pytest.raises(InputError, match=r"nothing in the study names `{build}`"):
         Checkouts("HEAD^1", "HEAD").levels(file, size=None, overrides=[])

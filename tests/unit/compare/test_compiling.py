@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 from fairtrial import plan as planning
 from fairtrial import study
 from fairtrial.catalogue import catalogue
-from fairtrial.compare.compiling import CompareOptions, check, judged, study_text
+from fairtrial.compare.compiling import CompareOptions, check, judged, saved, study_text
 from fairtrial.errors import InputError
 from fairtrial.record.models import Plan
 
@@ -104,6 +104,8 @@ def test_what_a_study_has_no_word_for_is_said_in_a_comment() -> None:
     text = study_text(CompareOptions(("a", "b"), setup="make clean"), runs=1)
     assert text.startswith("# Run once before this study:\n#   make clean\nstudy: compare\n")
     assert YAML(typ="safe").load(text)["arm"] == "command"
+    kept = saved(text, variables="*")
+    assert kept == f"# Measured with FAIRTRIAL_ENVIRONMENT='*': set it for `fairtrial run`, too.\n{text}"
 
 
 @pytest.mark.parametrize(

@@ -450,13 +450,24 @@ def test_a_pause_hands_out_nothing_and_takes_in_what_is_out(tmp_path: Path) -> N
         ({"place": {"vm": {"kernel": "debian-6.1"}}}, r"place: expected a place that the farm's hosts have \(local\)"),
         ({"workload_place": {"ssh": {"host": "b"}}}, "no second one for the load"),
         ({"place": {"local": {"state_directory": "/new"}}}, "place of its own: .*, found state_directory"),
+        (
+            {"system": {"service": {"at": {"host": "cache-1", "ports": {"redis": 6379}}}}},
+            r"service\.at: .* cache-1:6379",
+        ),
     ],
 )
 def test_a_study_that_a_farm_cannot_run_is_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
-    made = plan()
+    made, farm = plan(), InstantFarm("x")
     trial = type(RESOLVED).model_validate({**RESOLVED.model_dump(), **given})
     with pytest.raises(InputError, match=message):
-        conducted(tmp_path, InstantFarm("x"), made.model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}}))
+        conducted(tmp_path, farm, made.model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}}))
+    assert not farm.ran
+
+
+def test_a_server_of_each_hosts_own_is_loaded_by_it(tmp_path: Path) -> None:
+    system = Section({"service": {"at": {"host": "127.0.0.1", "ports": {"redis": 6379}}}})
+    both = dict.fromkeys(("a", "b"), RESOLVED.model_copy(update={"system": system}))
+    assert conducted(tmp_path, InstantFarm("x"), plan().model_copy(update={"resolved": {"all": both}}))[0].finished
 
 
 def test_an_order_without_blocks_on_a_host_is_refused_before_a_block_is_void(tmp_path: Path) -> None:

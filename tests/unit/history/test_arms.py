@@ -7,7 +7,7 @@ import pytest
 from support.records import planned, tiny_plan, trial_record
 
 from fairtrial.analyse import analyse
-from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.models import Analysis, Comparison, Guardrail, Outcome
 from fairtrial.history.arms import by_arms
 from fairtrial.record.models import TrialRecord
 
@@ -70,3 +70,24 @@ def test_an_arm_without_a_value_fails_and_a_baseline_without_one_checks_nothing(
     found = by_arms(analysis(factor=1.0, valued=valued), metrics=["elapsed_s"])
     assert [each.status for each in found.checks] == [status]
     assert found.outcome == "failed"  # a gate that checked nothing is shut
+
+
+def test_a_cell_that_missed_its_expectation_is_undecided_beside_one_that_did_not() -> None:
+    found = analysis(factor=1.0)
+    (cell,) = found.cells
+    (same,) = cell.comparisons["elapsed_s"]
+    kept = guarded(same, "kept")
+    for missed in (same.model_copy(update={"verdict": "none"}), guarded(same, "none")):
+        for met in (same, kept):
+            cells = tuple(
+                cell.model_copy(update={"cell": name, "comparisons": {"elapsed_s": (each,)}})
+                for name, each in (("small", missed), ("large", met))
+            )
+            gate = by_arms(found.model_copy(update={"cells": cells}), metrics=["elapsed_s"])
+            assert [each.status for each in gate.checks] == ["undecided", "passed"]
+            assert gate.outcome == "undecided"
+
+
+def guarded(comparison: Comparison, outcome: Outcome) -> Comparison:
+    guardrail = Guardrail(margin=0.02, outcome=outcome, bound=1.0, difference_bound=0.0, p_kept=0.01, p_breached=1.0)
+    return comparison.model_copy(update={"role": "guardrail", "guardrail": guardrail})

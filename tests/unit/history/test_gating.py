@@ -1,6 +1,7 @@
 """When a run may pass: by its history, and against one other run."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from fairtrial.history import HistoryOptions, KnownChange, examine, segments
 from fairtrial.history.gating import BETWEEN_RUNS, Gate, by_baseline, by_history
 from fairtrial.history.series import Series
 from fairtrial.record.events import JournalLine, RunFinished
-from fairtrial.record.models import TrialFinished
+from fairtrial.record.models import RangeExpectation, TrialFinished
 from fairtrial.record.reader import Record
 from fairtrial.study.catalogue import Better
 
@@ -56,6 +57,14 @@ def test_a_level_that_became_worse_fails_among_hundreds_of_series() -> None:
     examined = examine([series(stepped(14, at=8, ratio=0.6, seed=1)), *steady], options=HistoryOptions())
     assert examined.series[0].p == segments.SMALLEST_P
     assert statuses(by_history(examined)) == ["failed"] + ["passed"] * 420
+
+
+def test_a_level_that_became_worse_fails_beside_a_count_whose_first_run_differs() -> None:
+    loss, count = series(stepped(18, at=12, ratio=0.6, seed=1)), series([5.0, *[3.0] * 17], name="errors")
+    examined = examine([loss, count], options=HistoryOptions())
+    assert (examined.series[1].p, examined.series[1].changes) == (1.0, ())
+    assert all(each.p_adjusted is not None and 0 < each.p_adjusted <= 1 for each in examined.series)
+    assert statuses(by_history(examined)) == ["failed", "passed"]
 
 
 def test_a_newest_run_that_is_worse_counts_beside_an_old_loss() -> None:
@@ -149,6 +158,16 @@ def test_only_what_is_better_passes(better: str | None, status: str) -> None:
 def test_what_is_within_the_margin_passes() -> None:
     values = stepped(40, at=20, ratio=0.97, seed=6)
     assert [gate(series(values), margin=margin).passed for margin in (0.01, 0.1)] == [False, True]
+
+
+@pytest.mark.parametrize(("classes", "status"), [(0, "passed"), (1, "passed"), (-1, "passed"), (3, "failed")])
+def test_a_constant_known_by_class_is_left_by_more_than_a_class(classes: int, status: str) -> None:
+    """True values of neighbouring classes may be equal."""
+    for scale in (10.27, -10.27):
+        values = [scale] * 7 + [scale * 1.018**classes]
+        exact = series(values, better=None, margin=0.01)
+        assert statuses(gate(exact)) == ["failed" if classes else "passed"]
+        assert statuses(gate(replace(exact, resolution=0.018))) == [status]
 
 
 def test_too_few_runs_are_skipped_and_a_gate_of_nothing_else_is_shut() -> None:
@@ -355,6 +374,25 @@ def test_a_run_without_a_value_that_its_plan_asks_for_fails(of_both: bool) -> No
     found = by_baseline(new, old, metrics=["elapsed_s"], alpha=0.05)
     assert (statuses(found), found.passed) == (["passed", "failed"], False)
     assert found.checks[1].message == "the run has no value"
+
+
+def expecting(found: Record, *, at_least: float) -> Record:
+    """The run with something expected of its only cell."""
+    cells = [found.plan.cells[0].model_copy(update={"levels": {"load": "low"}})]
+    expected = RangeExpectation(factor="load", level="low", metric="elapsed_s", low=at_least, high=None, text="")
+    other = replace(found, plan=found.plan.model_copy(update={"cells": cells, "expectations": [expected]}))
+    vars(other)["trials"] = found.trials
+    return other
+
+
+@pytest.mark.parametrize("of", [record, lambda name, **how: guarded(record(name, **how))])
+def test_a_cell_that_failed_an_expectation_in_either_run_is_undecided(of: Callable[..., Record]) -> None:
+    new, old = of("new", level=1.1, seed=1, noise=0.001), of("old", level=1.0, noise=0.001)
+    for met, ends in ((True, (0.5, 0.5)), (False, (0.5, 2)), (False, (2, 0.5))):
+        one, other = (expecting(each, at_least=end) for each, end in zip((new, old), ends, strict=True))
+        found = by_baseline(one, other, metrics=["elapsed_s"], alpha=0.05)
+        assert statuses(found) == ["failed" if met else "undecided"] * 2
+        assert met or {each.message for each in found.checks} == {"the cell failed an expectation"}
 
 
 def test_trials_of_voided_blocks_are_not_used() -> None:

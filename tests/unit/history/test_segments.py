@@ -122,6 +122,16 @@ def test_a_piece_that_is_constant_is_left_alone() -> None:
     )
 
 
+@pytest.mark.parametrize("values", [[5.0, *[3.0] * n] for n in (7, 9, 11, 29)] + [[*np.log([0.1] + [0.3] * 9)]])
+def test_a_first_point_that_differs_from_all_others_is_no_level(values: list[float]) -> None:
+    assert segments.segment(np.array(values), alpha=ALPHA) == (1.0, [])
+    assert segments.segment(np.array(values[::-1]), alpha=ALPHA) == (1.0, [])
+
+
+def test_a_series_that_the_autoregression_fits_exactly_gains_nothing() -> None:
+    assert segments.gains(np.array([[5.0, *[0.0] * 9]]))[0].tolist() == [0.0]
+
+
 def test_scale_and_level_change_nothing() -> None:
     values = stairs(0, 2, 1, seed=3)
     (p, starts), (other, places) = (segments.segment(each, alpha=0.5) for each in (values, 250 * values - 1e4))

@@ -3,8 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.records import planned, tiny_plan, trial_record
@@ -13,28 +14,38 @@ from fairtrial import record
 from fairtrial.errors import InputError, RecordError
 from fairtrial.history import series as across_runs
 from fairtrial.record.events import RunFinished
-from fairtrial.record.models import BlockVoided
+from fairtrial.record.models import BlockVoided, CellLook, LookTaken
 
 SOURCES = {"study.yaml": "study: tiny\n"}
 Values = Mapping[tuple[int, str], float]
 
 
 def written(
-    directory: Path, values: Values, *, finished: bool = True, voided: int = 0, change: Callable[[dict], dict] = dict
+    directory: Path,
+    values: Values,
+    *,
+    finished: bool = True,
+    events: Sequence[BlockVoided | LookTaken] = (),
+    change: Callable[[dict], dict] = dict,
+    **changed: Any,
 ) -> Path:
-    """A record with one value of elapsed_s per block and arm; `change` alters what each trial says."""
-    writer = record.create(directory, plan=tiny_plan(), sources=SOURCES)
+    """A record with one value of elapsed_s per block and arm; `change` alters trials, `changed` the plan."""
+    writer = record.create(directory, plan=tiny_plan().model_copy(update=changed), sources=SOURCES)
     for (block, arm), value in values.items():
         trial = trial_record(planned(block, arm))
         writer.begin(trial.trial.id)
         facts = change({"scalars": {"elapsed_s": value, "extra": 2 * value}})
         writer.commit(trial.model_copy(update=facts))
-    if voided:
-        writer.append(BlockVoided(cell="all", block=voided, reason="on purpose"))
+    for event in events:
+        writer.append(event)
     if finished:
         writer.append(RunFinished())
     writer.close()
     return directory
+
+
+def voided(block: int) -> BlockVoided:
+    return BlockVoided(cell="all", block=block, reason="on purpose")
 
 
 VALUES = {(1, "a"): 1.0, (1, "b"): 2.0, (2, "a"): 4.0, (2, "b"): 2.0}
@@ -68,15 +79,54 @@ def test_runs_are_in_the_order_of_their_beginning_whatever_they_are_called(tmp_p
 
 
 def test_trials_of_voided_blocks_give_no_points(tmp_path: Path) -> None:
-    found = across_runs.read([written(tmp_path / "r1", VALUES, voided=2)])
+    found = across_runs.read([written(tmp_path / "r1", VALUES, events=[voided(2)])])
     assert [(series.points[0].estimate, series.points[0].n) for series in found.series] == [(1, 1), (2, 1)]
     assert found.series[0].points[0].standard_error is None
+
+
+def test_rounds_after_the_one_that_stopped_their_cell_give_no_points(tmp_path: Path) -> None:
+    """Hosts of a farm have them under way by then."""
+    first = CellLook(cell="all", blocks=1, information=0.5, decision="continue")
+    last = CellLook(cell="all", blocks=2, information=1, decision="stop", reason="difference")
+    looks = [
+        LookTaken(round=1, decision="continue", cells=[first]),
+        LookTaken(round=2, decision="stop", cells=[last]),
+    ]
+    late = {(3, "a"): 100.0, (3, "b"): 100.0}
+    for count, n in ((1, 3), (2, 2)):
+        run = written(tmp_path / f"r{count}", VALUES | late, events=looks[:count])
+        assert [series.points[0].n for series in across_runs.read([run]).series] == [n, n]
+
+
+def test_an_a_a_run_is_in_no_series(tmp_path: Path) -> None:
+    runs = [written(tmp_path / name, VALUES) for name in ("r0", "r1")]
+    aa = written(tmp_path / "aa", VALUES, against_itself=True, factors={"arm": ["a", "a-again"]})
+    for by in (["cell"], ["cell", "arm"]):
+        found = across_runs.read([*runs, aa], by=by)
+        assert found.series == across_runs.read(runs, by=by).series
+        assert found.left_out == {"aa": across_runs.AGAIN}
+
+
+def test_a_guardrail_has_its_own_margin_and_a_metric_its_resolution(tmp_path: Path) -> None:
+    plan = tiny_plan()
+    known = plan.metrics.definitions["elapsed_s"].model_copy(update={"resolution": 0.018})
+    metrics = plan.metrics.model_copy(
+        update={
+            "primary": ["extra"],
+            "guardrails": ["elapsed_s"],
+            "guardrail_margins": {"elapsed_s": 0.5},
+            "definitions": {"elapsed_s": known},
+        }
+    )
+    run = written(tmp_path / "r", VALUES, metrics=metrics)
+    found = {each.metric: (each.margin, each.resolution) for each in across_runs.read([run]).series}
+    assert found == {"extra": (0.02, 0.0), "elapsed_s": (0.5, 0.018)}
 
 
 def test_unfinished_and_empty_runs_are_left_out_with_the_reason(tmp_path: Path) -> None:
     written(tmp_path / "whole", VALUES)
     written(tmp_path / "cut", VALUES, finished=False)
-    written(tmp_path / "lost", {(1, "a"): 1.0}, voided=1)
+    written(tmp_path / "lost", {(1, "a"): 1.0}, events=[voided(1)])
     found = across_runs.read(across_runs.record_directories([tmp_path]))
     assert found.left_out == {"cut": "unfinished", "lost": "no trial counts towards estimates"}
     assert [point.run for point in found.series[0].points] == ["whole"]

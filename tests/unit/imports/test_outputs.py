@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.inference.tables import judged, only_comparison, rows_of, rows_of_files
 
+from fairtrial.analyse.inference.comparing import CENSORED
 from fairtrial.errors import InputError
 
 OUTPUTS = Path(__file__).with_name("outputs")
@@ -98,6 +99,23 @@ def test_a_folder_of_outputs_is_compared_by_fields_of_their_names(tmp_path: Path
     found = judged(rows, arm="kernel", block="block", baseline="old")
     assert only_comparison(found, "events_per_s").verdict == "slower"
     assert found.metrics["events_per_s"].unit == "events/s"
+
+
+def test_percentiles_are_known_by_the_tools_own_classes(tmp_path: Path) -> None:
+    """Of sysbench a class apart, of fio in one class: neither faster nor equivalent within 1 %."""
+    of_sysbench, of_fio = ((OUTPUTS / name).read_text() for name in ("sysbench-oltp.txt", "fio-one-bins.json"))
+    for metric, ratio, old, new in (
+        ("latency_ms_p95", 1.0185, of_sysbench, of_sysbench.replace(" 10.27\n", " 10.46\n")),
+        ("read_clat_ns_p95", 1, of_fio, of_fio),
+    ):
+        for label, text in (("old", old), ("new", new)):
+            for number in range(1, 9):
+                (tmp_path / f"{metric}-{label}-{number}").write_text(text)
+        rows = rows_of_files(f"old={tmp_path}/{metric}-old-*", f"new={tmp_path}/{metric}-new-*")
+        found = only_comparison(judged(rows, values=(metric,), margin=0.01), metric)
+        assert found.method.endswith(CENSORED)
+        assert found.verdict == "undecided"
+        assert found.ratio.estimate == pytest.approx(ratio, abs=1e-4)
 
 
 def test_latency_is_better_low_without_being_told(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -16,6 +17,7 @@ from support.fuzzing.targets import SEEDS
 from fairtrial import foreign, record, verify
 from fairtrial.audit.claims import file as claims
 from fairtrial.catalogue import catalogue
+from fairtrial.cli import app, guarding
 from fairtrial.errors import InputError, RecordError
 from fairtrial.history import series
 from fairtrial.metrics import covariates, drive, parquet
@@ -170,6 +172,17 @@ def test_a_file_of_a_record_that_ends_its_reader_is_a_damaged_one(real_copy: Pat
     with desk() as here:
         done = here.fairtrial("report", real_copy, code=RecordError.exit_code)
     assert f"{damaged} cannot be read: it ends the program that reads it (-6)" in done.stderr
+
+
+@pytest.mark.parametrize("command", [app.report, app.watch, app.verify, app._beside])
+def test_commands_that_only_read_a_record_have_another_process_read_it_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: Callable[[Path], None]
+) -> None:
+    begin = Mock(side_effect=InterruptedError)  # before anything of the record is looked at
+    monkeypatch.setattr(guarding, "begin", begin)
+    with pytest.raises(InterruptedError):
+        command(tmp_path)
+    begin.assert_called_once_with()
 
 
 @pytest.mark.parametrize("command", ["report", "verify", "history", "plan"])

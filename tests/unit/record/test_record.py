@@ -105,6 +105,17 @@ def test_two_controllers_cannot_write_one_record(directory: Path, plan: Plan) ->
     record.resume(directory).close()
 
 
+def test_a_run_does_not_go_on_by_another_plan_than_it_began_with(directory: Path, plan: Plan) -> None:
+    record.create(directory, plan=plan, sources=SOURCES).close()
+    stored = directory / "plan.json"
+    text = stored.read_text(encoding="utf-8")
+    stored.write_text(plan.model_copy(update={"study": "another"}).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"plan\.json was changed since the run began"):
+        record.resume(directory)
+    stored.write_text(text, encoding="utf-8")
+    record.resume(directory).close()
+
+
 @pytest.mark.parametrize("is_finished", [False, True])
 def test_what_another_process_commits_until_it_lets_go_of_the_lock_is_known(
     directory: Path, *, plan: Plan, monkeypatch: pytest.MonkeyPatch, is_finished: bool

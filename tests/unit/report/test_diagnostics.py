@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from fairtrial.metrics import frames
 from fairtrial.metrics.telemetry import probes
 from fairtrial.metrics.telemetry.probes import DIRECTORY, ProbeFinding, ProbeRun, Symbol
 from fairtrial.record import Record, read, resume
+from fairtrial.record.files import sha256
 from fairtrial.record.models import Plan, TrialRecord, TrialStarted
 from fairtrial.report import diagnostics, text
 from fairtrial.report.analysing import analysed
@@ -59,7 +61,14 @@ def write_probes(directory: Path, *, busy: float) -> None:
         (below / name).write_text(content, encoding="utf-8")
 
 
-def diagnosed(directory: Path, *, scale: float = 1.0, invalid: tuple[str, ...] = (), blocks: int = 1) -> Record:
+def diagnosed(
+    directory: Path,
+    *,
+    scale: float = 1.0,
+    invalid: tuple[str, ...] = (),
+    blocks: int = 1,
+    hosts: Mapping[str, str] = MappingProxyType({}),
+) -> Record:
     """The record in `directory` with a diagnostic trial of every arm and cell added after its end."""
     before = read(directory)
     like = {(trial.trial.cell, trial.trial.arm): trial for trial in before.trials if trial.valid}
@@ -78,7 +87,11 @@ def diagnosed(directory: Path, *, scale: float = 1.0, invalid: tuple[str, ...] =
     ]
     changes = {"probes": [Probe.model_validate(each) for each in PROBES], "diagnostics": planned}
     plan = before.plan.model_copy(update=changes)
+    known = sha256(directory / "plan.json")
     (directory / "plan.json").write_text(plan.model_dump_json(), encoding="utf-8")
+    begun = (directory / "journal.jsonl").read_text(encoding="utf-8")  # as if it had begun with that plan
+    begun = begun.replace(known, sha256(directory / "plan.json"))
+    (directory / "journal.jsonl").write_text(begun, encoding="utf-8")
     writer = resume(directory)
     for trial in planned:
         of = like[trial.cell, trial.arm]
@@ -91,6 +104,7 @@ def diagnosed(directory: Path, *, scale: float = 1.0, invalid: tuple[str, ...] =
             of.model_copy(
                 update={
                     "trial": trial,
+                    "host": hosts.get(trial.arm, ""),
                     "scalars": {name: value * scale for name, value in of.scalars.items()},
                     "valid": not lost,
                     "invalid_reason": "the probe died" if lost else "",
@@ -145,6 +159,18 @@ def test_broken_ones_void_nothing(record: Record, make: Make) -> None:
     plain, broken = analysed(record), analysed(found)
     assert broken.counts.model_dump(exclude={"diagnostic"}) == plain.counts.model_dump(exclude={"diagnostic"})
     assert broken.cells == plain.cells
+
+
+def test_arms_on_different_hosts_have_no_ratios(make: Make) -> None:
+    """Each diagnostic trial of a farm is a block of its own."""
+    for hosts, apart in (({}, False), ({"delete": "x", "wal": "x"}, False), ({"delete": "x", "wal": "y"}, True)):
+        found = make(hosts=hosts)
+        trials = diagnostics.of_record(found)
+        said = " ".join(diagnostics.summary(found, trials))
+        assert (diagnostics.APART in said) == ("low.d01.wal on y" in said) == apart
+        rates = next(iter(diagnostics.sections(found, trials)))
+        assert ("wal / delete" not in rates.header) == apart
+        assert {len(row) for row in rates.rows} == {len(rates.header)}
 
 
 def test_tables_of_raw_data_and_frames_leave_them_out(record: Record, make: Make) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from fairtrial.analyse.models import Analysis
-from fairtrial.analyse.why.models import CellWhy, CounterChange, Form, RatioInterval, Subsystem
+from fairtrial.analyse.why.models import CellWhy, CertainChange, CounterChange, Form, RatioInterval, Subsystem
 from fairtrial.record import Record
-from fairtrial.report import text, why
+from fairtrial.record.models import Plan, TrialRecord
+from fairtrial.report import analysing, text, why
 from fairtrial.report.scene import Scene
-from fairtrial.report.words import first_of_boot
 
 
 def change(  # noqa: PLR0913 - a change has many figures
@@ -141,6 +141,30 @@ def test_a_table_has_a_figure_under_each_heading_and_marks_what_carries_a_note()
     assert why.notes(found) == ["† pgactivate: counted by another rule."]
 
 
+def test_what_differs_by_the_same_in_every_trial_is_said_beside_the_ranking(analysis: Analysis) -> None:
+    swaps, threads, total = (
+        CertainChange(counter=counter, form=form, baseline=baseline, arm=arm, p=0.03125)
+        for counter, form, baseline, arm in (
+            ("vmstat:pswpin", "counter", 0.0, 500.0),
+            ("process-server:threads", "level", 4.0, 8.0),
+            ("memory:MemTotal", "level", 1_000.0, 1_001.0),
+        )
+    )
+    noted = swaps.model_copy(update={"counter": "vmstat:pgalloc_dma", "note": "another kernel"})
+    found = cell(REFAULTS).model_copy(update={"certain": (swaps, threads, total, noted)})
+    (line,) = why.lines(analysis.model_copy(update={"why": (found,)}))
+    assert line.endswith("; the same in every trial: swap-ins 0 → 500 per second, process-server threads 4 → 8")
+    assert why.summary(found).endswith(
+        " Not tested, because they differ by the same in every trial (p = 0.0312 by exchanging the arms): swap-ins 0 → "
+        "500 per second, process-server threads 4 → 8, MemTotal 1,000 → 1,001, pgalloc_dma † 0 → 500 per second."
+    )
+    assert why.notes(found) == ["† pgalloc_dma: another kernel."]
+    many = cell(REFAULTS).model_copy(update={"certain": (threads,) * 14})
+    assert why.summary(many).endswith(" and 2 more.")
+    few = cell(REFAULTS).model_copy(update={"certain": (threads.model_copy(update={"p": 0.25}),)})
+    assert "every trial" not in why.lines(analysis.model_copy(update={"why": (few,)}))[0]
+
+
 def test_the_text_explains_a_cell_and_says_that_it_is_correlation(record: Record, analysis: Analysis) -> None:
     assert "Why: what changed" not in text.render(Scene(record, analysis))
     said = " ".join(text.render(Scene(record, analysis.model_copy(update={"why": (cell(REFAULTS, NOTED),)}))).split())
@@ -149,13 +173,16 @@ def test_the_text_explains_a_cell_and_says_that_it_is_correlation(record: Record
     assert "90 counters and levels compared, 30 never varied" in said
 
 
-def test_counters_and_latencies_of_several_trials_in_a_boot_are_said_to_be_those_of_the_first(
-    record: Record, analysis: Analysis
-) -> None:
-    boots = record.plan.design.model_copy(update={"reboot": "between_blocks", "per_boot": 3})
-    found = replace(record, plan=record.plan.model_copy(update={"design": boots}))
-    explained = analysis.model_copy(update={"why": (cell(REFAULTS),)})
-    assert "of a cell in each boot" not in text.render(Scene(record, explained))
-    said = " ".join(text.render(Scene(found, explained)).split())
-    assert "Counters are those of the first of the 3 trials of a cell in each boot." in said
-    assert first_of_boot(found.plan, "Latencies").startswith(" Latencies are those of the first of the 3")
+def test_it_is_asked_of_the_rounds_that_the_verdicts_are_of(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block that is void counts where a cell stopped, as in the analysis, and in no figure."""
+    other = Record(directory=record.directory, plan=record.plan, journal=record.journal)
+    vars(other)["voided_blocks"] = frozenset({("low", 1)})
+    seen: list[tuple[int, Collection[tuple[str, int]]]] = []
+
+    def noted(_plan: Plan, trials: Sequence[TrialRecord], *, voided: Collection[tuple[str, int]]) -> list[TrialRecord]:
+        seen.append((len(trials), voided))
+        return list(trials)
+
+    monkeypatch.setattr(analysing, "in_time", noted)
+    analysing.analysed(other)
+    assert seen == [(len(record.trials), other.voided_blocks)]

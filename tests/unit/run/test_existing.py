@@ -16,6 +16,7 @@ from fairtrial.run import existing
 from fairtrial.run.kinds import parts_of
 from fairtrial.settings import Effect
 from fairtrial.study.resolved import ResolvedTrial, Section
+from fairtrial.systems import Instance, ServerAddress
 from fairtrial.wire.open_place import OpenPlace
 
 LOCAL = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
@@ -94,6 +95,26 @@ def test_a_server_that_still_has_a_dead_runs_options_is_refused(number: int) -> 
         return
     with pytest.raises(PlaceError, match="left by an earlier run and not restored: options of postgres on /run/pg1: "):
         servers._require_restored(server)
+
+
+def test_what_any_arm_sets_is_watched_in_the_trials_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def systems(trial: ResolvedTrial) -> Any:
+        there = ServerAddress(f"db{trial.settings['server']}", None, trial.settings["options"])
+        quiet: dict[str, Any] = {"existing": lambda: None, "identity": lambda _: None, "hold": lambda *_, **__: None}
+        return SimpleNamespace(system=SimpleNamespace(there=lambda: there, **quiet), workload=None)
+
+    monkeypatch.setattr(existing, "parts_of", systems)
+    monkeypatch.setattr(existing.settings, "effects", lambda *_: Effect())
+    servers = existing.ExistingServers(cast("OpenPlace", SimpleNamespace(facts=None)), "a test")
+    set_by = ((1, []), (1, ["work_mem"]), (1, ["jit", "work_mem"]), (2, ["jit"]))
+    trials = [trial(LOCAL, settings={"server": number, "options": names}) for number, names in set_by]
+    servers.require(trials)
+    assert [sorted(servers.watched(systems(each).system)) for each in trials] == [["jit", "work_mem"]] * 3 + [["jit"]]
+    monkeypatch.setattr(servers, "hold", lambda _: None)
+    asked: Any = SimpleNamespace(address="db1", changed=lambda _place, _instance, watched: sorted(watched))
+    said = servers.disturbance(asked, Instance(endpoint=None, process=None))
+    assert said == "changed by another process during the trial: jit, work_mem"
+    assert servers.watched(parts_of(trial(None)).system) == ()
 
 
 def test_a_database_that_is_kept_as_it_is_has_the_data_of_one_study_only() -> None:

@@ -14,10 +14,10 @@ from support.records import RESOLVED, planned, section, tiny_plan, trial_record
 from support.trials import Quick, run
 
 from fairtrial import record
-from fairtrial.errors import PlaceError, StuckError
+from fairtrial.errors import PlaceError, StreamLostError, StuckError
 from fairtrial.record import Writer
 from fairtrial.record.events import RunFinished, RunInterrupted
-from fairtrial.record.models import LookTaken, Plan, TrialData, TrialRecord
+from fairtrial.record.models import Clock, LookTaken, PlaceOpened, Plan, TrialData, TrialRecord
 from fairtrial.record.writer import Changes
 from fairtrial.run import Decision, Run, loop, opening
 from fairtrial.study.resolved import ResolvedTrial, Section
@@ -143,6 +143,30 @@ def test_a_lost_stream_opens_the_place_again_and_its_round_is_still_looked_at(
     assert sorted(quick.ran[4:]) == ["all.b03.a", "all.b03.b"]
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_place_that_was_lost_after_the_last_trial_is_restored_before_the_run_is_finished(
+    writer: Writer, *, monkeypatch: pytest.MonkeyPatch, comes_back: bool
+) -> None:
+    opened: list[int] = []
+
+    @contextlib.contextmanager
+    def unconfirmed(*arguments: Any, **options: Any) -> Iterator[OpenPlace]:
+        opened.append(len(writer.record().trials))
+        if len(opened) > 1 and not comes_back:
+            raise StreamLostError("gone", hint="look at it")
+        with opening.opened(*arguments, **options) as found:
+            yield found
+        if len(opened) == 1:
+            raise StreamLostError("the agent did not confirm that the place is restored", hint="look at it")
+
+    monkeypatch.setattr(loop, "opened", unconfirmed)
+    ends: Any = contextlib.nullcontext() if comes_back else pytest.raises(StreamLostError, match="gone")
+    with ends:
+        run(writer, Quick(), monkeypatch)
+    assert opened == [0, 4]
+    assert writer.record().finished is comes_back
+
+
 def test_a_clock_cannot_decide_at_a_place_that_is_emulated(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
     def emulated(*arguments: Any, **options: Any) -> Iterator[OpenPlace]:
@@ -227,6 +251,39 @@ def test_a_resumed_run_does_not_go_on_with_another_build(
     assert isinstance(writer.record().events[-1], RunInterrupted)
 
 
+@pytest.mark.parametrize("part", ["agent_sha256", "kernel", "system"])
+def test_an_arm_that_has_not_run_yet_does_not_begin_on_another_build(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    """Arm after arm, or a screening's rows, each of which runs once."""
+    now = {"agent_sha256": "1", "kernel": "2", "system": "3"}
+
+    class Upgraded(Quick):
+        def finished(self, found: TrialRecord) -> TrialRecord:
+            return _on(found, **now)
+
+    writer.begin(planned(1, "a").id)
+    writer.commit(_on(finished("a"), **now | {part: "another"}))
+    quick = Upgraded()
+    with pytest.raises(PlaceError, match=f"all.b01.b ran on another {part} than the trials before it"):
+        run(writer, quick, monkeypatch)
+    assert quick.ran == ["all.b01.b"]
+    assert len(writer.record().trials) == 1
+
+
+def test_arms_may_have_programs_of_their_own(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Different(Quick):
+        def finished(self, found: TrialRecord) -> TrialRecord:
+            return _on(found, agent_sha256="1", kernel="2", system=f"of {found.trial.arm}", binary=found.trial.arm)
+
+    run(writer, Different(), monkeypatch)
+    assert writer.record().finished
+
+
+def _on(trial: TrialRecord, *, system: str, binary: str = "/usr/sbin/server", **subject: str) -> TrialRecord:
+    return trial.model_copy(update={"subject": subject, "system_facts": {"sha256": system, "binary": binary}})
+
+
 def test_a_resumed_run_does_not_go_on_with_another_build_of_its_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +316,19 @@ def test_the_facts_of_the_place_are_recorded(writer: Writer, monkeypatch: pytest
     assert place.place == Section({"local": {}})
     assert place.facts["processors"]
     assert len(place.agent_sha256) == 64
+
+
+@pytest.mark.parametrize("fact", ["processor_model", "machine", "processors", "kernel_command_line"])
+def test_a_run_does_not_go_on_on_another_machine_or_boot(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, fact: str
+) -> None:
+    facts, clock = {fact: "another"}, Clock(monotonic_ns=0, realtime_ns=0)
+    writer.note_place(PlaceOpened(place={"local": {}}, facts=facts, agent_sha256="0", clock=clock, server_user=None))
+    quick = Quick()
+    with pytest.raises(PlaceError, match=f"{fact} was another, is ") as refused:
+        run(writer, quick, monkeypatch)
+    assert "resume where the run began" in refused.value.hint
+    assert quick.ran == []
 
 
 def test_what_a_voided_block_does_not_run_is_not_counted(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,16 @@ class Left(FakeTransport):
     """An agent that found leftovers."""
 
     leftovers = wire.Leftovers(undone=0, killed=0, failed=[])
+    failing: tuple[str, ...] = ()
 
     def _welcome(self, number: int) -> wire.Welcome:
         return super()._welcome(number).model_copy(update={"leftovers": self.leftovers})
+
+    def _step(self, request: wire.Change | wire.Undo) -> None:
+        if isinstance(request, wire.Undo) and self.failing:
+            self.say(wire.Undone(id=request.id, steps=0, failed=list(self.failing), disturbed=[]))
+        else:
+            super()._step(request)
 
 
 FAR = Section({"ssh": {"host": "far"}})
@@ -91,6 +98,51 @@ def test_what_an_earlier_run_left_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         "cleaned up after an earlier run: 2 settings restored, 3 processes ended",
         "left by an earlier run and not restorable: vm.swappiness: gone",
     ]
+
+
+def test_nothing_is_measured_under_settings_of_an_earlier_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, notes = Left(run=programs(1000, ())), Notes()
+    fake.leftovers = wire.Leftovers(undone=0, killed=0, failed=["vm.swappiness: gone"])
+    fake.failing = ("vm.swappiness: busy",)
+    with (
+        pytest.raises(opening.PlaceError, match=r"an earlier run left cannot be restored: vm\.swappiness: busy"),
+        opened(monkeypatch, fake, notes),
+    ):
+        pytest.fail("trials ran with an arm of another run set")
+    assert not [request for request in fake.requests if isinstance(request, wire.Spawn) and request.name == "rm"]
+
+
+class Unrestored(FakeTransport):
+    """An agent that cannot restore everything."""
+
+    def _answer(self, request: Any) -> None:
+        if isinstance(request, wire.Bye):
+            self.say(wire.Farewell(id=request.id, failed=["swap: busy"]))
+        else:
+            super()._answer(request)
+
+
+def test_whoever_stops_a_run_hears_that_its_changes_may_still_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes()
+    with pytest.raises(KeyboardInterrupt), opened(monkeypatch, Unrestored(run=programs(1000, ())), notes):
+        raise KeyboardInterrupt
+    stopping, left = notes.notes
+    assert stopping == "stopping: what the run has changed at the place is being restored"
+    assert "could not restore: swap: busy" in left
+    assert left.endswith("`fairtrial doctor` there restores what is left")
+
+
+def test_whoever_does_not_wait_for_the_end_hears_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, notes, closed = FakeTransport(run=programs(1000, ())), Notes(), Agent.close
+
+    def again(agent: Agent) -> None:
+        closed(agent)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Agent, "close", again)
+    with pytest.raises(KeyboardInterrupt), opened(monkeypatch, fake, notes):
+        raise KeyboardInterrupt
+    assert notes.notes[1].startswith("the place may not be restored (interrupted)")
 
 
 @pytest.mark.parametrize(

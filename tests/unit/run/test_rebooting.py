@@ -177,6 +177,31 @@ def test_hosts_of_clients_go_back_to_their_default_too_whichever_of_them_does_no
     assert seen == ["db", "c1", "c2"]
 
 
+def test_a_second_interrupt_leaves_no_host_behind_without_a_word(
+    with_clients: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def leave(place: Ssh, *, holder: str) -> None:
+        assert "run " in holder
+        seen.append(place.parameters.host)
+        if place.parameters.host == "db":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ssh, "leave", leave)
+    told = Told()
+    with pytest.raises(KeyboardInterrupt, match="the first"), rebooting.default_again(with_clients, told):
+        raise KeyboardInterrupt("the first")
+    assert seen == ["db", "c1", "c2"]
+    assert told.notes[0] == "bringing hosts back to their default kernels, which may take a restart"
+    assert [note.split(":")[0] for note in told.notes[1:]] == [
+        "ssh db booting debian-6.12 may still run a kernel of this run (interrupted)"
+    ]
+    with pytest.raises(KeyboardInterrupt), rebooting.default_again(with_clients, told):
+        seen.clear()
+    assert seen == ["db", "c1", "c2"]
+
+
 def test_kernels_of_clients_are_fetched_before_anything_starts(
     with_clients: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.repository import PROGRAM, publish, served, zipped
 
+from fairtrial import disks
 from fairtrial.caching import CACHE_VARIABLE
 from fairtrial.errors import PlaceError
 from fairtrial.servers import ServerFiles, Source, cache_directory, install, installing, maven
@@ -42,6 +43,18 @@ def test_a_server_is_where_its_program_is_wherever_an_archive_keeps_it(source: S
     assert installed.source == f"maven {NAME}"
     assert os.access(installed.program, os.X_OK)
     assert [path.name for path in cache.iterdir()] == ["maven-org.example_server_10.11.99"], "nothing half-done is left"
+
+
+def test_a_server_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, synced = tmp_path / "cache", []
+
+    def sync(whole: Path) -> None:
+        assert [path.name[:5] for path in cache.iterdir()] == [".new-"]
+        synced.extend(path.name for path in whole.rglob("*") if path.is_file())
+
+    monkeypatch.setattr(disks, "sync_around", sync)
+    install(archive(tmp_path / "server.zip", FILES), NAMES, cache=cache)
+    assert {"mysqld", "errmsg.sys", installing.MANIFEST} <= set(synced)
 
 
 def test_it_is_fetched_once(source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from fairtrial.protocol.generated import WriteAction
 from fairtrial.settings import Effect, TrialContext
 from fairtrial.settings.steps.context import Load
 from fairtrial.settings.steps.shared import shell
-from fairtrial.settings.swap import OFF, SHOW
+from fairtrial.settings.swap import NO_FILE, OFF, SHOW
 
 PATH = "/state/work/abc/swap"
 
@@ -33,7 +33,7 @@ def test_a_size_alone_is_that_of_a_file() -> None:
     ]
     made, used = (step.model_dump(mode="json") for _, step in effect.steps)
     assert made["action"]["argv"][-2:] == [PATH, str(64 << 20)]
-    assert made["inverse"]["argv"] == ["rm", "-f", PATH]
+    assert made["inverse"]["argv"] == shell(NO_FILE, PATH)
     assert used["check"]["expect"] == str(64 * 1024 - 4), "a page is the header"
     assert [need.what for need in effect.needs] == ["mkswap"]
 
@@ -75,6 +75,29 @@ def test_swap_is_found_whatever_its_path_is(tmp_path: Path, name: str) -> None:
     assert run(SHOW).stdout.split() == ["65532"]
     off = run(OFF)
     assert (off.stdout, off.returncode) == (f"off {file}\n", len(name) % 2), "a failure is told"
+
+
+def test_a_file_stays_as_long_as_it_is_swap(tmp_path: Path) -> None:
+    """Else nothing could end it, or see that it is still there."""
+    file, swaps, program = tmp_path / "sw ap", tmp_path / "swaps", tmp_path / "swapoff"
+    file.touch()
+    program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+
+    def undone(*, listed: str) -> list[int]:
+        swaps.write_text(f"Filename Type Size Used Priority\n{listed} file 65532 0 32767\n", encoding="utf-8")
+        scripts = (script.replace("/proc/swaps", str(swaps)) for script in (OFF, NO_FILE))
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        return [subprocess.run(shell(each, str(file)), check=False, env=environment).returncode for each in scripts]
+
+    spelt = str(file).replace(" ", "\\040")
+    assert undone(listed=spelt) == [1, 1]
+    assert file.exists()
+    program.write_text(f"#!/bin/sh\n: >{swaps}\n", encoding="utf-8")
+    assert undone(listed=spelt) == [0, 0]
+    assert not file.exists()
+    assert undone(listed=f"{spelt}\\040(deleted)") == [1, 0], "an older version removed it"
+    assert undone(listed="/dev/sda2") == [0, 0]
 
 
 @pytest.mark.parametrize("value", [0, "1KiB", 1_500_000, {"size": "1MiB", "on": "disk"}, {"on": "zram"}])

@@ -16,13 +16,13 @@ workload: {{command: {{run: a}}{workload}}}
 factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: b}}}}}}{arms}}}}}
 arm: arm
 trials: {{order: duet, blocks: 6}}
-metrics: {{primary: elapsed_s}}
+metrics: {{primary: elapsed_s{metrics}}}
 {more}
 """
 
 
-def written(path: Path, *, workload: str = "", arms: str = "", more: str = "") -> Path:
-    path.write_text(STUDY.format(workload=workload, arms=arms, more=more), encoding="utf-8")
+def written(path: Path, *, workload: str = "", arms: str = "", metrics: str = "", more: str = "") -> Path:
+    path.write_text(STUDY.format(workload=workload, arms=arms, metrics=metrics, more=more), encoding="utf-8")
     return path
 
 
@@ -54,6 +54,15 @@ def test_a_duet_that_was_written_back_is_the_same_duet(tmp_path: Path) -> None:
         ({"more": "settings: {swap: 1GiB}"}, ":7:1: settings: settings change what both arms of a duet share"),
         ({"workload": ", place: {ssh: {host: h}}"}, "workload.place: a load elsewhere would be shared"),
         ({"more": "telemetry: {probes: [{perf_stat: {events: [cycles]}}]}"}, "probes see the whole machine"),
+        ({"metrics": ", guardrails: disk_written_bytes"}, "metrics.guardrails: metric `disk_written_bytes` is of the"),
+        ({"metrics": ", secondary: memory_stall_share"}, ":6:42: metrics.secondary: metric `memory_stall_share` is"),
+        (
+            {
+                "arms": "}, load: {low: {workload: {command: {label: low}}}",
+                "more": "expect: {low: {cpu_idle_share: <= 1}}",
+            },
+            "expect.low: metric `cpu_idle_share` is of the whole",
+        ),
     ],
 )
 def test_what_two_halves_cannot_run_is_refused(tmp_path: Path, given: dict[str, str], expected: str) -> None:

@@ -7,6 +7,7 @@ from types import ModuleType
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
+from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.reference import page
 
 ROOT = Path(__file__).parents[3]
@@ -15,6 +16,17 @@ ROOT = Path(__file__).parents[3]
 def test_the_page_in_the_documentation_is_not_stale() -> None:
     """If this fails: scripts/generate-reference."""
     assert (ROOT / "docs" / "reference" / "study.md").read_text(encoding="utf-8") == page(catalogue())
+
+
+def test_every_share_of_a_whole_has_a_total() -> None:
+    """A mean and a median are no whole: a share of them may be more than 1."""
+    listed = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    units = set(re.findall(r"\| (%|share[^|]*) \| (?:higher|lower) \|", listed))
+    assert {"share", "share of acquisitions", "share of the mean", "share of the median"} <= units
+    totals = {
+        unit: MetricDefinition(name="m", label="m", unit=unit, better="lower", kind="count").total for unit in units
+    }
+    assert {unit for unit, total in totals.items() if not total} == {"share of the mean", "share of the median"}
 
 
 def test_every_key_and_kind_of_a_catalogue_is_on_its_page(small: ModuleType) -> None:

@@ -15,6 +15,7 @@ from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, Rows, 
 from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres, MysqldAt
 from fairtrial.systems.existing.mysqld import PersistingMysqld
 from fairtrial.systems.existing.server import literal, recorded, without_secret
+from fairtrial.systems.instance import Instance
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.postgres import Postgres, PostgresParameters
 from fairtrial.wire.open_place import OpenPlace
@@ -201,6 +202,15 @@ def test_what_takes_effect_late_is_noted_once_it_is_in_effect() -> None:
     ExistingMysqld("mysql", at, {name: "256M"}).set_options(place)
     assert [file["options"][0]["original"] for file in kept] == [before] * len(kept)
     assert [file["options"][0]["set"] for file in kept] == [None, after]
+
+
+def test_what_another_arm_sets_may_not_be_changed_meanwhile_either() -> None:
+    rows = [["innodb_io_capacity", "900"], ["innodb_lru_scan_depth", "1"]]
+    place: Any = SimpleNamespace(native=lambda *_, **__: Rows(columns=[], rows=rows))  # type: ignore[arg-type]
+    began = Instance(endpoint=None, process=None, options={"innodb_io_capacity": "200", "innodb_lru_scan_depth": "1"})
+    assert mariadb().changed(place, began, ()) == []
+    watched = {"innodb_io_capacity", "innodb_lru_scan_depth"}
+    assert mariadb().changed(place, began, watched) == ["innodb_io_capacity"]
 
 
 def test_options_that_may_hold_a_secret_are_not_recorded() -> None:

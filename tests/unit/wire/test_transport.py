@@ -1,6 +1,7 @@
 """The stream to a program's standard input and output."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,22 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path) -> Non
     assert stream.read() == b"up\n"
     stream.close()
     eventually(lambda: not _runs(int((tmp_path / "child").read_text())), "the child still runs")
+
+
+def test_an_agent_that_was_heard_is_left_to_undo_alone(tmp_path: Path) -> None:
+    script = f"echo up; until [ -e {tmp_path}/go ]; do sleep 0.01; done; touch {tmp_path}/undone"
+    stream = PipeTransport(["sh", "-c", script], limits=Limits(end_s=0.01), is_agent=True)
+    assert stream.read() == b"up\n"
+    stream.close()
+    (tmp_path / "go").touch()
+    eventually((tmp_path / "undone").exists, "it was killed")
+    stream._program.wait()
+
+
+def test_an_agent_that_was_silent_is_killed() -> None:
+    stream = PipeTransport(["sleep", "600"], limits=Limits(end_s=0.01, silence_s=1e-9), is_agent=True)
+    stream.close()
+    assert stream._program.returncode == -signal.SIGKILL
 
 
 def _runs(pid: int) -> bool:

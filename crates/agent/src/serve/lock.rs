@@ -64,8 +64,11 @@ impl FileLock {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) => {
                     let other = read(&mut file);
-                    // A file that says nothing is being written, or given back, at this instant.
-                    let ending = other.as_ref().is_none_or(|other| other.ending);
+                    // A file that says nothing is being written, or given back, at this instant. One of the same name
+                    // is of the same process, whose stream was cut: its agent will miss it soon.
+                    let ending = other
+                        .as_ref()
+                        .is_none_or(|other| other.ending || other.name == holder.name);
                     if waited
                         > if ending {
                             limits.lock_ending
@@ -174,12 +177,21 @@ mod tests {
 
     #[test]
     fn one_that_is_ending_is_waited_for() {
+        waited_for("second", FileLock::ending);
+    }
+
+    #[test]
+    fn one_of_the_same_process_whose_stream_was_cut_is_waited_for() {
+        waited_for("first", |_| ());
+    }
+
+    fn waited_for(second: &'static str, meanwhile: impl Fn(&mut FileLock)) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (mut lock, _) = take(directory.path(), "first").expect("free");
-        lock.ending();
+        meanwhile(&mut lock);
         let following = {
             let directory = directory.path().to_owned();
-            thread::spawn(move || take(&directory, "second").map(|_| ()))
+            thread::spawn(move || take(&directory, second).map(|_| ()))
         };
         thread::sleep(PATIENCE + 4 * POLL); // longer than one that is not ending would be waited for
         lock.release();

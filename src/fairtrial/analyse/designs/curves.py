@@ -30,7 +30,7 @@ from fairtrial.analyse.designs.curve_models import (
 )
 from fairtrial.analyse.designs.fits import FITS, Fit
 from fairtrial.analyse.designs.measured_logs import MeasuredLogs, measured_logs, scattered
-from fairtrial.analyse.inference import confirming, families
+from fairtrial.analyse.inference import censoring, confirming, families
 from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.tidy import CurveRequest, Request, Table
@@ -116,6 +116,9 @@ def _made(
     few = FEWEST_VALUES[frame.model]
     if len(frame.values) < few:
         return frame.model_copy(update={"reason": f"{len(frame.values)} values, of {few} that the model needs"})
+    resolution = request.metrics[frame.metric].resolution
+    if resolution > 0 and any(censoring.coarse(arm.values) for arms in cells for arm in arms.values()):
+        return frame.model_copy(update={"reason": "most values of an arm fall into few classes"})
     measured = measured_logs(cells, paired=request.paired)
     if isinstance(measured, str):
         return frame.model_copy(update={"reason": measured})

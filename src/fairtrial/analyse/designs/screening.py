@@ -48,10 +48,11 @@ class Model:
         scales: standard errors of the effects for a standard deviation of 1 of a trial, shape (k,).
         df: that the model leaves.
         pure_df: of rows that differ from themselves.
+        exchanges: orders of the trials that effects are held against.
     """
 
-    def __init__(self, codes: Values, *, rows: Whole, replicates: Whole) -> None:
-        self.codes, self.replicates = codes[rows], replicates
+    def __init__(self, codes: Values, *, rows: Whole, replicates: Whole, exchanges: int = EXCHANGES) -> None:
+        self.codes, self.replicates, self.exchanges = codes[rows], replicates, exchanges
         dummies = (replicates[:, None] == np.unique(replicates)).astype(float)
         design, options = np.hstack([dummies, self.codes]), codes.shape[1]
         self.estimable = int(np.linalg.matrix_rank(design)) == design.shape[1]
@@ -70,9 +71,13 @@ class Model:
         """Log ratios, high over low, shape (k, …) of values of shape (trials, …)."""
         return np.asarray(self._effects @ logs)
 
+    def left(self, values: Values) -> Values:
+        """What options and replicates do not explain, of values of shape (trials, …)."""
+        return np.asarray(self._left @ values)
+
     def residual(self, logs: Values, *, pure: bool = False) -> Values:
         """Sum of squares that the model leaves; `pure`: that rows differ from themselves."""
-        left: Values = (self._pure if pure else self._left) @ logs
+        left: Values = self._pure @ logs if pure else self.left(logs)
         return np.asarray((left**2).sum(axis=0))
 
     def statistics(self, logs: Values, source: ErrorSource) -> Values:
@@ -138,7 +143,7 @@ def one_metric(
         margin=judged.margins[0],
         simultaneous_margin=judged.margins[1],
         effects=tuple(_with_suspects(of, each, stronger=ordered[:place]) for place, each in enumerate(ordered)),
-        columns=_columns(of, codes, rows=rows, replicates=replicates, logs=logs),
+        columns=_columns(of, codes, model, rows=rows, logs=logs),
         lack_of_fit_p=_lack_of_fit(model, logs),
     )
 
@@ -210,38 +215,45 @@ def _judged(model: Model, logs: Values, *, error: ErrorSource, df: float | None,
     errors = np.where(t == 0, errors.max(), errors)
     if error == "Lenth":
         one, every = maxima.lenth_reach(confidence, count=count)
-        p, adjusted = np.array([maxima.lenth_p(float(each), count=count) for each in t]).T
     else:
         one, every = (
             maxima.t_quantile(confidence, df=df),
             maxima.modulus_quantile(confidence, count=count, df=df),
         )
-        p, adjusted = 2 * special.stdtr(df, -np.abs(t)), maxima.step_down(t, df=df)
+    p, adjusted = p_values(t, error=error, df=df)
     adjusted = exchanged(model, logs, error=error, adjusted=adjusted, alpha=1 - confidence)
     return _Judged(float(errors.max()), np.stack([t, p, adjusted, one * errors, every * errors]))
+
+
+def p_values(t: Values, *, error: ErrorSource, df: float) -> tuple[Values, Values]:
+    """Each option's alone, and adjusted for all of them before trials are exchanged; of statistics of shape (k,)."""
+    if error == "Lenth":
+        alone, adjusted = np.array([maxima.lenth_p(float(each), count=len(t)) for each in t]).T
+        return alone, adjusted
+    return 2 * special.stdtr(df, -np.abs(t)), maxima.step_down(t, df=df)
 
 
 def exchanged(model: Model, logs: Values, *, error: ErrorSource, adjusted: Values, alpha: float) -> Values:
     """Adjusted p values, held against exchanged trials where one would let an option stand out.
 
     Rows run in random order, so under no effect at all the values of a replicate could stand in any rows: the chance
-    that the largest statistic of `EXCHANGES` such orders is as large. It holds whatever the noise; normal quantiles do
-    not, where trials are slow now and then.
+    that the largest statistic of `model.exchanges` such orders is as large. It holds whatever the noise; normal
+    quantiles do not, where trials are slow now and then.
     """
     if (adjusted >= alpha).all():
         return adjusted
-    orders = _orders(tuple(model.replicates.tolist()))
+    orders = _orders(tuple(model.replicates.tolist()), model.exchanges)
     largest = np.sort(np.abs(model.statistics(logs[orders], error)).max(axis=0))
     t = np.abs(model.statistics(logs, error)) * (1 - _ALIKE)
-    by_exchange = (1 + EXCHANGES - np.searchsorted(largest, t)) / (1 + EXCHANGES)
+    by_exchange = (1 + model.exchanges - np.searchsorted(largest, t)) / (1 + model.exchanges)
     return np.asarray(np.where(adjusted < alpha, np.maximum(adjusted, by_exchange), adjusted))
 
 
 @lru_cache(maxsize=4)
-def _orders(of: tuple[int, ...]) -> Whole:
-    """Indices of trials, exchanged within their replicate: shape (trials, `EXCHANGES`)."""
+def _orders(of: tuple[int, ...], exchanges: int) -> Whole:
+    """Indices of trials, exchanged within their replicate: shape (trials, exchanges)."""
     replicates = np.array(of)
-    uniform = np.random.Generator(np.random.PCG64(_SEED)).random((len(replicates), EXCHANGES))
+    uniform = np.random.Generator(np.random.PCG64(_SEED)).random((len(replicates), exchanges))
     mixed = np.argsort(uniform + replicates[:, None], axis=0)  # numbers of one replicate stay together
     back = np.argsort(replicates, kind="stable")
     places = np.empty_like(mixed)
@@ -281,18 +293,19 @@ def _lack_of_fit(model: Model, logs: Values) -> float | None:
     extra, pure = model.df - model.pure_df, float(model.residual(logs, pure=True))
     if model.pure_df <= 0 or extra <= 0 or pure <= 0:
         return None
-    f = (float(model.residual(logs)) - pure) / extra / (pure / model.pure_df)
+    more = max(0.0, float(model.residual(logs)) - pure)  # rounding may leave less than nothing
+    f = more / extra / (pure / model.pure_df)
     return float(special.fdtrc(extra, model.pure_df, f))
 
 
-def _columns(
-    of: Screening, codes: Values, *, rows: Whole, replicates: Whole, logs: Values
-) -> tuple[MixedInteractions, ...]:
-    """Columns that only interactions of two options have, where no main effect is mixed with any."""
+def _columns(of: Screening, codes: Values, model: Model, *, rows: Whole, logs: Values) -> tuple[MixedInteractions, ...]:
+    """Columns that only interactions of two options have, where no main effect is mixed with any.
+
+    Each is fitted beside the options and replicates: where a row is missing, it is not orthogonal to them.
+    """
     names, pairs = list(of.options), list(combinations(range(codes.shape[1]), 2))
     if of.design != "fractional" or of.resolution == 3:  # noqa: PLR2004 - else main effects are in them
         return ()
-    centred = logs - np.array([logs[replicates == each].mean() for each in replicates.tolist()])
     groups: dict[tuple[int, ...], list[str]] = {}
     for first, second in pairs:
         column = (codes[:, first] * codes[:, second]).astype(int)
@@ -302,7 +315,10 @@ def _columns(
         )
     found = []
     for key, interactions in groups.items():
-        column = np.array(key, dtype=float)[rows]
-        effect = HIGH_OVER_LOW * float(column @ centred) / len(logs)
+        column = model.left(np.array(key, dtype=float)[rows])
+        own = float(column @ column)
+        if own <= _ALIKE * len(logs):
+            continue  # too few rows are left
+        effect = HIGH_OVER_LOW * float(column @ logs) / own
         found.append(MixedInteractions(interactions=tuple(interactions), effect=effect, ratio=math.exp(effect)))
     return tuple(sorted(found, key=lambda each: -abs(each.effect)))[:COLUMNS_SHOWN]

@@ -165,10 +165,11 @@ def quantised(each: ArmValues, place: dict[str, str]) -> Iterator[Doubt]:
 def _interval_censored(comparison: Comparison, baseline: ArmValues, arm: ArmValues) -> Iterator[Doubt]:
     """Only of metrics whose definition tells their resolution; for those never a false alarm."""
     distinct = [len(np.unique(each.values)) for each in (baseline, arm)]
+    classes = "classes of searched rates" if comparison.metric.endswith("_per_s") else "histogram classes"
     yield of(
         comparison,
         code="interval_censored",
-        message=f"{len(baseline.values)} values of {baseline.arm} fall into {distinct[0]} histogram classes, "
+        message=f"{len(baseline.values)} values of {baseline.arm} fall into {distinct[0]} {classes}, "
         f"{len(arm.values)} of {arm.arm} into {distinct[1]}: the variation within a class is unknown, so the interval "
         "includes the widths of the classes and p is the largest they allow",
         advice="differences finer than a class cannot be seen: measure longer, or judge a finer metric",

@@ -17,7 +17,7 @@ from scipy import special
 
 from fairtrial.analyse.hosts.models import Heterogeneity, HostEffect, HostsReason, OverHosts
 from fairtrial.analyse.inference import confirming, families, ranks, t_tests
-from fairtrial.analyse.inference.comparing import CENSORED, PAIRED_LOGS, ComparisonOptions, arm_pair
+from fairtrial.analyse.inference.comparing import ADJUSTED_LOGS, CENSORED, PAIRED_LOGS, ComparisonOptions, arm_pair
 from fairtrial.analyse.inference.hosts import FEWEST_DIFFERING, HostMeans, host_means
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import ArmValues
@@ -66,7 +66,7 @@ def _of(comparison: Comparison, arms: Arms, *, setting: ComparisonOptions, rule:
     pairs = list(zip(baseline.hosts_at(blocks), arm.hosts_at(blocks), strict=True)) if setting.paired else []
     mixed = sum(first != second for first, second in pairs)
     reason = _reason(comparison, pairs, paired=setting.paired)
-    if reason not in ("", "few_hosts", "guardrail"):
+    if reason not in ("", "few_hosts", "guardrail", "adjusted"):
         return OverHosts(hosts=_counted(baseline, arm, pairs, mixed=mixed), mixed=mixed, reason=reason)
     ratios = arm_pair(baseline, arm, paired=True).logarithms.differences
     return _Hosts.of([host for host, _ in pairs], ratios, comparison, rule=rule).over(reason, setting)
@@ -84,7 +84,8 @@ def _reason(comparison: Comparison, pairs: Sequence[tuple[str, str]], *, paired:
         return "no_ratio"
     if len(hosts) < FEWEST_HOSTS:
         return "few_hosts"
-    return "guardrail" if comparison.role == "guardrail" else ""
+    adjusted = comparison.method.startswith(ADJUSTED_LOGS)
+    return "adjusted" if adjusted else "guardrail" if comparison.role == "guardrail" else ""
 
 
 def _counted(

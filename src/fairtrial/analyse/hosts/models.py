@@ -10,7 +10,7 @@ from typing import Literal
 from fairtrial.analyse.result import Result, Verdict
 
 # Why there is no estimate over hosts, or no verdict for hosts like these.
-HostsReason = Literal["", "one_host", "few_hosts", "not_paired", "between_hosts", "no_ratio", "guardrail"]
+HostsReason = Literal["", "one_host", "few_hosts", "not_paired", "between_hosts", "no_ratio", "guardrail", "adjusted"]
 
 
 class HostEffect(Result):
@@ -72,7 +72,8 @@ class OverHosts(Result):
         p_equivalence: the larger p of two one-sided tests against the comparison's margin, likewise.
         p_adjusted, p_equivalence_adjusted: over the family of the comparison's role, by Holm or Benjamini-Hochberg.
         verdict: for hosts like these; None if there is none.
-        reason: why there is no estimate or no verdict.
+        reason: why there is no estimate or no verdict; `adjusted`: the comparison's verdict is of ratios adjusted for
+            covariates, those of hosts are plain.
     """
 
     hosts: tuple[HostEffect, ...]

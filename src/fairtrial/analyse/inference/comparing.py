@@ -172,8 +172,8 @@ def compare(
     """
     used = arm_pair(baseline, arm, paired=setting.paired)
     logs = baseline.positive and arm.positive
-    censored = subject.resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
-    tested = _censored(used, resolution=subject.resolution, setting=setting) if censored else _tested(used, setting)
+    censored = known_by_class(used, resolution=subject.resolution)
+    tested = t_tests_by_class(used, subject.resolution, setting) if censored else _tested(used, setting)
     in_units, on_logs = tested[0], tested[1] if logs else None
     scaled = used.logarithms if logs else used
     adjusted = covariates is not None and on_logs is not None and not censored
@@ -249,8 +249,13 @@ def t_test(used: ArmPair, setting: ComparisonOptions) -> TTest | None:
     return test(used.baseline, used.arm, confidence=setting.confidence)
 
 
-def _censored(used: ArmPair, *, resolution: float, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
-    """The same for values of which only their class is known."""
+def known_by_class(used: ArmPair, *, resolution: float) -> bool:
+    """Whether the classes of a metric of this resolution decide the spread of an arm's values."""
+    return resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
+
+
+def t_tests_by_class(used: ArmPair, resolution: float, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:
+    """In units and on logarithms, of values of which only their class is known."""
     test = censoring.paired if setting.paired else censoring.welch
     units, logs = (
         test(*(scale(each, resolution=resolution) for each in (used.baseline, used.arm)), confidence=setting.confidence)

@@ -21,7 +21,9 @@ from fairtrial.analyse.inference.comparing import (
     arm_pair,
     confirmed_above,
     exchanged_beyond,
+    known_by_class,
     t_test,
+    t_tests_by_class,
 )
 from fairtrial.analyse.inference.t_tests import TTest, TTests, Values
 from fairtrial.analyse.measured import ArmValues
@@ -30,10 +32,11 @@ from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
 
 @dataclass(frozen=True)
 class GuardrailRule:
-    """One guardrail's rule: which direction is worse, and how far is too far, as a share."""
+    """One guardrail's rule: which direction is worse, how far is too far, as a share, and its metric's resolution."""
 
     better: Literal["higher", "lower"]
     margin: float
+    resolution: float = 0.0
 
     @property
     def worse(self) -> int:
@@ -46,7 +49,10 @@ def guarded(baseline: ArmValues, arm: ArmValues, *, rail: GuardrailRule, setting
     used = arm_pair(baseline, arm, paired=setting.paired)
     in_units = t_test(used, setting)
     logs = t_test(used.logarithms, setting) if baseline.positive and arm.positive else None
-    if not used.baseline.any():
+    if used.baseline.any() and known_by_class(used, resolution=rail.resolution):
+        in_units, logs = t_tests_by_class(used, rail.resolution, setting)
+        kept, breached = _p_values_by_class(used, logs, rail=rail, setting=setting)
+    elif not used.baseline.any():
         kept, breached = _p_values_of_nothing(used, rail=rail, setting=setting)
     else:
         kept, breached = _p_values(_at_the_margin(baseline, arm, used, rail=rail), rail=rail, setting=setting)
@@ -126,6 +132,24 @@ def _p_values(moved: ArmPair | None, *, rail: GuardrailRule, setting: Comparison
     return kept, breached
 
 
+def _p_values_by_class(
+    used: ArmPair, logs: TTest | None, *, rail: GuardrailRule, setting: ComparisonOptions
+) -> tuple[float, float]:
+    """The same of the least favourable true values that classes allow; 1 where values have no logarithms."""
+    if logs is None:
+        return 1.0, 1.0
+    width = -math.log1p(-rail.resolution)
+    moved = used.logarithms.moved(baseline=rail.worse * math.log1p(rail.margin))
+    beyond = rail.worse * logs.estimate - math.log1p(rail.margin)
+    worst, best = moved.moved(arm=rail.worse * width), moved.moved(arm=-rail.worse * width)
+    sides = (worst.exchanged, best) if rail.worse > 0 else (worst, best.exchanged)
+    by_t = (float(special.stdtr(logs.df, each / logs.standard_error)) for each in (beyond + width, width - beyond))
+    kept, breached = (
+        confirmed_above(p, side, setting=setting, level=setting.alpha) for p, side in zip(by_t, sides, strict=True)
+    )
+    return kept, breached
+
+
 def _by_exchange(moved: ArmPair, *, rail: GuardrailRule, setting: ComparisonOptions) -> tuple[float, float]:
     kept, breached = (exchanged_beyond(moved, setting, sign=sign * rail.worse) for sign in (-1, 1))
     return kept, breached
@@ -140,4 +164,5 @@ def _p_values_of_nothing(used: ArmPair, *, rail: GuardrailRule, setting: Compari
 
 def _bound(test: TTest, *, rail: GuardrailRule, setting: ComparisonOptions) -> float:
     """The end in the worse direction of the one-sided interval."""
-    return test.estimate + rail.worse * t_tests.quantile(setting.confidence, test.df) * test.standard_error
+    reach = rail.worse * t_tests.quantile(setting.confidence, test.df) * test.standard_error
+    return test.estimate + reach + (test.above if rail.worse > 0 else -test.below)

@@ -23,7 +23,7 @@ from scipy import special
 
 from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.result import Result
-from fairtrial.metrics.latency.percentiles import EXCEEDANCES_WANTED, RESOLUTION
+from fairtrial.metrics.latency.percentiles import DECIMALS, EXCEEDANCES_WANTED, RESOLUTION
 
 Matrix = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
@@ -129,7 +129,7 @@ def observed(baseline: Sequence[tuple[Classes, Classes]], arm: Sequence[tuple[Cl
 def quantiles_of(of: ArmHistograms) -> Matrix:
     """Those of `QUANTILES` with enough observations beyond in both arms, shape (quantiles,)."""
     fewest = min(float(of.baseline.sum()), float(of.arm.sum()))
-    return np.array([each for each in QUANTILES if fewest * (1 - each) >= EXCEEDANCES_WANTED])
+    return np.array([each for each in QUANTILES if round(fewest * (1 - each), DECIMALS) >= EXCEEDANCES_WANTED])
 
 
 def curve(of: ArmHistograms, *, cell: str, arms: tuple[str, str], how: Resampling) -> ShiftCurve:

@@ -26,7 +26,8 @@ def floors(
     A profile of the same study in the same size goes before one of the same workload and system, that before any other,
     and the newer before the older. In the same cell's absence the noisiest cell of the profile speaks.
     """
-    known = {opened.place: profiles(opened) for opened in places}
+    # What one host of a farm keeps is no floor of the others, which have the same place in words.
+    known = {opened.place: profiles(opened) for opened in places if not opened.host}
     places_of = {cell.name: _place(plan, cell.planned_cells) for cell in selection.cells}
     by_metric: dict[tuple[str, str], NoiseFloor] = {}
     for each in comparisons:

@@ -110,10 +110,10 @@ def _guardrail(comparison: Comparison, pair: Pairs, definition: MetricDefinition
     if comparison.guardrail is None:
         return None
     on_logs = pair.whole.mean() if pair.whole.logs else (0.0, math.inf)
-    worse = guardrails.GuardrailRule(better=definition.better, margin=comparison.guardrail.margin).worse
-    return guarding.looked_at(
-        comparison.guardrail, n=comparison.n, rule=rule, worse=worse, means=(on_logs, pair.in_units.mean())
-    )
+    once = comparison.guardrail
+    worse = guardrails.GuardrailRule(better=definition.better, margin=once.margin).worse
+    looked = guarding.looked_at(once, n=comparison.n, rule=rule, worse=worse, means=(on_logs, pair.in_units.mean()))
+    return looked if _looked_at_as_tested(comparison) else guarding.no_better(looked, once, worse=worse)
 
 
 def _mean_interval(comparison: Comparison, pair: Pairs, rule: Rule) -> Interval | None:

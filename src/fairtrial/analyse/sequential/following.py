@@ -17,11 +17,12 @@ from functools import cached_property
 import numpy as np
 
 from fairtrial.analyse.inference import shares, t_tests
-from fairtrial.analyse.inference.comparing import ArmPair, arm_pair
+from fairtrial.analyse.inference.comparing import ArmPair, ComparisonOptions, Subject, arm_pair
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import measured
 from fairtrial.analyse.models import CellStop
 from fairtrial.analyse.selection import ContrastCell, Selection, select
+from fairtrial.analyse.sequential import agreeing
 from fairtrial.analyse.sequential.rule import Estimates, Rule, estimates, reach
 from fairtrial.analyse.sequential.standing import Standing
 from fairtrial.record.models import CellLook, ComparisonLook, Design, Plan, StopReason, TrialRecord
@@ -39,7 +40,7 @@ class Pairs:
         rounds: the round in which each block was complete.
         baseline, arm: values, in the metric's unit.
         no_logs_from: the round of the first value that has no logarithm; infinite if there is none.
-        total: what the metric is a share of; 0 if it is none.
+        resolution, total: of the metric's definition.
     """
 
     key: Key
@@ -48,6 +49,7 @@ class Pairs:
     baseline: Values
     arm: Values
     no_logs_from: float
+    resolution: float
     total: float
 
     def until(self, round_: float) -> InterimData:
@@ -300,6 +302,7 @@ def _pair(
         baseline=used.baseline[order],
         arm=used.arm[order],
         no_logs_from=min(no_logs, default=math.inf),
+        resolution=definition.resolution,
         total=definition.total,
     )
 
@@ -380,19 +383,36 @@ class _Course:
     def _estimates(self, round_: int) -> Estimates:
         so_far = [pair.until(min(round_, self.end(pair.key[0]))) for pair in self.pairs]
         margin = self.plan.design.margin
-        each = [
-            replace(
-                estimates(
-                    data.values,
-                    n=np.array(len(data.values)),
-                    error=np.array(data.mean()[1]),
-                    bound=np.array(pair.bound(len(data.values), margin=margin) if data.logs else 0.0),
-                ),
-                logs=np.array(data.logs),
+        each = []
+        for pair, data in zip(self.pairs, so_far, strict=True):
+            n = len(data.values)
+            own, own_inside = self._own_test(pair, n, logs=data.logs)
+            found = estimates(
+                data.values,
+                n=np.array(n),
+                error=np.array(data.mean()[1]),
+                bound=np.array(pair.bound(n, margin=margin) if data.logs else 0.0),
             )
-            for pair, data in zip(self.pairs, so_far, strict=True)
-        ]
+            each.append(replace(found, logs=np.array(data.logs), own=np.array(own), own_inside=np.array(own_inside)))
         return Estimates(*(np.array([getattr(of, field.name) for of in each]) for field in fields(Estimates)))
+
+    def _own_test(self, pair: Pairs, n: int, *, logs: bool) -> tuple[float, float]:
+        """Of what the run stops for; plans of before this was asked stand by Student's alone."""
+        design = self.plan.design
+        if not pair.primary or design.stops_by == "student":
+            return agreeing.AGREES
+        cell, metric, _arm = pair.key
+        subject = Subject(metric=metric, role="primary", cell=cell, resolution=pair.resolution, total=pair.total)
+        used = ArmPair(baseline=pair.baseline[:n], arm=pair.arm[:n])
+        setting = ComparisonOptions(
+            paired=True,
+            confidence=design.confidence,
+            margin=design.margin,
+            family_size=1,
+            once=False,
+            seed=design.seed,
+        )
+        return agreeing.own_test(used, subject, logs=logs, setting=setting)
 
     def _cell(self, name: str, *, late: bool) -> CellLook:
         standing, rule = self.standing, self.standing.rule

@@ -35,6 +35,14 @@ def may_claim(n: int, rule: Rule) -> bool:
     return n >= rule.enough
 
 
+def no_better(looked: Guardrail, once: Guardrail, *, worse: int) -> Guardrail:
+    """The guardrail after looks, and its bounds as far as those of one look reach further: over classes they may."""
+    further = max if worse > 0 else min
+    both = (looked.bound, once.bound), (looked.difference_bound, once.difference_bound)
+    bounds = [own if own is None or other is None else further(own, other) for own, other in both]
+    return looked.model_copy(update={"bound": bounds[0], "difference_bound": bounds[1]})
+
+
 def looked_at(once: Guardrail, *, n: int, rule: Rule, worse: int, means: tuple[Mean, Mean]) -> Guardrail:
     """The guardrail of a comparison of n blocks; `worse` is 1 where larger values are, else -1.
 

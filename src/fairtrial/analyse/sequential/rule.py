@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fairtrial.analyse.inference import confirming, ranks
-from fairtrial.analyse.inference.t_tests import Values
+from fairtrial.analyse.inference.t_tests import SMALLEST_N, Values
 from fairtrial.analyse.sequential import anytime, precision
 from fairtrial.analyse.sequential.boundaries import Boundaries, boundaries, looks
 from fairtrial.analyse.sequential.spending import Spending
@@ -37,7 +37,7 @@ class Rule:
     """When the comparisons of a family are decided.
 
     Attributes:
-        first, last: smallest and largest number of blocks; first ≥ 2.
+        first, last: smallest and largest number of blocks; one block alone decides nothing.
         alpha: error of the whole family, of differences and of equivalences each.
         bound: equivalence margin on the log scale.
         kind: `sequential` spends the error over planned looks; `anytime` may look whenever and for ever; `precision`
@@ -84,6 +84,7 @@ class Estimates:
         ranked_inside: their one-sided p against the nearer end of the margin.
         neighbours: lag-1 autocorrelation of the blocks; NaN for fewer than `ENOUGH_NEIGHBOURS` or without spread.
         logs: whether they are of log ratios; else of differences in the metric's unit.
+        own, own_inside: p of the metric's own test of a difference and of equivalence; 0 where it has none.
     """
 
     n: Counts
@@ -94,6 +95,8 @@ class Estimates:
     ranked_inside: Values
     neighbours: Values
     logs: Flags = field(default_factory=lambda: np.ones((), dtype=bool))
+    own: Values = field(default_factory=lambda: np.zeros(()))
+    own_inside: Values = field(default_factory=lambda: np.zeros(()))
 
 
 def estimates(differences: Values, *, n: Counts, error: Values, bound: Values) -> Estimates:
@@ -339,7 +342,7 @@ def _over(number: Values, divisor: Values) -> Values:
 def _by_look(n: Counts, *, rule: Rule, at: Callable[[int, int, Flags], Values]) -> Values:
     """Between looks the larger of what both neighbours make of these blocks."""
     p = np.ones(n.shape)
-    for blocks in np.unique(n[n >= rule.first]).tolist():
+    for blocks in np.unique(n[n >= max(rule.first, SMALLEST_N)]).tolist():
         here = n == blocks
         p[here] = np.max([at(blocks, look, here) for look in _looks_beside(blocks, rule)], axis=0)
     return p

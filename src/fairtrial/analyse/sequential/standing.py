@@ -94,8 +94,9 @@ class Standing:
         apart = np.zeros_like(self.cells) if self.in_step else self.cells
         self.waits = dependent(self.latest, pools=self.pools, cells=apart) & (self.latest.n < self.rule.last)
         counts = np.isin(self.latest.n, self.rule.looks) & ~self.waits
-        differs = p_difference(steady, self.rule, level=self.level)
-        same = np.where(self.latest.n < self.rule.enough, 1.0, p_equivalence(self.latest, self.rule, level=self.level))
+        differs = np.maximum(p_difference(steady, self.rule, level=self.level), self.latest.own)
+        inside = np.maximum(p_equivalence(self.latest, self.rule, level=self.level), self.latest.own_inside)
+        same = np.where(self.latest.n < self.rule.enough, 1.0, inside)
         self.p = np.where(new, np.where(counts, differs, np.maximum(self.p, differs)), self.p)
         self.same = np.where(new, np.where(counts, same, np.maximum(self.same, same)), self.same)
         self._adjust()

@@ -6,6 +6,7 @@ inverting the noncentral t distribution (Steiger and Fouladi, 1997; R's `MBESS::
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,7 @@ from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.inference.t_tests import TTests
 
 CONFIDENCE: Final = 0.95
+SAME: Final = 1e-9  # of a value: differences up to it are rounding
 LARGEST_T: Final = 30.0  # from here on SciPy's inverse of the noncentral t may fail; the effect is beyond doubt anyway
 
 Matrix = npt.NDArray[np.float64]
@@ -29,13 +31,16 @@ class CounterTests:
 
     Attributes:
         varies: where there is a test at all.
+        certain: where there is none, as the difference is the same in all trials and not 0.
         baseline, arm: means of rates and levels.
         plain, worked: `ratio`, `low`, `high` per second, and per unit of work; NaN where a value is not positive.
         difference: of rates and levels, with its interval.
         standardised, standardised_interval, p: of the deciding scale.
+        certain_p: two-sided, of exchanging arms that always differ alike.
     """
 
     varies: npt.NDArray[np.bool_]
+    certain: npt.NDArray[np.bool_]
     baseline: Matrix
     arm: Matrix
     plain: Mapping[str, Matrix]
@@ -46,20 +51,26 @@ class CounterTests:
     standardised: Matrix
     standardised_interval: tuple[Matrix, Matrix]
     p: Matrix
+    certain_p: float
 
 
 def compare(baseline: Matrix, arm: Matrix, *, work: list[Matrix] | None, paired: bool) -> CounterTests:
     """Tests every column of rates and levels, shape (trials, counters); `work` makes a rate a cost per unit of work."""
     positive = np.asarray((baseline > 0).all(axis=0) & (arm > 0).all(axis=0))
     units, plain = _tests(baseline, arm, positive, paired=paired)
-    worked = plain
+    worked, costs = plain, (baseline, arm)
     if work is not None:
-        _, worked = _tests(baseline * work[0], arm * work[1], positive, paired=paired)
+        costs = baseline * work[0], arm * work[1]
+        _, worked = _tests(*costs, positive, paired=paired)
+    still = np.isnan(worked.standard_error)
+    size = np.where(positive, 1.0, np.maximum(*(np.abs(each).mean(axis=0) for each in costs)))
+    exchanges = 2 ** len(arm) if paired else math.comb(len(baseline) + len(arm), len(arm))
     low, high = _bounds(units)
     t = np.asarray(worked.estimate / worked.standard_error)
     trials = len(baseline) if paired else 1 / (1 / len(baseline) + 1 / len(arm))
     return CounterTests(
-        varies=~np.isnan(worked.standard_error),
+        varies=~still,
+        certain=still & (np.abs(worked.estimate) > SAME * size),
         baseline=baseline.mean(axis=0),
         arm=arm.mean(axis=0),
         plain=_ratios(plain, positive),
@@ -70,6 +81,7 @@ def compare(baseline: Matrix, arm: Matrix, *, work: list[Matrix] | None, paired:
         standardised=t / np.sqrt(trials),
         standardised_interval=standardised(t, worked.df, trials=float(trials)),
         p=worked.p,
+        certain_p=2 / exchanges,
     )
 
 

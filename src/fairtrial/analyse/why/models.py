@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from fairtrial.analyse.result import Result
 
@@ -55,6 +57,22 @@ class CounterChange(Result):
     note: str = ""
 
 
+class CertainChange(Result):
+    """One counter or level that differs between the arms by the same in every trial: without spread there is no t.
+
+    Attributes:
+        counter, form, baseline, arm, note: as of `CounterChange`.
+        p: two-sided, of exchanging the arms; unadjusted.
+    """
+
+    counter: str
+    form: Form
+    baseline: float
+    arm: float
+    p: float
+    note: str = ""
+
+
 class CellWhy(Result):
     """What changed in one cell that has an effect, strongest first. Correlational: it moved with the arm, no more.
 
@@ -64,6 +82,7 @@ class CellWhy(Result):
         tested: counters and levels with a test.
         constant: those that never varied.
         changes: the strongest.
+        certain: those that differ by the same in every trial; in no count and no family.
     """
 
     cell: str
@@ -74,3 +93,4 @@ class CellWhy(Result):
     tested: int
     constant: int
     changes: tuple[CounterChange, ...]
+    certain: Annotated[tuple[CertainChange, ...], Field(exclude_if=lambda certain: not certain)] = ()

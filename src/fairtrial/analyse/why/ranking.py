@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import numpy as np
 
+from fairtrial.analyse.boots import parts
 from fairtrial.analyse.inference.families import benjamini_hochberg
 from fairtrial.analyse.inference.t_tests import SMALLEST_N
 from fairtrial.analyse.models import Analysis
 from fairtrial.analyse.selection import ContrastCell, select
 from fairtrial.analyse.why import counter_notes, counter_tests
 from fairtrial.analyse.why.counter_tests import CounterTests, Matrix
-from fairtrial.analyse.why.models import CellWhy, CounterChange, Form, RatioInterval
+from fairtrial.analyse.why.models import CellWhy, CertainChange, CounterChange, Form, RatioInterval
 from fairtrial.metrics.telemetry.counters import Counters
 from fairtrial.record.models import Plan, TrialRecord
 
@@ -29,6 +31,7 @@ CHANGES_KEPT: Final = 40  # of some 400 per cell: what a reader may scan
 LEVEL: Final = 0.05  # of the exploratory family, as a share of false discoveries
 
 Read = Callable[[TrialRecord], Counters | None]
+ReadUnit = Callable[[str], Counters | None]  # of a trial or a boot, by the id of its first trial
 
 
 def explain(
@@ -36,21 +39,21 @@ def explain(
 ) -> tuple[CellWhy, ...]:
     """What changed in every cell in which an arm is faster or slower on a primary metric.
 
-    `read` gives a trial's counters and is called for the trials of those cells only; levels differ at `paths`.
+    `read` gives a trial's counters and is called for the trials of those cells only, all those of a boot; levels differ
+    at `paths`.
     """
     selection = select(plan, trials, contrast=analysis.contrast)
     cells = {cell.name: cell for cell in selection.cells}
-    known: dict[str, Counters | None] = {}
+    boots = parts(selection.used)
 
-    def once(trial: TrialRecord) -> Counters | None:
-        if trial.trial.id not in known:
-            known[trial.trial.id] = read(trial)
-        return known[trial.trial.id]
+    @cache
+    def counted(unit: str) -> Counters | None:
+        return _together([read(trial) for trial in boots[unit]])
 
     compared = [
         each
         for cell, arm in _with_effect(analysis)
-        if (each := _compared(cells[cell], arm, paired=analysis.paired, read=once)) is not None
+        if (each := _compared(cells[cell], arm, paired=analysis.paired, read=counted)) is not None
     ]
     every = np.concatenate([each.tests.p[list(each.columns)] for each in compared]) if compared else np.empty(0)
     adjusted = iter(benjamini_hochberg(every).tolist())
@@ -89,12 +92,33 @@ class _CellCounters:
     tests: CounterTests
     columns: tuple[int, ...]
     constant: int
+    certain: tuple[CertainChange, ...]
 
 
-def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _CellCounters | None:
+def _together(trials: Sequence[Counters | None]) -> Counters | None:
+    """Those of one boot as of one long trial; None if one of them has none."""
+    known = [each for each in trials if each is not None]
+    if len(known) < len(trials):
+        return None
+    if len(known) == 1:
+        return known[0]
+    length_s = math.fsum(each.length_s for each in known)
+    grown = [name for name in known[0].grown if all(name in each.grown for each in known)]
+    levels = [name for name in known[0].levels if all(name in each.levels for each in known)]
+    return Counters(
+        grown={name: math.fsum(each.grown[name] for each in known) for name in grown},
+        levels={name: math.fsum(each.levels[name] * each.length_s for each in known) / length_s for name in levels},
+        length_s=length_s,
+        work=math.fsum(each.work or 0.0 for each in known) if all(each.work for each in known) else None,
+        unit=known[0].unit if len({each.unit for each in known}) == 1 else "",
+        errors={name: math.fsum(each.errors.get(name, 0.0) for each in known) for name in grown},
+    )
+
+
+def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: ReadUnit) -> _CellCounters | None:
     baseline = next(iter(cell.groups))
     sides = _common(cell.groups[baseline], cell.groups[arm], paired=paired)
-    counted = [[each for trial in side if (each := read(trial)) is not None] for side in sides]
+    counted = [[each for trial in side if (each := read(trial.trial.id)) is not None] for side in sides]
     sizes = [len(side) for side in counted]
     if min(sizes) < max(FEWEST_BLOCKS, SMALLEST_N) or sizes != [len(side) for side in sides]:
         return None
@@ -109,6 +133,16 @@ def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Cel
         *values, work=[_per(side, forms=forms) for side in counted] if unit else None, paired=paired
     )
     kept = np.flatnonzero(tests.varies)
+    certain = tuple(
+        CertainChange(
+            counter=names[at],
+            form=forms[at],
+            baseline=float(tests.baseline[at]),
+            arm=float(tests.arm[at]),
+            p=tests.certain_p,
+        )
+        for at in np.flatnonzero(tests.certain)
+    )
     return _CellCounters(
         cell=cell.name,
         baseline=baseline,
@@ -120,7 +154,8 @@ def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: Read) -> _Cel
         errors=tuple(max(_error(each, names[index]) for each in every) for index in kept),
         tests=tests,
         columns=tuple(kept.tolist()),
-        constant=len(names) - len(kept),
+        constant=len(names) - len(kept) - len(certain),
+        certain=certain,
     )
 
 
@@ -182,12 +217,25 @@ def _why(counters: _CellCounters, adjusted: Sequence[float], *, analysis: Analys
         tested=len(counters.names),
         constant=counters.constant,
         changes=tuple(changes[:CHANGES_KEPT]),
+        certain=tuple(
+            each.model_copy(update={"note": counter_notes.note(each.counter, paths=paths)}) for each in counters.certain
+        ),
     )
 
 
 def speaks(change: CounterChange, *, margin: float) -> bool:
     """Whether a change may stand in a cell's line: discovered, and meaning the same in both arms."""
     return _discovered(change, margin=margin) and not change.note
+
+
+def speaks_certainly(change: CertainChange, *, margin: float) -> bool:
+    """The same of one that is the same in every trial, by its own p."""
+    if change.p >= LEVEL or change.note:
+        return False
+    if change.form == "share":
+        return abs(change.arm - change.baseline) >= margin / 2
+    low, high = sorted((change.baseline, change.arm))
+    return low <= 0 or high / low >= 1 + margin
 
 
 def _discovered(change: CounterChange, *, margin: float) -> bool:

@@ -26,10 +26,13 @@ from fairtrial.catalogue import catalogue
 from fairtrial.cli.running import designs, screening
 from fairtrial.cli.terminal import Console
 from fairtrial.errors import FairtrialError, InputError, Problem, RecordError
+from fairtrial.metrics.frames import used_trials
+from fairtrial.places import is_fresh
 from fairtrial.record import Record
 from fairtrial.record.models import Plan
 from fairtrial.run import noise
 from fairtrial.study.duets import DUET
+from fairtrial.study.resolved import Section
 from fairtrial.study.tree.quantities import format_share, parse_share
 from fairtrial.words import counted, duration
 
@@ -61,10 +64,12 @@ def power(study: Path, *, size: str | None, overrides: Sequence[str], pilot: Pat
     if known is None or not known.pilots:
         where = "the place of this study" if pilot is None else str(pilot)
         in_size = f" --size {size}" if size else ""
+        keeps_none = is_fresh(_place(plan)) or plan.design.order == DUET
+        then = ", then name that run" if keeps_none else ", or name a run of the study"
         raise RecordError(
             f"{where} has no pilot run: expected at least {planned.FEWEST_BLOCKS} complete blocks with positive values "
             f"of {', '.join(plan.metrics.primary)}",
-            hint=f"run `fairtrial run {study}{in_size} --aa`, or name a run of the study with --from",
+            hint=f"run `fairtrial run {study}{in_size} --aa`{then} with --from",
         )
     Console(highlight=False).print(Group(render(plan, known, effect=factor), *designs.power(plan, before)))
 
@@ -90,7 +95,7 @@ def of_run(pilot_run: Record, plan: Plan) -> PilotSpreads:
     cells = {cell.name for cell in plan.cells}
     pilots = tuple(
         pilot
-        for pilot in planned.of_run(pilot_run.plan, pilot_run.trials, voided=pilot_run.voided_blocks)
+        for pilot in planned.of_run(pilot_run.plan, used_trials(pilot_run), voided=pilot_run.voided_blocks)
         if pilot.cell in cells and pilot.metric in plan.metrics.primary
     )
     kind = "A/A run" if pilot_run.plan.against_itself else "run"
@@ -98,15 +103,24 @@ def of_run(pilot_run: Record, plan: Plan) -> PilotSpreads:
 
 
 def at_place(plan: Plan) -> PilotSpreads | None:
-    """The A/A of this study and size that the first place keeps; None without one or if the place cannot be reached."""
-    place = next(iter(plan.resolved.values()))[plan.factors[plan.arm][0]].place
+    """The A/A of this study and size that the first place keeps; None without one or if the place cannot be reached.
+
+    A guest or a container is not booted to ask it, and a duet's noise is not that of blocks.
+    """
+    if plan.design.order == DUET:
+        return None
     with contextlib.suppress(FairtrialError, ValidationError):
-        kept = noise.kept(place, study=plan.study, size=plan.size)
+        kept = noise.kept(_place(plan), study=plan.study, size=plan.size)
         if kept is not None:
             profile = NoiseProfile.model_validate(kept)
             source = f"A/A run of this place, {profile.date[:10]}, {counted(profile.blocks, 'block')}"
             return PilotSpreads(planned.of_profile(profile, plan), source, block_s=plan.duration_s / plan.design.blocks)
     return None
+
+
+def _place(plan: Plan) -> Section:
+    """Of the first cell's baseline."""
+    return next(iter(plan.resolved.values()))[plan.factors[plan.arm][0]].place
 
 
 def _block_s(pilot_run: Record, plan: Plan) -> float:

@@ -57,7 +57,8 @@ def sentence(plan: Plan) -> str:
         return ""
     shown = detectable(of, replicates=replicates, noise=noise, confidence=confidence)
     if shown is None:
-        return "detectable   nothing: no column is without an option, and no row is replicated"
+        trials = counted(replicates * len(of.rows), "trial")
+        return f"detectable   nothing: no effect of one option can stand out in {trials}; add replicates"
     return (
         f"detectable   {_percent(shown)} stands out among {len(of.options)} options with power {POWER:g} where a trial "
         f"varies by {noise * 100:g} %; `fairtrial power` has the table"

@@ -21,6 +21,7 @@ from fairtrial.imports.rows import FileTable
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.words import first_problem
 from fairtrial.workloads.fio.document import DIRECTIONS, LATENCIES, Document, Job, Latency, weighed_mean
+from fairtrial.workloads.fio.output import RESOLUTION
 
 PERCENTILES: Final = ("50", "90", "95", "99", "99.9", "99.99")
 VALUE: Final = "iops"
@@ -130,6 +131,7 @@ def definition(name: str) -> MetricDefinition:
         better="higher" if is_rate else "lower",
         kind="wall_clock",
         source=SOURCE,
+        resolution=RESOLUTION if "_ns_p" in name else 0.0,
     )
 
 

@@ -10,6 +10,7 @@ from fairtrial.imports.outputs.printed import NUMBER, Printed
 from fairtrial.imports.reader import ImportSource, Reader, file_table, refused, require_end
 from fairtrial.imports.rows import FileTable
 from fairtrial.study.catalogue import MetricDefinition
+from fairtrial.workloads.sysbench.output import RESOLUTION
 
 VALUE: Final = "events_per_s"
 SOURCE: Final = "sysbench"
@@ -60,7 +61,9 @@ def read(source: ImportSource) -> FileTable:
 def definition(name: str) -> MetricDefinition:
     """A column of sysbench's as a metric; percentiles are the ones without an entry."""
     known = Printed("", "events/s", "higher") if name == VALUE else _FIGURES.get(name, Printed("", "ms", "lower"))
-    return printed.definition(name, known, source=SOURCE).model_copy(update={"label": name.replace("_", " ")})
+    resolution = RESOLUTION if name.startswith("latency_ms_p") else 0.0
+    more = {"label": name.replace("_", " "), "resolution": resolution}
+    return printed.definition(name, known, source=SOURCE).model_copy(update=more)
 
 
 READER: Final = Reader(

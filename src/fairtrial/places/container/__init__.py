@@ -18,9 +18,10 @@ from fairtrial.places.container import limits_in_effect
 from fairtrial.places.container.parameters import ContainerParameters
 from fairtrial.places.container.runtime import FIELD, LABEL, NewContainer, Runtime
 from fairtrial.places.container.stream import ContainerStream
-from fairtrial.places.local import KEPT_VARIABLE, STATE_VARIABLE, Local, LocalParameters
+from fairtrial.places.local import STATE_VARIABLE, Local, LocalParameters
 from fairtrial.places.place import Disk, FreshPlace, Requirements
 from fairtrial.programs import Act, Program
+from fairtrial.record.events import KEPT_VARIABLE
 from fairtrial.wire import Agent, Limits, find_agent
 from fairtrial.wire.facts import ContainerFacts
 from fairtrial.wire.open_place import OpenPlace

@@ -13,6 +13,8 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from fairtrial import disks
+
 SETUP_SECTORS_AT, SETUP_SECTORS_DEFAULT, SECTOR_BYTES = 0x1F1, 4, 512
 PAYLOAD_AT = 0x248  # offset behind the setup, and length, 4 bytes each
 UNPACKERS: Mapping[bytes, Callable[[bytes], bytes]] = {
@@ -42,6 +44,7 @@ def kept(image: Path, *, sha256: str, cache: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as temporary:  # gone where the disk is full, too
         image = Path(temporary) / "image"
         image.write_bytes(content)
+        disks.sync_around(image)
         image.replace(target)
     return target
 

@@ -12,7 +12,6 @@ from fairtrial.report import numbers
 from fairtrial.report.figures.thinning import Rows, rounded
 from fairtrial.report.figures.verdicts import RATIO_FORMAT, Drawing, Figure, arm_colour, arm_dash, percentiles
 from fairtrial.report.scene import Scene
-from fairtrial.report.words import first_of_boot
 
 TICKS: Final = {1.25: "20 %", 2: "50 %", 10: "90 %", 100: "99 %", 1000: "99.9 %", 10_000: "99.99 %"}
 BAND_OPACITY: Final = 0.18
@@ -61,12 +60,11 @@ def shift(scene: Scene, cell: CellResult) -> Figure | None:
     few = any(curve.n < SMALLEST_N for curve in own)
     without = f"fewer than {SMALLEST_N} blocks" if few else "all but a few blocks hardly vary, so it would be unbounded"
     note = band if all(banded) else f"No band{' for some arms' if any(banded) else ''}: {without}."
-    first = first_of_boot(scene.record.plan, "Latencies")
     title = f"Shift of latency against {baseline}, all types"
     return Figure(
         name="latency-shift",
         title=title,
-        note=f"Ratio of each percentile of the arms' merged counts. {note}{first}",
+        note=f"Ratio of each percentile of the arms' merged counts. {note}",
         spec=drawing.finished(chart),
     )
 

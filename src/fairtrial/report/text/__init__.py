@@ -71,7 +71,7 @@ def render(scene: Scene) -> str:
             lines += _metric(analysis, metric, number=number)
     lines += _curves(analysis)
     lines += _interactions(analysis)
-    lines += _why(analysis, record.plan)
+    lines += _why(analysis)
     lines += _diagnostics(scene)
     lines += _noise(analysis)
     lines += _expectations(record, analysis)
@@ -358,13 +358,13 @@ def _interactions(analysis: Analysis) -> list[str]:
     return lines
 
 
-def _why(analysis: Analysis, plan: Plan) -> list[str]:
+def _why(analysis: Analysis) -> list[str]:
     if not analysis.why:
         return []
     lines = heading("Why: what changed with the arm")
     for line in why.lines(analysis):
         lines += prose(line, indent="    ")
-    lines += ["", *prose(why.caution(plan))]
+    lines += ["", *prose(why.CAUTION)]
     for cell in analysis.why:
         lines += ["", *prose(f"{cell.cell}: {why.summary(cell)}"), ""]
         lines += table(why.HEADER, why.rows(cell)[: why.ROWS], left=why.LEFT)

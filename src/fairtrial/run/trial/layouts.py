@@ -161,6 +161,7 @@ def _link_all(place: OpenPlace, builds: Builds, directory: PurePosixPath, *, arm
         said = f"{builds.link_orders} orders of linking {arm} give {different} different programs"
         hint = "lower link_orders, or compile into more objects: one per source file, or -ffunction-sections"
         raise PlaceError(said, hint=hint, field=f"{FIELD}.link_orders")
+    place.require(["sync", "-f", str(building)], hint="check the place's disk", timeout_s=LINK_S)
     place.require(["mv", "-T", "--", str(building), str(directory)], hint="check the place's disk")
 
 

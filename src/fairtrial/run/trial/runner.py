@@ -64,7 +64,7 @@ class TrialRunner:
 
     Attributes:
         clients: the places that workloads run at, where these are others.
-        identities: what exactly runs, by system kind and parameters; found once per open place.
+        identities: what exactly runs, by system kind and parameters, with builds by arm too; found once per open place.
         checked: (cell, arm) whose data were found whole, for workloads that check once per cell and arm.
         servers: that are there already, as this run has locked them.
         accept: asked of every trial before it is committed; what it raises leaves the trial undone.
@@ -75,7 +75,7 @@ class TrialRunner:
     progress: Progress
     servers: ExistingServers
     clients: tuple[elsewhere.Client, ...] = ()
-    identities: dict[Section, Identity] = field(default_factory=dict)
+    identities: dict[tuple[Section, str], Identity] = field(default_factory=dict)
     checked: set[tuple[str, str]] = field(default_factory=set)
     accept: Callable[[TrialRecord], None] = _accept_any
 
@@ -99,7 +99,7 @@ class TrialRunner:
         resolved = self.writer.plan.resolved[planned.cell][planned.arm]
         layouts.link(self.place, self.writer.plan, arm=planned.arm)
         parts = parts_of(resolved)
-        key = prepared.key_of(resolved, parts, self.identity(resolved))
+        key = prepared.key_of(resolved, parts, self.identity(resolved, arm=planned.arm))
         if (existing := parts.system.existing()) is not None:
             self.progress.phase("prepare")
             self.servers.prepare(parts, existing, key=key, on_progress=self.progress.load)
@@ -108,18 +108,17 @@ class TrialRunner:
             hosted.ensure(self.place, resolved, key=key, parts=parts, on_progress=self.progress.load)
         return key
 
-    def identity(self, resolved: ResolvedTrial) -> Identity:
-        """What exactly a trial's system is; looked for once."""
-        if resolved.system not in self.identities:
-            self.identities[resolved.system] = hosted.identity(self.place, resolved, parts_of(resolved))
-        return self.identities[resolved.system]
+    def identity(self, resolved: ResolvedTrial, *, arm: str) -> Identity:
+        """What exactly a trial's system is; looked for once: of builds, with the program that `prepare` put there."""
+        key = resolved.system, "" if self.writer.plan.builds is None else arm
+        if key not in self.identities:
+            self.identities[key] = hosted.identity(self.place, resolved, parts_of(resolved))
+        return self.identities[key]
 
     def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
         """Runs one trial and commits it, valid or not.
 
-        Args:
-            planned: the trial.
-            has_started: whether this system has started before in this run; then a failing start is the trial's.
+        A start that fails is the trial's if this system `has_started` before in this run.
 
         Raises:
             PlaceError: the place cannot carry the study out at all (missing binary, setting refused); nothing is
@@ -231,8 +230,8 @@ class Attempt:
                 self._bring_data()
                 self._apply("before_server")
                 self._with_system()
-        except StreamLostError:
-            raise  # the agent undoes on its own when its stream ends
+        except (StreamLostError, KeyboardInterrupt):
+            raise  # the agent stops the load and undoes on its own when its stream ends
         except BaseException:
             _require_undone(self.place.agent.undo())
             raise
@@ -247,7 +246,7 @@ class Attempt:
         return [(self.place, self.remote), *elsewhere_]
 
     def _bring_data(self) -> None:
-        identity = self.runner.identity(self.resolved)
+        identity = self.runner.identity(self.resolved, arm=self.planned.arm)
         hosted.require_same(self.place, self.resolved, identity, builds=self.runner.writer.plan.builds)
         self.outcome.system_facts = {"version": identity.version, "sha256": identity.sha256, **identity.facts}
         key = prepared.key_of(self.resolved, self.parts, identity)
@@ -278,6 +277,7 @@ class Attempt:
             groups=self.effect.server_groups,
             addresses=addresses,
             certificate=self.certificate,
+            watched=self.runner.servers.watched(self.parts.system),
         )
         killed = memory_kills.from_now(self.place, self.effect if self.existing is None else None)
         with self._phase("start"), killed.named():

@@ -9,7 +9,7 @@ import secrets
 import shlex
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
 
@@ -428,13 +428,13 @@ class ExistingServer(ABC):
             time.sleep(POLL_S)
         require_in_effect([without_secret(difference) for difference in wrong])
 
-    def changed(self, place: OpenPlace, instance: Instance) -> list[str]:
-        """Options set for a trial that no longer have their value: somebody else has changed them."""
-        if not self.options:
+    def changed(self, place: OpenPlace, instance: Instance, watched: Collection[str]) -> list[str]:
+        """Options that no longer have the value that a trial began with: somebody else has changed them."""
+        if not watched:
             return []
         now = _by_lower_case(self.effective(place))
         then = _by_lower_case({**instance.options, **instance.unrecorded})
-        return [name for name in self.options if now.get(name) != then.get(name)]
+        return [name for name in sorted(watched) if now.get(name) != then.get(name)]
 
 
 def _by_lower_case(options: Mapping[str, str]) -> dict[str, str]:

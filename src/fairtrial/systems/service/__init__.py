@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -82,7 +82,7 @@ class Service(System[ServiceParameters]):
     def there(self) -> ServerAddress | None:
         """Its address, where the study gives one."""
         at = self.parameters.at
-        return None if at is None else ServerAddress(there.address(at), at.host)
+        return None if at is None else ServerAddress(there.address(at), at.host, [*self.parameters.options])
 
     def hold(self, place: OpenPlace, held: dict[str, Process], *, holder: str) -> None:
         """Takes the lock of one that is there.
@@ -187,7 +187,7 @@ class Service(System[ServiceParameters]):
             looks = self._looks(place, handed_in, pid=process.pid)
             server.wait_until_ready(place, process, launch, looks=looks, kind=self.name)
             self._require_own_ports(place, handed_in, pid=process.pid)
-            options = self._read(place, handed_in)
+            options = self._read(place, handed_in, parameters.options)
             server.require_in_effect(read_back.differences(parameters.options, options))
         return Instance(endpoint=endpoint, process=process, options=options, is_one_process=False)
 
@@ -200,7 +200,8 @@ class Service(System[ServiceParameters]):
         there.restore(place, at, handed_in)
         own = there.OwnOptions(place, self.parameters, at, handed_in=handed_in)
         own.set()
-        printed = read_back.printed(place, self.parameters, handed_in)
+        names = dict.fromkeys((*self.parameters.options, *read_back.readable(self.parameters, launch.watched)))
+        printed = read_back.printed(place, self.parameters, handed_in, names=names)
         options = read_back.values(printed)
         server.require_in_effect(read_back.differences(self.parameters.options, options))
         own.note(printed)
@@ -213,7 +214,7 @@ class Service(System[ServiceParameters]):
         if self.parameters.at is None or not isinstance(instance.endpoint, ServiceEndpoint):
             return ""
         try:
-            now = self._read(place, instance.endpoint.handed_in)
+            now = self._read(place, instance.endpoint.handed_in, instance.options)
         except StreamLostError:
             raise
         except PlaceError as error:
@@ -277,13 +278,13 @@ class Service(System[ServiceParameters]):
                     hint="let the service fail where it cannot listen, and run it again",
                 )
 
-    def _read(self, place: OpenPlace, handed_in: Mapping[str, str]) -> dict[str, str]:
-        """The value in effect of every option.
+    def _read(self, place: OpenPlace, handed_in: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+        """The values in effect of some options.
 
         Raises:
             PlaceError: one cannot be read.
         """
-        return read_back.values(read_back.printed(place, self.parameters, handed_in))
+        return read_back.values(read_back.printed(place, self.parameters, handed_in, names=names))
 
 
 def _answers(place: OpenPlace, url: str, limit_s: float) -> bool:

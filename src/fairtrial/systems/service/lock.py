@@ -98,7 +98,8 @@ def _taken(place: OpenPlace, address: str, holder: str) -> Process:
     if outcome == "left":
         raise PlaceError(
             f"a study that died has left options of the service at {address} changed",
-            hint=f"`FAIRTRIAL_STATE_DIRECTORY={whose} fairtrial doctor` restores them",
+            hint=f"`fairtrial doctor '{{local: {{state_directory: {whose}}}}}'` restores them; if the place is not "
+            "`local`, name that place with the same `state_directory`",
         )
     raise PlaceError(
         f"the lock of the service at {address} cannot be taken: {' '.join(errors)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -22,13 +22,21 @@ def argv(parameters: ServiceParameters, name: str, handed_in: Mapping[str, str])
     return rendering.argv(command, {**handed_in, OPTION: name})
 
 
-def printed(place: OpenPlace, parameters: ServiceParameters, handed_in: Mapping[str, str]) -> dict[str, str]:
-    """What the command prints of every option in the last line of its standard output, which may be empty.
+def readable(parameters: ServiceParameters, names: Iterable[str]) -> list[str]:
+    """Those of some options that a command of the study reads."""
+    commands = parameters.read_back
+    return [name for name in names if (name in commands if isinstance(commands, dict) else commands)]
+
+
+def printed(
+    place: OpenPlace, parameters: ServiceParameters, handed_in: Mapping[str, str], *, names: Iterable[str]
+) -> dict[str, str]:
+    """What the command prints of some options in the last line of its standard output, which may be empty.
 
     Raises:
         PlaceError: it fails.
     """
-    commands = {name: argv(parameters, name, handed_in) for name in parameters.options}
+    commands = {name: argv(parameters, name, handed_in) for name in names}
     hint = "fix system.service.read_back"
     return {name: place.succeeded(words, hint=hint).stdout.rpartition("\n")[2] for name, words in commands.items()}
 

@@ -124,7 +124,8 @@ class OwnOptions:
         Raises:
             SystemStartError: one cannot be set.
         """
-        self._originals = read_back.printed(self._place, self._parameters, self._handed_in)
+        names = self._parameters.options
+        self._originals = read_back.printed(self._place, self._parameters, self._handed_in, names=names)
         if lost := [name for name, original in self._originals.items() if LOST in original]:
             raise SystemStartError(
                 f"option {lost[0]}: its value is not text, so it could not be restored", hint="leave the option out"
@@ -150,8 +151,8 @@ class OwnOptions:
 
     def note(self, printed: Mapping[str, str]) -> None:
         """Has only what is in effect now restored, as `read_back.printed` has it: else it is somebody else's."""
-        for name, value in printed.items():
-            self._keep(name, set_to=value)
+        for name in self._originals:
+            self._keep(name, set_to=printed[name])
 
     def _setting(self, name: str, value: str) -> list[str]:
         return rendering.argv(self._parameters.set_by or "", {**self._handed_in, OPTION: name, VALUE: value})

@@ -74,8 +74,9 @@ class CommandParameters(BaseModel, frozen=True, extra="forbid"):
         1,
         ge=1,
         le=MOST_RUNS,
-        description="Number of measured runs in each trial; the trial's metrics are means over them. The window lasts "
-        "from the first to the last, with what `prepare` does between them.",
+        description="Number of measured runs in each trial; the trial's metrics are means over them, of the "
+        "largest resident set the largest. The window lasts from the first to the last, with what "
+        "`prepare` does between them.",
     )
     metrics: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], CommandMetric] = Field(
         default_factory=dict, description="Metrics by name; a name ends with its unit."

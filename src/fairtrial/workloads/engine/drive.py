@@ -34,7 +34,7 @@ GUESSED_PER_S = 1.0  # where the study does not say: hardly a drive is slower
 LONGEST_S = 90 * 86_400.0
 
 PIPELINING = (
-    "MariaDB and PostgreSQL: send {what} before reading the answer of the first, as [drivers do it]"
+    "MariaDB, MySQL and PostgreSQL: send {what} before reading the answer of the first, as [drivers do it]"
     "(../explanation/developing.md#pipelining). Other load generators do not: leave it off to compare with them."
 )
 
@@ -157,7 +157,7 @@ class DriveParameters(BaseModel):
         return {
             **(arrival_scalars.DEFINITIONS if self.is_open else {}),
             **(arrival_scalars.TIMED_OUT if self.queue_timeout is not None else {}),
-            **(search_scalars.DEFINITIONS if self.search is not None else {}),
+            **(search_scalars.definitions(self.search.precision) if self.search is not None else {}),
         }
 
 

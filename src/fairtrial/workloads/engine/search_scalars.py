@@ -134,3 +134,15 @@ DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
         drive.definition("probes", "probes", unit="probes", source="search: windows measured"),
     )
 }
+
+
+def definitions(precision: float) -> Mapping[str, MetricDefinition]:
+    """`DEFINITIONS` of a search whose bounds end so far apart, as a share of the lower one.
+
+    The capacity may lie anywhere between them. For ratios it does not matter below which of the two.
+    """
+    known = precision / (1 + precision)
+    return {
+        name: each.model_copy(update={"resolution": known}) if name.endswith("_per_s") else each
+        for name, each in DEFINITIONS.items()
+    }

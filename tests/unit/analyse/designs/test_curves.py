@@ -199,6 +199,25 @@ def test_values_without_logarithms_and_missing_cells_are_told() -> None:
     assert "not every arm" in fitted({**made, ("4", "tpm"): none}, request()).reason
 
 
+def test_values_known_by_class_have_no_curve() -> None:
+    """One arm a little slower everywhere crosses to the next class at some values only: another slope, certainly."""
+    random, width = np.random.default_rng(1), np.log1p(0.018)
+
+    def classes(arm: str, slower: float, n: int) -> ArmValues:
+        logs = np.log(10 * n**0.5 * slower) + random.normal(0, 0.0015, 8)
+        values = np.exp(np.ceil(logs / width) * width)
+        return ArmValues(arm=arm, values=values, blocks=tuple(range(8)), positions=tuple(range(8)), absent=0)
+
+    users = (1, 2, 4, 8)
+    made = {(str(n), "tpm"): {"plain": classes("plain", 1.0, n), "split": classes("split", 1.004, n)} for n in users}
+    exact = request("linear", users)
+    by_class = replace(exact, metrics={"tpm": exact.metrics["tpm"].model_copy(update={"resolution": 0.018})})
+    assert fitted(made, exact).arms
+    found = fitted(made, by_class)
+    assert (found.arms, found.pairs) == ((), ())
+    assert "classes" in found.reason
+
+
 def test_a_block_that_replaced_another_stands_in_for_it() -> None:
     made = dict(table(TWO))
     late = {arm: replace(each, blocks=(9, *each.blocks[1:])) for arm, each in made["4", "tpm"].items()}

@@ -123,6 +123,45 @@ def test_a_missing_row_is_still_least_squares() -> None:
     assert effects_of(metric, of) == pytest.approx(2 * fit.params[1:], rel=1e-9)
 
 
+@pytest.mark.parametrize(("options", "replicates", "missing"), [(4, 1, 0), (4, 1, 3), (6, 2, 31), (6, 2, None)])
+def test_interactions_are_least_squares_beside_the_options_where_a_row_is_missing(
+    options: int, replicates: int, missing: int | None
+) -> None:
+    of = design("fractional", options)
+    every = trials(of, {"o0": 0.5}, sd=0.001, replicates=replicates)
+    measured = [each for place, each in enumerate(every) if place != missing]
+    metric = one_metric(of, "tpm", measured, confidence=0.95)
+    assert metric is not None
+    assert len(metric.columns) >= 3
+    fit, names = by_statsmodels(of, measured), list(of.options)
+    for each in metric.columns:
+        assert abs(each.effect) < 0.005
+        first, second = (names.index(name) for name in each.interactions[0].removeprefix("-").split(" × "))
+        sign = -1 if each.interactions[0].startswith("-") else 1
+        column = [sign * of.rows[row][first] * of.rows[row][second] for row, _, _ in measured]
+        more = OLS(fit.model.endog, np.column_stack([fit.model.exog, column])).fit()
+        assert each.effect == pytest.approx(2 * more.params[-1], rel=1e-6)
+
+
+def test_an_interaction_that_no_row_is_left_for_is_not_told() -> None:
+    of = design("fractional", 4)
+    metric = one_metric(of, "tpm", trials(of, {})[:-3], confidence=0.95)
+    assert metric is not None
+    assert metric.columns == ()
+
+
+def test_rows_that_differ_by_no_more_than_main_effects_have_no_lack_of_fit() -> None:
+    """Where rounding leaves less than nothing of it, and where not."""
+    of, found = design("plackett_burman", 10), []
+    for seed in (34, 118, 263, 268, 351, 0, 1, 2):
+        random = np.random.default_rng(seed)
+        measured = [(row, replicate, 1.0 + (random.random() < 0.5)) for replicate in (1, 2) for row in of.rows]
+        metric = one_metric(of, "tpm", measured, confidence=0.95)
+        assert metric is not None
+        found.append(metric.lack_of_fit_p)
+    assert all(p is not None and 0 <= p <= 1 for p in found)
+
+
 def test_what_has_no_logarithm_or_too_few_rows_has_no_effects() -> None:
     of = design("fractional", 15)
     measured = trials(of, {})
@@ -208,6 +247,37 @@ def test_a_definitive_design_compares_the_ends() -> None:
     assert metric is not None
     assert (metric.error, metric.effects[0].option, metric.effects[0].high) == ("Lenth", "o3", "high")
     assert metric.effects[0].ratio == pytest.approx(math.exp(0.2), rel=1e-4)
+
+
+def test_few_rows_let_no_effect_stand_out_however_large_it_is() -> None:
+    """Every order of four trials has the same largest effect; replicates make it differ."""
+    few, more = design("plackett_burman", 3), design("plackett_burman", 7)
+    shown = [
+        [detectable(of, replicates=replicates, noise=0.03, confidence=0.95) is not None for replicates in (1, 2, 3)]
+        for of in (few, more)
+    ]
+    assert shown == [[False, False, True], [False, True, True]]
+    huge = one_metric(few, "tpm", trials(few, {"o0": 5.0}, sd=1e-4), confidence=0.95)
+    assert huge is not None
+    assert not any(each.stands_out for each in huge.effects)
+    assert replicates_for(few, effect=10.0, noise=0.03, confidence=0.95) == 3
+
+
+def test_the_effect_that_few_rows_show_stands_out_as_often_as_it_should() -> None:
+    """Where effects judge themselves: no law has the power of that and of the exchange of trials."""
+    of, random, stood = design("plackett_burman", 11), np.random.default_rng(5), 0
+    shown = detectable(of, replicates=1, noise=0.03, confidence=0.95)
+    assert shown is not None
+    assert detectable(of, replicates=1, noise=0.06, confidence=0.95) == pytest.approx((1 + shown) ** 2 - 1)
+    for _ in range(200):
+        measured = [
+            (row, 1, math.exp(math.log1p(shown) / 2 * codes[0] + 0.03 * random.standard_normal()))
+            for row, codes in of.rows.items()
+        ]
+        metric = one_metric(of, "tpm", measured, confidence=0.95)
+        assert metric is not None
+        stood += next(each.stands_out for each in metric.effects if each.option == "o0")
+    assert 0.72 * 200 <= stood <= 0.88 * 200
 
 
 def test_the_effect_that_stands_out_with_power_does_so_as_often() -> None:

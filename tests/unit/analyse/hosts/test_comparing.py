@@ -204,6 +204,30 @@ def test_without_pairs_without_logarithms_and_without_spread_hosts_are_counted_o
         assert [each.blocks for each in over.hosts] == [2] * 5
 
 
+@pytest.mark.parametrize("adjust", [False, True])
+def test_where_covariates_decide_there_is_no_verdict_of_plain_ratios_for_hosts_like_these(*, adjust: bool) -> None:
+    """The arm moves the covariate, which hides that it is slower."""
+    case, random = Case(KERNELS, blocks=24), np.random.default_rng(4)
+    loops = {(arm, block): random.normal(52 if arm == "b" else 50, 1) for arm in ("a", "b") for block in range(1, 25)}
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        moved = 0.05 * (loops[levels["kernel"], block] - 50) - (0.05 if levels["kernel"] == "b" else 0.0)
+        return 100 * math.exp(moved + random.normal(0, 0.003))
+
+    measured = case.trials(tpm=value, calibration_loop_ns=lambda levels, block: loops[levels["kernel"], block])
+    trials = [each.model_copy(update={"host": f"node-{each.trial.block % 6}"}) for each in measured]
+    plan = case.plan()
+    metrics = plan.metrics.model_copy(update={"covariates": ["calibration_loop_ns"], "adjust": adjust})
+    analysis = analyse(plan.model_copy(update={"metrics": metrics}), trials)
+    comparison, over = only(analysis)
+    assert over.ratio == pytest.approx(1.05, abs=0.02)
+    assert over.heterogeneity is not None
+    if adjust:
+        assert (comparison.verdict, over.verdict, over.reason, over.p) == ("slower", None, "adjusted", None)
+    else:
+        assert (comparison.verdict, over.verdict, over.reason) == ("faster", "faster", "")
+
+
 def test_pairs_between_hosts_are_doubted_and_give_no_estimate() -> None:
     """Another factor's levels meet by block number, and the blocks of two cells may have run on different hosts."""
     case = Case({**KERNELS, "load": ("low", "high")}, blocks=6)

@@ -15,6 +15,7 @@ from fairtrial.analyse import analyse
 from fairtrial.analyse.inference import censoring, sensitivity, t_tests
 from fairtrial.analyse.models import Comparison
 from fairtrial.metrics.latency.percentiles import RESOLUTION
+from fairtrial.workloads.engine import search_scalars
 
 BASE, WIDE = 1_000_447.0, 2_001_919.0  # upper bounds of classes
 seeds = st.integers(0, 100_000)
@@ -97,6 +98,21 @@ def test_arms_in_classes_far_apart_differ_and_in_neighbouring_ones_do_not() -> N
     assert near.difference.low is not None
     assert near.difference.high is not None
     assert near.difference.low < 0 < near.difference.high
+
+
+def test_capacities_that_one_rate_of_a_search_stands_for_are_neither_equivalent_nor_different() -> None:
+    case = Case({"kernel": ["a", "b"]}, blocks=10, roles={"primary": ["highest_rate_per_s"]})
+    metrics = case.plan().metrics.model_copy(update={"definitions": search_scalars.definitions(0.05)})
+    plan = case.plan().model_copy(update={"metrics": metrics})
+
+    def found(arm: float) -> Comparison:
+        rates = {"a": 1000.0, "b": arm}
+        trials = case.trials(highest_rate_per_s=lambda levels, _block: rates[levels["kernel"]])
+        (comparison,) = analyse(plan, trials).cells[0].comparisons["highest_rate_per_s"]
+        return comparison
+
+    assert [found(rate).verdict for rate in (1000.0, 1044.3, 1200.0)] == ["undecided", "undecided", "faster"]
+    assert "10 values of a fall into 1 classes of searched rates" in found(1000.0).doubts[0].message
 
 
 def test_spread_over_many_classes_is_left_to_the_plain_test() -> None:

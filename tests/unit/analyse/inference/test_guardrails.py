@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -133,6 +134,43 @@ def test_exact_counts_are_kept_and_breached_too(
 ) -> None:
     rail = GuardrailRule(better="lower", margin=0.02)
     assert guarded(arm("a", base), arm("b", changed), rail=rail, setting=setting).outcome == outcome
+
+
+CLASS = 0.018  # of a histogram, as a share
+
+
+@pytest.mark.parametrize("setting", [PAIRED, UNPAIRED])
+@pytest.mark.parametrize("better", ["lower", "higher"])
+@pytest.mark.parametrize(
+    ("classes", "margin", "outcome"),
+    [
+        ([0] * 10, 0.01, "unclear"),  # true values of one class differ by up to 1.8 %
+        ([1] * 10, 0.01, "unclear"),  # of two beside each other by nothing
+        ([0] * 8 + [1] * 2, 0.01, "unclear"),
+        ([0] * 10, 0.05, "kept"),
+        ([9] * 10, 0.05, "breached"),
+    ],
+)
+def test_values_known_by_class_are_judged_as_their_classes_allow(
+    *, setting: ComparisonOptions, better: Literal["lower", "higher"], classes: list[int], margin: float, outcome: str
+) -> None:
+    sign = 1 if better == "lower" else -1
+    base = arm("a", [10.0] * 10)
+    found = guarded(
+        base,
+        arm("b", [10 * (1 + CLASS) ** (sign * each) for each in classes]),
+        rail=GuardrailRule(better=better, margin=margin, resolution=CLASS),
+        setting=setting,
+    )
+    assert found.outcome == outcome
+    assert found.bound is not None
+    assert (sign * math.log(found.bound) < math.log1p(margin)) == (outcome == "kept")
+
+
+def test_values_known_by_class_that_have_no_logarithms_are_not_judged() -> None:
+    rail = GuardrailRule(better="lower", margin=0.02, resolution=CLASS)
+    found = guarded(arm("a", [0.0, 5.0] * 5), arm("b", [0.0, 50.0] * 5), rail=rail, setting=PAIRED)
+    assert (found.outcome, found.p_kept, found.p_breached) == ("unclear", 1.0, 1.0)
 
 
 @pytest.mark.servers

@@ -111,6 +111,9 @@ def test_few_blocks_have_points_and_no_band() -> None:
 def test_quantiles_with_few_observations_beyond_are_left_out() -> None:
     of = ArmHistograms(highest_ns=np.array([5]), baseline=np.array([[9_999.0]]), arm=np.array([[50_000.0]]))
     assert max(shift.quantiles_of(of)) == 0.98
+    for n, largest in ((500, 0.8), (1_000, 0.9), (2_000, 0.95), (10_000, 0.99), (100_000, 0.999), (999, 0.85)):
+        counts = np.array([[float(n)]])
+        assert max(shift.quantiles_of(ArmHistograms(np.array([5]), baseline=counts, arm=counts))) == largest
     assert len(curve([np.array([5] * 50)] * 5, [np.array([6] * 50)] * 5).points) < len(shift.QUANTILES)
 
 

@@ -270,6 +270,19 @@ def test_another_contrast_gets_valid_p_values_and_no_decisions() -> None:
     assert all(each.p_once is not None for cell in found.cells for each in cell.comparisons["tpm"])
 
 
+@pytest.mark.parametrize("stop", ["sequential", "anytime", "precision"])
+def test_one_block_decides_nothing(stop: str) -> None:
+    """As a small size of a study may have it."""
+    case = Case(CELLS, blocks=1)
+    plan = plan_of(case, stop=stop, min_blocks=1, precision=0.05 if stop == "precision" else None)
+    trials = case.trials(tpm=noisy({"low": 0.3, "high": 0.0}))
+    run = follow(plan, trials)
+    assert run is not None
+    assert {each.reason for each in run.stops.values()} == {"blocks"}
+    assert [only(plan, trials, cell).verdict for cell in ("low", "high")] == ["undecided"] * 2
+    assert [only(plan, trials, cell).p for cell in ("low", "high")] == [1, 1]
+
+
 @pytest.mark.parametrize("kind", ["sequential", "anytime"])
 def test_a_fixed_design_is_not_followed(kind: str) -> None:
     case = Case(CELLS, blocks=4)
@@ -279,10 +292,10 @@ def test_a_fixed_design_is_not_followed(kind: str) -> None:
     assert analyse(case.plan(), trials).stopping is None
 
 
-def coarse(plan: Plan, resolution: float) -> Plan:
+def coarse(plan: Plan, resolution: float, *, metric: str = "tpm") -> Plan:
     """The same plan, of a metric that is known by classes."""
-    definition = plan.metrics.definitions["tpm"].model_copy(update={"resolution": resolution})
-    metrics = plan.metrics.model_copy(update={"definitions": plan.metrics.definitions | {"tpm": definition}})
+    definition = plan.metrics.definitions[metric].model_copy(update={"resolution": resolution})
+    metrics = plan.metrics.model_copy(update={"definitions": plan.metrics.definitions | {metric: definition}})
     return plan.model_copy(update={"metrics": metrics})
 
 
@@ -304,6 +317,24 @@ def test_values_known_by_class_claim_no_more_than_their_classes_allow() -> None:
     assert found.ratio.high is not None
     assert found.ratio.low < 1 < found.ratio.high
     assert found.verdict == "undecided"
+
+
+def test_a_guardrail_known_by_class_is_kept_and_bounded_as_its_classes_allow() -> None:
+    case = Case({"kernel": ("a", "b")}, blocks=8, roles={"primary": ["tpm"], "guardrails": ["p99"]})
+    plan = plan_of(case, futility=False)
+
+    def latency(levels: Mapping[str, str], block: int) -> float:
+        return 1000.0 if levels["kernel"] == "a" else 1016.0 if block == 8 else 1008.0
+
+    trials = case.trials(tpm=lambda _levels, block: 100.0 + block, p99=latency)
+    fine, found = (
+        analyse(each, trials).cells[0].comparisons["p99"][0].guardrail
+        for each in (plan, coarse(plan, 0.015, metric="p99"))
+    )
+    assert fine is not None
+    assert found is not None
+    assert (fine.outcome, found.outcome) == ("kept", "unclear")
+    assert (found.bound or 0.0) > 1.02 > (fine.bound or 0.0)
 
 
 def test_heaps_of_zeros_claim_no_more_than_their_exchange_allows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
@@ -14,9 +15,11 @@ from fairtrial.analyse.sequential import last_look
 from fairtrial.cli import app
 from fairtrial.cli.running import designs, power
 from fairtrial.cli.running.power import PilotSpreads
-from fairtrial.errors import InputError
+from fairtrial.errors import InputError, PlaceError, RecordError
 from fairtrial.record import Record
-from fairtrial.record.models import Plan
+from fairtrial.record.events import JournalLine
+from fairtrial.record.models import CellLook, LookTaken, Plan
+from fairtrial.run import noise
 from fairtrial.study.builds import Builds
 from fairtrial.study.designs.numeric_factors import Curve
 
@@ -131,6 +134,21 @@ def test_the_trials_of_a_duet_take_their_time_together(order: str, block_s: floa
     assert power.of_run(run, case.plan()).block_s == pytest.approx(block_s)
 
 
+def test_blocks_of_a_farm_that_came_back_after_their_cell_was_stopped_are_no_pilot() -> None:
+    case = Case({"kernel": ["base", "new"]}, blocks=8)
+    stopped = CellLook(cell="all", blocks=6, information=1, decision="stop", reason="difference")
+    look = LookTaken(round=6, decision="stop", cells=[stopped])
+    journal = (JournalLine(sequence=0, time="2026-01-01T00:00:00Z", entry=look),)
+    run = Record(directory=Path("case-1"), plan=case.plan(), journal=journal)
+    trials = case.trials(tpm=lambda levels, block: 100.0 + block + (levels["kernel"] == "new") * block**2)
+    found = []
+    for known in (trials, [each for each in trials if each.trial.round <= 6]):
+        vars(run)["trials"] = tuple(known)
+        found.append(power.of_run(run, case.plan()).pilots)
+    assert found[0] == found[1]
+    assert [pilot.df for pilot in found[0]] == [5]
+
+
 def test_new_designs_are_named_and_ask_for_a_pilot_of_their_own() -> None:
     metrics = PLAN.metrics.model_copy(update={"covariates": ["time_since_boot_s"], "adjust": True})
     builds = Builds(program="/p", objects={"base": ["/a/*.o"], "new": ["/b/*.o"]}, link="cc -o {output} {objects}")
@@ -150,3 +168,33 @@ def test_the_study_is_read_with_its_assignments(tmp_path: Path) -> None:
     study.write_text("study: own\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"--set: trials\.block: unknown key"):
         app.power(study, overrides=["trials.block=3"])
+
+
+@pytest.mark.parametrize(
+    ("place", "way_out"),
+    [
+        ("local: {}", " --aa`, or name a run of the study with --from"),
+        ("container: {image: none}", " --aa`, then name that run with --from"),
+        ("local: {}}\ntrials: {order: duet", " --aa`, then name that run with --from"),
+    ],
+)
+def test_a_place_that_is_not_asked_for_its_pilot_needs_the_run_by_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, place: str, way_out: str
+) -> None:
+    monkeypatch.setattr(noise, "open_place", Mock(side_effect=PlaceError("no agent", hint="")))
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        f"study: own\nplace: {{{place}}}\nworkload: {{command: {{run: 'true'}}}}\n"
+        "factors: {arm: {a: {}, b: {workload: {command: {label: x}}}}}\narm: arm\nmetrics: {primary: elapsed_s}\n"
+    )
+    with pytest.raises(RecordError, match="the place of this study has no pilot run") as refused:
+        app.power(study)
+    assert refused.value.hint == f"run `fairtrial run {study}{way_out}"
+
+
+def test_a_duet_takes_no_pilot_of_trials_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Mock(return_value=None)
+    monkeypatch.setattr(noise, "kept", kept)
+    for order, asked in (("duet", 0), ("abba", 1)):
+        assert power.at_place(designed(order=order)) is None
+        assert kept.call_count == asked

@@ -17,7 +17,7 @@ from fairtrial import study as language
 from fairtrial.catalogue import catalogue
 from fairtrial.cli.running.resuming import STAMPED, as_given, directory_name, resumed
 from fairtrial.errors import InputError, PlaceError, RecordError
-from fairtrial.record.events import RunFinished, RunResumed
+from fairtrial.record.events import KEPT_VARIABLE, RunFinished, RunResumed
 
 STUDY = """\
 study: tiny
@@ -144,6 +144,35 @@ def test_a_study_that_came_through_a_pipe_is_kept_as_it_was_merged(desk: Desk, t
     assert as_given(desk.study, loaded) == STUDY
     os.mkfifo(tmp_path / "pipe")
     assert as_given(tmp_path / "pipe", loaded) == language.dump(loaded)
+
+
+@pytest.mark.parametrize(
+    ("began", "now", "way_out"),
+    [
+        ("*", None, "export FAIRTRIAL_ENVIRONMENT='*'"),
+        ("JAVA_HOME", "", "export FAIRTRIAL_ENVIRONMENT=JAVA_HOME"),
+        (None, "*", "unset FAIRTRIAL_ENVIRONMENT"),
+    ],
+)
+def test_a_run_whose_programs_would_see_other_variables_than_before_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, *, began: str | None, now: str | None, way_out: str
+) -> None:
+    def is_set_to(names: str | None) -> None:
+        monkeypatch.delenv(KEPT_VARIABLE, raising=False)
+        if names is not None:
+            monkeypatch.setenv(KEPT_VARIABLE, names)
+
+    is_set_to(began)
+    wanted = desk.begin("tiny-20260101T000000Z")
+    assert ("environment" in (wanted / "journal.jsonl").read_text()) == (began is not None)
+    before = (wanted / "journal.jsonl").read_bytes()
+    is_set_to(now)
+    with pytest.raises(InputError, match=r"FAIRTRIAL_ENVIRONMENT: .*tiny-20260101T000000Z began with") as refused:
+        desk.resume(wanted)
+    assert f"`{way_out}`, then resume" in refused.value.hint
+    assert (wanted / "journal.jsonl").read_bytes() == before
+    is_set_to(began)
+    assert desk.resume(wanted) == wanted
 
 
 def test_a_run_that_another_process_runs_is_refused(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,14 @@ def test_no_class_from_a_microsecond_on_is_wider_than_the_resolution(value: int)
     lowest = histogram.get_lowest_equivalent_value(value)
     assert lowest <= value <= highest
     assert (highest - lowest) / highest <= percentiles.RESOLUTION
+
+
+@pytest.mark.parametrize(
+    ("percentile", "n", "beyond"), [("p999", 100_000, 100), ("p99", 10_000, 100), ("p95", 2_000, 100), ("p50", 3, 1.5)]
+)
+def test_observations_beyond_a_percentile_are_exact(percentile: str, n: int, beyond: float) -> None:
+    found = percentiles.exceedances(f"payment_latency_ns_{percentile}", {"payment_latency_count": float(n)})
+    assert found == beyond
 
 
 def test_percentiles_and_maxima_are_known_by_class_and_means_and_counts_are_not() -> None:

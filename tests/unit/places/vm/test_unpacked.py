@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fairtrial import disks
 from fairtrial.places.vm.unpacked import ELF, ENTRY, kept, unpacked
 
 KERNEL = ELF + b"code" * 1000 + ENTRY + b"more"
@@ -50,6 +51,19 @@ def test_what_cannot_be_entered_directly_is_left_packed(payload: bytes, tmp_path
     packed = tmp_path / "vmlinuz"
     packed.write_bytes(image(payload))
     assert kept(packed, sha256="a" * 64, cache=tmp_path / "cache") == packed
+
+
+def test_a_kernel_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed, cache, synced = tmp_path / "vmlinuz", tmp_path / "cache", []
+    packed.write_bytes(image(lzma.compress(KERNEL)))
+
+    def sync(path: Path) -> None:
+        assert not (cache / ("a" * 64)).exists()
+        synced.append(path.read_bytes())
+
+    monkeypatch.setattr(disks, "sync_around", sync)
+    kept(packed, sha256="a" * 64, cache=cache)
+    assert synced == [KERNEL]
 
 
 def test_a_kernel_is_unpacked_once(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ def test_a_stream_that_ends_with_the_interrupt_does_not_make_it_a_lost_trial(sta
     assert stage.committed == []
 
 
-def test_what_cannot_be_undone_while_the_load_runs_does_not_replace_the_interrupt(stage: Stage) -> None:
+def test_settings_are_undone_once_the_load_has_ended(stage: Stage) -> None:
     """As a mount, whose undoing fails as long as a process of the load is there."""
-    load = stage.directory / "load"
-    undo = ["sh", "-c", f"! kill -0 $(cat {load}) 2>/dev/null"]
+    load, busy = stage.directory / "load", stage.directory / "busy"
+    undo = ["sh", "-c", f"if kill -0 $(cat {load}) 2>/dev/null; then touch {busy}; exit 1; fi"]
     step = {"name": "storage.mount", "action": {"kind": "execute", "argv": ["true"]}}
     step["inverse"] = {"kind": "execute", "argv": undo}
     stage.effect(Effect(steps=(("place", Step.model_validate(step)),)))
@@ -42,3 +42,5 @@ def test_what_cannot_be_undone_while_the_load_runs_does_not_replace_the_interrup
     with pytest.raises(KeyboardInterrupt):
         stage.run()
     assert stage.committed == []
+    stage.runner.place.agent.close()
+    assert not busy.exists()

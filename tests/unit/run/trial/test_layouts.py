@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.machines.places import place_here
+from support.progress import Told
 from support.records import planned, tiny_plan
 
+from fairtrial import record
 from fairtrial.errors import PlaceError
 from fairtrial.plan.layouts import order_of
 from fairtrial.record.models import Plan
-from fairtrial.run.trial import layouts
+from fairtrial.run.trial import layouts, runner
 from fairtrial.study.builds import Builds
+from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
 JOIN = """sh -c 'output=$1; shift; cat "$@" > "$output"' link {output} {objects}"""
@@ -68,6 +72,23 @@ def test_arms_of_a_block_have_their_own_objects_in_the_same_order(place: OpenPla
     assert len({tuple(each) for each in seen.values()}) == 3
 
 
+def test_each_arm_has_the_identity_of_its_own_program(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
+    plan = with_builds(tmp_path, link=JOIN.replace("' link", """; chmod +x "$output"' link"""))
+    assert plan.builds is not None
+    system = Section({"command": {"run": plan.builds.program}})
+    both = {arm: each.model_copy(update={"system": system}) for arm, each in plan.resolved["all"].items()}
+    plan = plan.model_copy(update={"resolved": {"all": both}})
+    writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": ""})
+    own = runner.TrialRunner(place, writer, Told(), runner.ExistingServers(place, "a test"))
+    found = {}
+    for arm in "ab":
+        own.prepare(planned(1, arm))
+        found[arm] = sha256(Path(plan.builds.program).read_bytes()).hexdigest()
+    writer.close()
+    assert {arm: own.identity(both[arm], arm=arm).sha256 for arm in "ab"} == found
+    assert found["a"] != found["b"]
+
+
 def test_a_second_run_links_nothing_again(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:
     layouts.link(place, plan, arm="a")
     linked = sorted((tmp_path / "state" / "builds").glob("*/order-0001"))
@@ -77,6 +98,21 @@ def test_a_second_run_links_nothing_again(place: OpenPlace, plan: Plan, tmp_path
     (tmp_path / "a" / "a.o").write_text("changed ")
     layouts.link(place, plan, arm="a")
     assert len(sorted((tmp_path / "state" / "builds").glob("*/order-0001"))) == 2
+
+
+def test_programs_are_on_the_disk_before_their_directory_has_its_name(
+    place: OpenPlace, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    require = OpenPlace.require
+
+    def noted(here: OpenPlace, argv: Sequence[str], **options: Any) -> str:
+        ran.append(argv[0])
+        return require(here, argv, **options)
+
+    monkeypatch.setattr(OpenPlace, "require", noted)
+    layouts.link(place, plan, arm="a")
+    assert ran[ran.index("mv") - 1] == "sync"
 
 
 def test_programs_of_an_earlier_library_are_linked_again(place: OpenPlace, plan: Plan, tmp_path: Path) -> None:

@@ -72,9 +72,11 @@ def service(redis: Redis, options: dict[str, Any], **more: str) -> Service:
     return Service(ServiceParameters.model_validate(given))
 
 
+WORK = PurePosixPath("/nowhere")
+
+
 def started(redis: Redis, there: OpenPlace, options: dict[str, Any], **more: str) -> Instance:
-    work = PurePosixPath("/nowhere")
-    return service(redis, options, **more).start(there, Launch(work, work, work))
+    return service(redis, options, **more).start(there, Launch(WORK, WORK, WORK))
 
 
 @pytest.mark.parametrize("original", ["", " two  words ", 'it\'s "it" $HOME `id` \\n', "é 🎉"])
@@ -95,6 +97,22 @@ def test_what_somebody_else_set_after_the_load_stays(redis: Redis, tmp_path: Pat
         redis.ask("CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
     assert redis.value("maxmemory-policy") == "volatile-ttl"
     assert redis.value("timeout") == "0"
+
+
+def test_what_another_arm_sets_is_read_and_not_changed_by_somebody_else(redis: Redis, tmp_path: Path) -> None:
+    redis.ask("CONFIG", "SET", "timeout", "3")
+    with place(tmp_path) as there:
+        as_it_is = service(redis, {"maxmemory": 0})
+        instance = as_it_is.start(there, Launch(WORK, WORK, WORK, watched=("timeout", "maxmemory")))
+        assert instance.options == {"maxmemory": "0", "timeout": "3"}
+        assert as_it_is.disturbance(there, instance) == ""
+        redis.ask("CONFIG", "SET", "timeout", "0")
+        assert as_it_is.disturbance(there, instance) == "changed by another process during the trial: timeout"
+        there.agent.undo()
+        for read_back in (None, {"maxmemory": "true"}):
+            unread = service(redis, {}).parameters.model_copy(update={"read_back": read_back})
+            watching = Launch(WORK, WORK, WORK, watched=("timeout",))
+            assert Service(unread).start(there, watching).options == {}, "no command reads it"
 
 
 def test_an_option_that_is_not_in_effect_as_asked_comes_back(redis: Redis, tmp_path: Path) -> None:
@@ -168,7 +186,10 @@ def test_what_a_dead_study_left_changed_is_not_taken_for_the_services_own(redis:
     with place(tmp_path / "second") as second:
         with pytest.raises(PlaceError, match="a study that died has left options") as error:
             held(redis, second)
-        assert error.value.hint == f"`FAIRTRIAL_STATE_DIRECTORY={tmp_path}/first fairtrial doctor` restores them"
+        restoring = (
+            f"`fairtrial doctor '{{local: {{state_directory: {tmp_path}/first}}}}'` restores them; if the place is"
+        )
+        assert error.value.hint.startswith(restoring)
     with place(tmp_path / "first") as first:
         held(redis, first)
 

@@ -98,6 +98,9 @@ def test_a_search_has_its_objective_and_no_length(load: Load) -> None:
             spacing="constant",
         )
     )
+    found = {name: each.resolution for name, each in parameters.loop_metrics().items()}
+    assert found["highest_rate_per_s"] == found["lowest_rate_missed_per_s"] == pytest.approx(0.05 / 1.05)
+    assert found["probes"] == 0
     # Eight doublings and one: half of them, three more for the bounds, and four halvings twice; two seconds settle.
     assert native.duration_s(parameters, guessed_per_s=1) == 10 + (5 + 3 + 8) * 13
 

@@ -319,7 +319,7 @@ fn a_second_session_is_told_who_holds_the_place_and_both_work() {
     agent.send(&spawn(1, "exec sleep 1000"));
     let pid = agent.hear_of("spawned")["pid"].clone();
     let mut other = Agent::start_at(agent.place.path());
-    let refused = other.greet();
+    let refused = other.greet_as("you");
     assert_eq!(
         (&refused["code"], &refused["message"]),
         (&json!("busy"), &json!("the place is held by me"))

@@ -1,0 +1,35 @@
+"""Whether a place is still the machine that its run began on, booted as it was then."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fairtrial.errors import PlaceError
+from fairtrial.places import boots_anew, is_fresh, place_of
+from fairtrial.record.models import PlaceOpened
+
+OF_MACHINE: Final = ("machine", "processor_model")
+OF_BOOT: Final = ("processors", "kernel_command_line")  # of a place that boots for a trial, its section decides these
+
+
+def require_same(opened: PlaceOpened, earlier: PlaceOpened | None) -> None:
+    """Refuses a place that is another machine than it was earlier in this run, or was booted otherwise since.
+
+    Args:
+        opened: as it is now.
+        earlier: as it was when it was opened last; None: it was not.
+
+    Raises:
+        PlaceError: the facts that differ, as they were and as they are.
+    """
+    if earlier is None:
+        return
+    stays = not is_fresh(opened.place) and not boots_anew(opened.place)
+    was, now = earlier.facts, opened.facts
+    known = [name for name in (*OF_MACHINE, *(OF_BOOT if stays else ())) if name in was]
+    if differ := [f"{name} was {was[name]}, is {now[name]}" for name in known if was[name] != now[name]]:
+        raise PlaceError(
+            f"{place_of(opened.place).title} is not the machine that this run began on, or was booted differently: "
+            + "; ".join(differ),
+            hint="resume where the run began, booted as it was then, or start a new run",
+        )

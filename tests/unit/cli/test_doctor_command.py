@@ -1,0 +1,36 @@
+"""`fairtrial doctor`: what it says of what a killed run has left, and when that makes a place unfit."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fairtrial import places
+from fairtrial.cli.doctor import PlaceFitness, restore_left
+from fairtrial.protocol.generated import Leftovers
+from fairtrial.study.resolved import Section
+from fairtrial.wire.open_place import OpenPlace
+
+LOCAL = Section({"local": {}})
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (Leftovers(undone=0, killed=0, failed=[]), []),
+        (Leftovers(undone=1, killed=0, failed=[]), ["restored 1 setting that an earlier run had left changed"]),
+        (Leftovers(undone=0, killed=0, failed=["swap"]), ["left by an earlier run and not restorable: swap"]),
+    ],
+)
+def test_only_what_was_restored_is_said_to_be_and_the_rest_makes_a_place_unfit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, left: Leftovers, said: list[str]
+) -> None:
+    agent: Any = SimpleNamespace(hello=SimpleNamespace(state_directory="/state", leftovers=left))
+    monkeypatch.setattr(places, "open_place", lambda *_, **__: contextlib.nullcontext(agent))
+    monkeypatch.setattr(OpenPlace, "execute", lambda *_, **__: SimpleNamespace(code=0))
+    restored = restore_left(LOCAL)
+    assert capsys.readouterr().err.splitlines() == said
+    assert PlaceFitness(place=LOCAL, changed=not restored).unfit == bool(left.failed)

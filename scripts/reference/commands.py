@@ -26,10 +26,10 @@ NOTES = {
     "cache, and what a boot leaves on a host. It starts nothing for that, not even a program that prints its version, "
     "and reaches no host.",
     "power": "Needs a pilot of at least three whole blocks: the study's A/A run that its place keeps, or a run named "
-    "by `--from`. A guest or a container is not booted to ask for it: name its run. Plans for power 0.8 with the upper "
-    "bound of the pilot's deviation, at the level that the family leaves, and of that what `stop` leaves to the last "
-    "look. Too few blocks to claim anything have no figure. With `stop: precision` the power is that of a cell that "
-    "runs all blocks; one that stops before has less.",
+    "by `--from`. No place keeps that of a duet, and a guest or a container is not booted to ask for it: name the run. "
+    "Plans for power 0.8 with the upper bound of the pilot's deviation, at the level that the family leaves, and of "
+    "that what `stop` leaves to the last look. Too few blocks to claim anything have no figure. With `stop: precision` "
+    "the power is that of a cell that runs all blocks; one that stops before has less.",
     "report": "Reads only the record, never the study file, and writes the record's `report/` again; with `--arm`, "
     "`report/by-ARM/` below it.",
     "serve": "Prints an address with a token, which lets a browser in. With `--control`, the page has buttons "
@@ -54,8 +54,8 @@ NOTES = {
     "standard output. Without `--output`, only the files of `--save` and `--export` remain. "
     "[More](../guides/comparing.md#two-commands).",
     "history": "Points come from finished runs. [More](../guides/auditing.md#histories).",
-    "gate": "Exits with 1 if a check fails or no check is possible, and with 5 if `--arms` leaves one undecided. With "
-    "`--baseline` and `--arms`, RUNS is a run, or a directory for its newest run; `--by`, `--acknowledged` and "
+    "gate": "Exits with 1 if a check fails or no check is possible, and with 5 if none fails and one is undecided. "
+    "With `--baseline` and `--arms`, RUNS is a run, or a directory for its newest run; `--by`, `--acknowledged` and "
     "`--alarm-alpha` are for histories, and `--alpha` and `--margin` are not for `--arms`, which takes the verdicts of "
     "the run's report. [More](../guides/continuous-integration.md).",
     "beside": "Each field gets one word: `agree`, `disagree`, a difference `only published` or `only re-run`, or "

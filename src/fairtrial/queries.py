@@ -52,13 +52,21 @@ def run_whole(directory: Path, text: Callable[[], str], conduct: Callable[[Write
         if _at_fault(known) - {arm}:
             _set_aside(directory)
         else:
-            writer = record.resume(directory)
+            writer = _resumed(directory)
     writer = writer or _begun(directory, text())
     try:
         conduct(writer)
     finally:
         writer.close()
     return record.read(directory)
+
+
+def _resumed(directory: Path) -> Writer:
+    """A mistake of whoever goes on, as other variables are, is not that of the arm which ran last."""
+    try:
+        return record.resume(directory)
+    except InputError as error:
+        raise PlaceError(str(error), hint=error.hint) from error
 
 
 def _begun(directory: Path, text: str) -> Writer:

@@ -172,7 +172,7 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
         compared = _with_shares(compared, table, setting=setting)
     looked = compared if course.run is None else sequential.adjusted(compared, course.run, request.metrics)
     judged = judging.judge(
-        list(lower_bounds.heeded(looked, course.cut_off, alpha=setting.alpha)),
+        list(lower_bounds.heeded(looked, course.cut_off)),
         metrics=request.metrics,
         setting=setting,
         without_verdict=lambda each: not course.finished or course.without_verdict(each),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from fairtrial.analyse.inference.guardrails import outcome
+from fairtrial.analyse.inference.judging import rises
 from fairtrial.analyse.models import Comparison, Guardrail
 from fairtrial.analyse.selection import ContrastCell
 from fairtrial.metrics.telemetry.shutdown import CENSORED, TIME
+from fairtrial.record.models import TrialRecord
 
 METRICS: Final = {TIME: CENSORED}  # and the scalar that says of a trial whether its value was cut off
 
@@ -28,34 +29,49 @@ def cut_off(cells: Iterable[ContrastCell]) -> CutOff:
     )
 
 
-def heeded(
-    compared: Iterable[Comparison], cut: Collection[tuple[str, str, str]], *, alpha: float
-) -> Iterator[Comparison]:
-    """Comparisons without claims that larger values could deny: the arm is lower, or as high, or kept."""
+def cut_off_of(trials: Iterable[TrialRecord]) -> set[tuple[str, str, str]]:
+    """The cells, arms and metrics of which a value of these trials was cut off."""
+    return {
+        (trial.trial.cell, trial.trial.arm, metric)
+        for trial in trials
+        for metric, mark in METRICS.items()
+        if trial.scalars.get(mark)
+    }
+
+
+def heeded(compared: Iterable[Comparison], cut: Collection[tuple[str, str, str]]) -> Iterator[Comparison]:
+    """Comparisons of which each claims no more than `bounded` leaves it."""
     for each in compared:
         arm, baseline = ((each.cell, each.metric, level) in cut for level in (each.arm, each.baseline))
-        yield _heeded(each, arm=arm, baseline=baseline, alpha=alpha) if arm or baseline else each
+        yield bounded(each, arm=arm, baseline=baseline)
 
 
-def _heeded(comparison: Comparison, *, arm: bool, baseline: bool, alpha: float) -> Comparison:
-    moved = comparison.difference.estimate or 0.0
-    denied = arm if moved < 0 else baseline
+def bounded(comparison: Comparison, *, arm: bool, baseline: bool) -> Comparison:
+    """Without claims that larger values of those of `arm` and `baseline` that were cut off could deny.
+
+    That the arm is lower, or as high, or higher, and of a guardrail, whose larger values are worse, kept or breached.
+    """
+    if not (arm or baseline):
+        return comparison
+    denied = baseline if rises(comparison) else arm
     return comparison.model_copy(
         update={
             "method": comparison.method + CUT_OFF,
             "p": 1.0 if denied else comparison.p,
             "p_equivalence": None if comparison.p_equivalence is None else 1.0,
-            "guardrail": _guardrail(comparison.guardrail, arm=arm, baseline=baseline, alpha=alpha),
+            "guardrail": _guardrail(comparison.guardrail, arm=arm, baseline=baseline),
         }
     )
 
 
-def _guardrail(guardrail: Guardrail | None, *, arm: bool, baseline: bool, alpha: float) -> Guardrail | None:
-    """Of a metric whose larger values are worse."""
+def _guardrail(guardrail: Guardrail | None, *, arm: bool, baseline: bool) -> Guardrail | None:
     if guardrail is None:
         return None
-    kept = 1.0 if arm else guardrail.p_kept
-    breached = 1.0 if baseline else guardrail.p_breached
+    denied = (arm and guardrail.outcome == "kept") or (baseline and guardrail.outcome == "breached")
     return guardrail.model_copy(
-        update={"p_kept": kept, "p_breached": breached, "outcome": outcome(kept, breached, alpha=alpha)}
+        update={
+            "p_kept": 1.0 if arm else guardrail.p_kept,
+            "p_breached": 1.0 if baseline else guardrail.p_breached,
+            "outcome": "unclear" if denied else guardrail.outcome,
+        }
     )

@@ -120,9 +120,9 @@ def _loaded(request: Request, over: str) -> Study:
     if not request.commits:
         try:
             return _load(request, as_written)
-        except InputError:
+        except InputError as error:
             if over != SERVER:
-                raise _unknown(request, over) from None
+                raise _unsearchable(request, over, error) from None
     return _load(request, [*as_written, *placeholder(over)])
 
 
@@ -147,13 +147,15 @@ def name_of(study: Path) -> str:
         return language.load(study, catalogue=catalogue(), overrides=overrides).name
 
 
-def _unknown(request: Request, over: str) -> InputError:
-    """Why a study cannot be bisected over a factor: it has no such factor, or is wrong itself."""
+def _unsearchable(request: Request, over: str, error: InputError) -> InputError:
+    """Why a study cannot be bisected over a factor: it has no such factor, or is wrong itself or with it as the arm."""
     study = _load(request, [*request.overrides, f"arm={COMMIT}", "also_compare=[]", IN_BLOCKS, *placeholder()])
-    names = [factor.name for factor in study.factors if factor.name != COMMIT]
-    if over not in names:
-        message = f"unknown factor `{over}`; expected one of {listed([*names, SERVER])}"
-        return _wrong(message, "--over", did_you_mean(over, names))
+    levels = {factor.name: factor.level_names for factor in study.factors if factor.name != COMMIT}
+    if over not in levels:
+        message = f"unknown factor `{over}`; expected one of {listed([*levels, SERVER])}"
+        return _wrong(message, "--over", did_you_mean(over, levels))
+    if len(levels[over]) > 1:
+        return error
     return _wrong(f"factor `{over}` has only one level", "--over", "a history needs two at least")
 
 

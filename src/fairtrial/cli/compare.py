@@ -168,7 +168,7 @@ def compare(options: CompareOptions, results: CompareOutputs, checkouts: Checkou
 def _check(options: CompareOptions, results: CompareOutputs) -> None:
     compiling.check(options)
     if options.metric and results.runs not in (None, 1):
-        problem = Problem(f"the metric is read from the output of a single run, found {results.runs}", "--runs")
+        problem = Problem(f"expected 1, as --metric reads the output of a single run, found {results.runs}", "--runs")
         raise InputError([problem], hint="leave --runs out")
     for name in results.export:
         exporting.check(name)

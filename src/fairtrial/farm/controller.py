@@ -129,7 +129,7 @@ class FarmRun(HandingRun):
                 f"all hosts of a farm would load the server at {there.text} at the same time",
                 "the study",
                 field=f"system.{trial.system.kind}.at",
-                suggestion="leave the farm out, or name a server that each host has at its own loopback address",
+                suggestion="leave the farm out, or name a server that each host has at its loopback address or socket",
             )
             raise InputError([problem], hint="nothing was started")
 

@@ -18,6 +18,7 @@ from fairtrial.farm.halves import GO, HALVES, STAY, Halves, name
 from fairtrial.farm.handing import HandingRun
 from fairtrial.record.events import BlockLeased
 from fairtrial.record.models import PlannedTrial, TrialRecord
+from fairtrial.run.feasibility import machines
 from fairtrial.run.opening import opened
 from fairtrial.study.resolved import Section
 from fairtrial.systems import system_of
@@ -112,7 +113,7 @@ class DuetRun(HandingRun):
         return back, stayed
 
     def _take_notes(self, returned: Returned, *, failed: bool) -> None:
-        """What a half has to say; ends the run if it cannot go on for a reason of its own.
+        """What a half has to say; ends the run if it cannot go on for a reason of its own, or on another machine.
 
         Raises:
             FairtrialError: that reason.
@@ -125,6 +126,7 @@ class DuetRun(HandingRun):
         for place in outcome.places:
             if place.place not in self.noted:
                 self.noted.add(place.place)
+                machines.require_same(place, self.writer.opened(place.place))
                 self.writer.note_place(place)
         if outcome.failure is not None and failed:
             with self._mistakes_located(returned.order.trials[0]):

@@ -8,6 +8,7 @@ from datetime import date
 from itertools import takewhile
 from typing import Final, Literal
 
+from fairtrial.analyse import lower_bounds
 from fairtrial.analyse.boots import averaged
 from fairtrial.analyse.expectations import expectations
 from fairtrial.analyse.inference import comparing, guardrails, judging
@@ -243,8 +244,13 @@ def by_baseline(
         family_size=sum(roles[metric] == "primary" for *_, metric in pairs),
     )
     both = {pair: _measured(used, pair) for pair in pairs}
+    cut = [lower_bounds.cut_off_of(trials) for trials in used]
     made = {
-        pair: _compared(pair, (new, old), role=roles[pair[2]], of=planned, setting=setting)
+        pair: lower_bounds.bounded(
+            _compared(pair, (new, old), role=roles[pair[2]], of=planned, setting=setting),
+            arm=pair in cut[0],
+            baseline=pair in cut[1],
+        )
         for pair, (new, old) in both.items()
         if comparing.comparable(old, new, paired=False)
     }

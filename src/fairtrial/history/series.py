@@ -157,10 +157,16 @@ class _PlanRow(BaseModel):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Role by metric name."""
+        """Role by metric name; named twice, a metric keeps its stricter role, as in a report."""
         named = self.metrics
         groups = (("primary", named.primary), ("secondary", named.secondary), ("guardrail", named.guardrails))
-        return {metric: role for role, metrics in groups for metric in metrics}
+        roles = {metric: role for role, metrics in reversed(groups) for metric in metrics}
+        return {metric: roles[metric] for _, metrics in groups for metric in metrics}
+
+    def margin(self, metric: str) -> float:
+        """The design's, of a guardrail its own."""
+        own = self.metrics.guardrail_margins if self.roles.get(metric) == "guardrail" else {}
+        return own.get(metric, self.design.margin)
 
 
 class _JournalRow(BaseModel):
@@ -308,7 +314,7 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                     unit="" if definition is None else definition.unit,
                     better=None if definition is None else definition.better,
                     points=tuple(_point(run, groups, logs=logs) for run, groups in whole),
-                    margin=newest.metrics.guardrail_margins.get(metric, newest.design.margin),
+                    margin=newest.margin(metric),
                     role=newest.roles.get(metric, ""),
                     in_units=not logs,
                     newest=ordered[-1].directory.name if _expects(ordered[-1].plan, metric, key=key, by=by) else "",

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from fairtrial.record.models import Design, PlannedTrial
 from fairtrial.study import ResolvedTrial
+from fairtrial.study.builds import Builds
 from fairtrial.study.catalogue import Catalogue, Kind
 
 TRIAL_OVERHEAD_S = 5.0  # restore, settle and commit of a small data set; larger ones are in their kinds' figures
@@ -49,19 +50,22 @@ def _place_s(trial: ResolvedTrial, catalogue: Catalogue) -> float:
     return catalogue.places[trial.place.kind].duration_s(trial.place.parameters)
 
 
-def disk_bytes(resolved: dict[str, dict[str, ResolvedTrial]], design: Design, catalogue: Catalogue) -> int:
+def disk_bytes(
+    resolved: dict[str, dict[str, ResolvedTrial]], design: Design, catalogue: Catalogue, *, builds: Builds | None = None
+) -> int:
     """Expected need at the place and for the record, bytes.
 
     Prepared data are kept, one per different system and workload that need any; one of them is copied at a time, beside
-    what settings take for its trial. Each half of a duet has its own.
+    what settings take for its trial. Each half of a duet has its own, and each arm whose system is of `builds`.
     """
     prepared: dict[tuple[str, ...], int] = {}
     largest = 0
     for arms in resolved.values():
-        for trial in arms.values():
+        for arm, trial in arms.items():
             data = list(_data_parts(trial, catalogue))
             need = sum(kind.disk_bytes(value) for kind, value in data)
-            prepared[trial.system.kind, str(need), *(kind.determines_data(value) for kind, value in data)] = need
+            own = str(builds.objects[arm]) if builds is not None and builds.program in str(trial.system) else ""
+            prepared[trial.system.kind, own, str(need), *(kind.determines_data(value) for kind, value in data)] = need
             taken = sum(catalogue.settings[name].disk_bytes(value) for name, value in trial.settings.items())
             largest = max(largest, (COPIES_OF_DATA - 1) * need + taken)
     trials = design.blocks * design.per_boot * sum(len(arms) for arms in resolved.values())

@@ -86,7 +86,7 @@ def make(study: Study, *, catalogue: Catalogue) -> Plan:
         diagnostic_duration_s=costs.duration_s(probing, resolved, catalogue),
         trials=trials,
         duration_s=costs.duration_s(trials, resolved, catalogue),
-        disk_bytes=costs.disk_bytes(resolved, design, catalogue) + costs.diagnostic_bytes(probing),
+        disk_bytes=costs.disk_bytes(resolved, design, catalogue, builds=file.builds) + costs.diagnostic_bytes(probing),
         warnings=[
             *(_warnings(study, design, comparisons=len(cells) * (len(arms) - 1)) if matrix is None else []),
             *repeated.warnings(resolved),

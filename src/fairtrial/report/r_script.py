@@ -15,6 +15,7 @@ from fairtrial.analyse.inference.comparing import (
     WELCH_LOGS,
     WELCH_UNITS,
 )
+from fairtrial.analyse.lower_bounds import CUT_OFF
 from fairtrial.analyse.models import Analysis, CellResult, Comparison, Role, Summary
 from fairtrial.report.designs import curves_in_r, interactions_in_r
 from fairtrial.words import printable
@@ -38,6 +39,7 @@ def render(analysis: Analysis) -> str:
         f"# compared: {_comment(analysis.contrast)}; ratios and differences are against the first level",
         *_looks(analysis),
         *(["# hosts are layouts here: the orders that programs were linked in"] if layouts else []),
+        *_cut_off(analysis),
         "records <- list()",
         *_adding(hosts=hosts),
         f"confidence <- {analysis.confidence!r}",
@@ -105,6 +107,16 @@ def _looks(analysis: Analysis) -> list[str]:
         "# The run could stop early. R's p values and intervals below belong to a design with one look (`p_once` in",
         "# report.json); the report's intervals are wider, so that they hold with a look after every round:",
         f"# {_comment(rules[0])}",
+    ]
+
+
+def _cut_off(analysis: Analysis) -> list[str]:
+    families = (family for cell in analysis.cells for family in cell.comparisons.values())
+    if not any(each.method.endswith(CUT_OFF) for family in families for each in family):
+        return []
+    return [
+        "# Some values were cut off at a limit. The report sets p to 1 where larger ones would deny a claim;",
+        "# R takes all values as they are.",
     ]
 
 

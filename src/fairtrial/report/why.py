@@ -51,20 +51,20 @@ def lines(analysis: Analysis) -> list[str]:
         arm = f", {cell.arm}" if len(analysis.levels) > 2 else ""  # noqa: PLR2004 - with two arms it is clear which
         said = ", ".join(phrase(change, unit=cell.unit) for change in named)
         sure = [each for each in cell.certain if speaks_certainly(each, margin=analysis.margin)]
-        also = f"; the same in every trial: {_certain(sure, most=NAMED)}" if sure else ""
+        also = f"; the same in every trial: {_certain(sure, most=NAMED, unit=cell.unit)}" if sure else ""
         sentences.append(f"why ({cell.cell}{arm}): {said or _nothing(cell)}{also}")
     return sentences
 
 
-def _certain(changes: Sequence[CertainChange], *, most: int) -> str:
-    """`swap-ins 0 → 120.5 per second, server threads 4 → 8 and 3 more`."""
+def _certain(changes: Sequence[CertainChange], *, most: int, unit: str) -> str:
+    """`swap-ins 0 → 120.5 per transaction, server threads 4 → 8 and 3 more`; per second without a unit of work."""
 
     def exact(change: CertainChange, value: float) -> str:
         return f"{value:,.0f}" if change.form != "share" and value.is_integer() else _shown(change, value)
 
+    per = f" per {unit or 'second'}"
     said = ", ".join(
-        f"{_marked(each)} {exact(each, each.baseline)} → {exact(each, each.arm)}"
-        f"{' per second' if each.form == 'counter' else ''}"
+        f"{_marked(each)} {exact(each, each.baseline)} → {exact(each, each.arm)}{per if each.form == 'counter' else ''}"
         for each in changes[:most]
     )
     return f"{said} and {len(changes) - most} more" if len(changes) > most else said
@@ -167,7 +167,7 @@ def _of_certain(cell: CellWhy) -> str:
     p = numbers.p_value(cell.certain[0].p)
     return (
         f" Not tested, because they differ by the same in every trial (p = {p} by exchanging the arms): "
-        f"{_certain(cell.certain, most=ROWS)}."
+        f"{_certain(cell.certain, most=ROWS, unit=cell.unit)}."
     )
 
 

@@ -170,6 +170,12 @@ class ExistingServers:
         there = system.there()
         return () if there is None else self._set.get(there.text, ())
 
+    def restore_held(self, system: System[Any]) -> None:
+        """Restores a server's options before the agent ends, which ends the lock first: the next study reads them."""
+        if system.there() is not None:
+            with contextlib.suppress(PlaceError):  # the agent tries again
+                self.place.agent.undo()
+
     def _require_restored(self, server: ExistingServer) -> None:
         """Refuses a server whose options a dead session left set: this one would take them for the server's own."""
         step = f"options of {server.kind} on {server.address}: "

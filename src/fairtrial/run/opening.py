@@ -52,18 +52,25 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
                 f"cleaned up after an earlier run: {leftovers.undone} settings restored, "
                 f"{leftovers.killed} processes ended"
             )
-        for failed in leftovers.failed:
-            progress.note(f"left by an earlier run and not restorable: {failed}")
-        # Options of a server that was there already hold nobody up: the agent does not try those again.
-        if leftovers.failed and (failed_again := agent.undo().failed):
-            raise PlaceError(
-                f"settings that an earlier run left cannot be restored: {'; '.join(failed_again)}",
-                hint="end what keeps them (who uses a mount, what fills swap) or restore them by hand, and start again",
-            )
+        for each in (agent, agent.carrier):  # what is left on a machine is in its guests and containers, too
+            if each is not None:
+                _require_restored(each, progress)
         # What is left may be needed to restore what could not be undone; a guest whose disk passes has nothing left.
         if not leftovers.failed and (agent.guest is None or disk.keep):
             workspace.remove(opened_place, opened_place.state_directory / "work")
         yield opened_place
+
+
+def _require_restored(agent: Agent, progress: Progress) -> None:
+    failed = agent.hello.leftovers.failed
+    for each in failed:
+        progress.note(f"left by an earlier run and not restorable: {each}")
+    # Options of a server that was there already hold nobody up: the agent does not try those again.
+    if failed and (failed_again := agent.undo().failed):
+        raise PlaceError(
+            f"settings that an earlier run left cannot be restored: {'; '.join(failed_again)}",
+            hint="end what keeps them (who uses a mount, what fills swap) or restore them by hand, and start again",
+        )
 
 
 @contextlib.contextmanager
@@ -78,7 +85,8 @@ def _ended_in_words(agent: Agent, progress: Progress) -> Iterator[None]:
             agent.close()
         except (PlaceError, KeyboardInterrupt) as failure:
             why = str(failure) or "interrupted"
-            progress.note(f"the place may not be restored ({why}): `fairtrial doctor` there restores what is left")
+            left = "the next run or `fairtrial doctor` there restores what is left"  # no doctor boots a host
+            progress.note(f"the place may not be restored ({why}): {left}")
             if isinstance(failure, KeyboardInterrupt):
                 raise
         raise

@@ -333,9 +333,13 @@ def _check_metrics(
             for levels, metrics in measured.items()
             if metric.among is None or levels[metric.among[0]] == metric.among[1]
         }
-        first = next((definition for definition in among.values() if definition), None)
         missing = [levels for levels, definition in among.items() if definition is None]
-        other = [levels for levels, definition in among.items() if definition not in (None, first)]
+        # Levels may know it in finer or coarser classes; the coarsest hold for all.
+        alike = [each for each in (*among.values(), definitions.get(metric.name)) if each]
+        classes = max((each.resolution for each in alike), default=0.0)
+        meant = {levels: each.model_copy(update={"resolution": classes}) for levels, each in among.items() if each}
+        first = next(iter(meant.values()), None)
+        other = [levels for levels, definition in meant.items() if definition != first]
         if missing:
             message = f"metric `{metric.name}` is not measured{_condition(factors, missing)}"
             problems.add(message, metric.at, field=metric.field, suggestion="name a metric that every trial measures")

@@ -478,10 +478,10 @@ def test_an_option_that_may_hold_a_secret_is_watched_and_not_recorded(place: Ope
         instance = arm.start(place)
         assert name not in instance.options
         assert "@a" not in repr(instance)
-        assert arm.changed(place, instance) == []
+        assert arm.changed(place, instance, arm.options) == []
         for statement in (change.format(name), reload):
             server.ask(statement)
-        eventually(lambda: arm.changed(place, instance) == [name], "the change")
+        eventually(lambda: arm.changed(place, instance, arm.options) == [name], "the change")
     finally:
         place.agent.undo()
         for statement in (reset.format(name), reload):

@@ -133,10 +133,12 @@ def test_what_differs_by_the_same_in_every_trial_is_told_apart() -> None:
         block = trial.trial.block
         return replace(
             found,
-            grown=found.grown | {"vmstat:pswpin": 500.0 * new * found.length_s, "vmstat:allocstall": 0.0},
+            grown=found.grown
+            | {"vmstat:pswpin": 500.0 * new, "vmstat:allocstall": 0.0, "server:queries": 40.0 if new else 20.0},
             levels=found.levels
             | {"process-server:threads": 8.0 if new else 4.0, "memory:Hugepagesize": block * (1.5 if new else 1.0)}
             | {"memory:HugePages_Total": 0.3 if new else 0.1 + 0.2},
+            length_s=found.length_s + block % 3 + 3 * new,
             work=1.0,
         )
 
@@ -144,18 +146,19 @@ def test_what_differs_by_the_same_in_every_trial_is_told_apart() -> None:
         analyse(CASE.plan(), trials()), CASE.plan(), trials(), read=fixed, paths=("place.vm.kernel",)
     )
     assert [(each.counter, each.baseline, each.arm, each.p) for each in found.certain] == [
-        ("vmstat:pswpin", 0.0, 500.0, 2 / 2**8),
+        ("vmstat:pswpin", 0.0, 500.0, 2 / 2**8),  # per unit of work: per second they vary
+        ("server:queries", 20.0, 40.0, 2 / 2**8),
         ("process-server:threads", 4.0, 8.0, 2 / 2**8),
         ("memory:Hugepagesize", pytest.approx(4.5), pytest.approx(6.75), 2 / 2**8),
     ]
     assert found.certain[0].note  # as the kernels differ
     assert (found.tested, found.constant) == (44, 3)
-    assert [why.speaks_certainly(each, margin=0.02) for each in found.certain] == [False, True, True]
-    assert not why.speaks_certainly(found.certain[1], margin=1.01)
+    assert [why.speaks_certainly(each, margin=0.02) for each in found.certain] == [False, True, True, True]
+    assert not why.speaks_certainly(found.certain[2], margin=1.01)
     again = why.explain(
         analyse(CASE.plan(), trials()), CASE.plan(), trials(), read=partial(fixed, apart=False), paths=()
     )
-    assert (again[0].certain, again[0].constant) == ((), 6)
+    assert (again[0].certain, again[0].constant) == ((), 7)
     assert "certain" not in again[0].model_dump()
 
 

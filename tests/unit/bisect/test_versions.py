@@ -52,6 +52,15 @@ def query(study: Path, text: str, *, over: str, ends: tuple[str, str]) -> Study:
     return loaded(compiling.study_text(merged, pair, pinned=question.pinned))
 
 
+def test_a_condition_on_the_factor_that_is_searched_is_named(tmp_path: Path) -> None:
+    text = f"{STUDY}expect: {{'4': {{errors: <= 3}}}}\n"
+    with pytest.raises(InputError, match=r"`4\.0` is an arm; a condition on what the arm itself changes would bias"):
+        query(tmp_path / "study.yaml", text, over="depth", ends=("2", "4"))
+    one = COMMAND.replace("label: {one: {}, two: {workload: {command: {label: two}}}}", "label: {one: {}}")
+    with pytest.raises(InputError, match="factor `label` has only one level"):
+        query(tmp_path / "study.yaml", one, over="label", ends=("one", "two"))
+
+
 @pytest.mark.parametrize("written", ["4.00", "depth.4.0", "4"])
 def test_what_is_expected_of_a_number_holds_however_it_is_written(tmp_path: Path, written: str) -> None:
     text = STUDY.replace("values: [2.00, 4.00]", "values: [4.00, 2.00]")

@@ -107,7 +107,7 @@ def test_a_misspelt_rule_is_answered_with_the_one_meant() -> None:
     ("metric", "runs", "message"),
     [
         (r"total: (\d+)-(\d+)", None, "expected exactly one group"),
-        ("total", 2, "--runs: the metric is read from the output of a single run, found 2"),
+        ("total", 2, "--runs: expected 1, as --metric reads the output of a single run, found 2"),
     ],
 )
 def test_what_a_study_may_not_say_is_refused_before_a_command_runs(

@@ -18,8 +18,8 @@ from fairtrial.farm import processors
 from fairtrial.farm.duet import DuetRun
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.halves import READY, Halves, Phase
-from fairtrial.farm.orders import Order
-from fairtrial.record.models import Plan
+from fairtrial.farm.orders import Order, Outcome
+from fairtrial.record.models import Clock, PlaceOpened, Plan
 from fairtrial.study.resolved import Section
 
 HALF = {"a": 1, "b": 2}
@@ -148,6 +148,25 @@ def test_a_half_that_says_nothing_is_ended_when_the_other_is_lost_too(tmp_path: 
     assert [each.host for each in back] == ["duet-1", "duet-2"]
     assert stayed == set()
     writer.close()
+
+
+def test_a_resumed_duet_does_not_go_on_on_another_machine(tmp_path: Path) -> None:
+    made = plan(tmp_path / "state")
+    writer = record.create(tmp_path / "run", plan=made, sources={"study.yaml": ""})
+    clock, order = Clock(monotonic_ns=0, realtime_ns=0), Order(run="run", plan=made, started=[])
+
+    def opened_at(machine: str) -> Returned:
+        facts: dict[str, Any] = {"machine": machine, "processors": [0]}
+        place = Section({"through": {"command": "taskset -c 0"}})
+        half = PlaceOpened(place=place, facts=facts, agent_sha256="0", clock=clock, server_user=None)
+        return Returned(order, "duet-1", outcome=Outcome(host="", places=[half]))
+
+    DuetRun(writer=writer, progress=Told())._take_notes(opened_at("x86_64"), failed=False)
+    DuetRun(writer=writer, progress=Told())._take_notes(opened_at("x86_64"), failed=False)
+    with pytest.raises(PlaceError, match="machine was x86_64, is aarch64"):
+        DuetRun(writer=writer, progress=Told())._take_notes(opened_at("aarch64"), failed=False)
+    writer.close()
+    assert [each.facts["machine"] for each in record.read(tmp_path / "run").places] == ["x86_64"]
 
 
 def test_a_half_that_dies_while_it_waits_is_ready_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from support.records import planned, tiny_plan, trial_record
 from fairtrial.history import HistoryOptions, KnownChange, examine, segments
 from fairtrial.history.gating import BETWEEN_RUNS, Gate, by_baseline, by_history
 from fairtrial.history.series import Series
+from fairtrial.metrics.telemetry import shutdown
 from fairtrial.record.events import JournalLine, RunFinished
 from fairtrial.record.models import RangeExpectation, TrialFinished
 from fairtrial.record.reader import Record
@@ -393,6 +394,35 @@ def test_a_cell_that_failed_an_expectation_in_either_run_is_undecided(of: Callab
         found = by_baseline(one, other, metrics=["elapsed_s"], alpha=0.05)
         assert statuses(found) == ["failed" if met else "undecided"] * 2
         assert met or {each.message for each in found.checks} == {"the cell failed an expectation"}
+
+
+@pytest.mark.parametrize(
+    ("cut", "role", "status"),
+    [
+        ("neither", "primary", "failed"),
+        ("new", "primary", "failed"),  # and would have been slower still
+        ("old", "primary", "passed"),
+        ("neither", "guardrails", "failed"),
+        ("old", "guardrails", "undecided"),
+    ],
+)
+def test_nothing_is_claimed_that_longer_shutdowns_of_a_run_would_deny(cut: str, role: str, status: str) -> None:
+    def shut_down(name: str, *, level: float, seed: int = 0) -> Record:
+        found = record(name, level=level, seed=seed)
+        roles = {"primary": [], "guardrails": []} | {role: [shutdown.TIME]}
+        other = measuring(found, definitions=shutdown.DEFINITIONS, **roles)
+        vars(other)["trials"] = tuple(
+            each.model_copy(
+                update={"scalars": {shutdown.TIME: each.scalars["elapsed_s"], shutdown.CENSORED: float(name == cut)}}
+            )
+            for each in found.trials
+        )
+        return other
+
+    found = by_baseline(
+        shut_down("new", level=1.1, seed=1), shut_down("old", level=1.0), metrics=[shutdown.TIME], alpha=0.05
+    )
+    assert statuses(found) == [status] * 2
 
 
 def test_trials_of_voided_blocks_are_not_used() -> None:

@@ -121,6 +121,9 @@ def test_a_guardrail_has_its_own_margin_and_a_metric_its_resolution(tmp_path: Pa
     run = written(tmp_path / "r", VALUES, metrics=metrics)
     found = {each.metric: (each.margin, each.resolution) for each in across_runs.read([run]).series}
     assert found == {"extra": (0.02, 0.0), "elapsed_s": (0.5, 0.018)}
+    both = metrics.model_copy(update={"primary": ["elapsed_s"]})
+    for each in across_runs.read([written(tmp_path / "twice", VALUES, metrics=both)]).series:
+        assert (each.role, each.margin) == ("primary", 0.02), "as in the run's report"
 
 
 def test_unfinished_and_empty_runs_are_left_out_with_the_reason(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from fairtrial.catalogue import catalogue
 from fairtrial.plan import costs
 from fairtrial.record.models import Design
 from fairtrial.study import ResolvedTrial
+from fairtrial.study.builds import Builds
 from fairtrial.study.resolved import Section
 
 
@@ -54,6 +55,16 @@ def test_data_of_one_size_that_differ_are_prepared_apart(small: ModuleType) -> N
     differing = {"all": {"a": of["10.6"], "b": of["11.4"]}}
     assert costs.disk_bytes(differing, design(1), kinds) == (1 + 1 + 1) * one + record
     assert costs.disk_bytes({"all": dict.fromkeys("ab", of["10.6"])}, design(1), kinds) == (1 + 1) * one + record
+
+
+def test_each_arm_has_the_data_of_its_own_program(small: ModuleType) -> None:
+    objects = {"a": ["/a/*.o"], "b": ["/b/*.o"]}
+    builds = Builds(program="/p", objects=objects, link="cc -o {output} {objects}")
+    one, record = small.BYTES_PER_WAREHOUSE, 2 * costs.RECORD_BYTES_PER_TRIAL
+    of_builds = trial(duration=1.0).model_copy(update={"system": Section({"mariadb": {"run": "/p --x"}})})
+    for both, count in ((of_builds, 2), (trial(duration=1.0), 1)):
+        resolved = {"all": dict.fromkeys("ab", both)}
+        assert costs.disk_bytes(resolved, design(1), small.SMALL, builds=builds) == (count + 1) * one + record
 
 
 def test_what_a_setting_takes_is_taken_beside_the_copy_of_one_trial(small: ModuleType) -> None:

@@ -153,12 +153,15 @@ def test_what_differs_by_the_same_in_every_trial_is_said_beside_the_ranking(anal
     noted = swaps.model_copy(update={"counter": "vmstat:pgalloc_dma", "note": "another kernel"})
     found = cell(REFAULTS).model_copy(update={"certain": (swaps, threads, total, noted)})
     (line,) = why.lines(analysis.model_copy(update={"why": (found,)}))
-    assert line.endswith("; the same in every trial: swap-ins 0 → 500 per second, process-server threads 4 → 8")
+    assert line.endswith("; the same in every trial: swap-ins 0 → 500 per transaction, process-server threads 4 → 8")
     assert why.summary(found).endswith(
         " Not tested, because they differ by the same in every trial (p = 0.0312 by exchanging the arms): swap-ins 0 → "
-        "500 per second, process-server threads 4 → 8, MemTotal 1,000 → 1,001, pgalloc_dma † 0 → 500 per second."
+        "500 per transaction, process-server threads 4 → 8, MemTotal 1,000 → 1,001, pgalloc_dma † 0 → 500 per "
+        "transaction."
     )
     assert why.notes(found) == ["† pgalloc_dma: another kernel."]
+    alone = found.model_copy(update={"unit": "", "certain": (swaps,)})
+    assert why.summary(alone).endswith(": swap-ins 0 → 500 per second.")
     many = cell(REFAULTS).model_copy(update={"certain": (threads,) * 14})
     assert why.summary(many).endswith(" and 2 more.")
     few = cell(REFAULTS).model_copy(update={"certain": (threads.model_copy(update={"p": 0.25}),)})

@@ -112,6 +112,24 @@ def test_nothing_is_measured_under_settings_of_an_earlier_run(monkeypatch: pytes
     assert not [request for request in fake.requests if isinstance(request, wire.Spawn) and request.name == "rm"]
 
 
+def test_nothing_is_measured_in_a_container_whose_machine_has_settings_of_an_earlier_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake, machine, notes = FakeTransport(run=programs(1000, ())), Left(run=programs(1000, ())), Notes()
+    machine.leftovers = wire.Leftovers(undone=0, killed=0, failed=["vm.swappiness: gone"])
+    carrier = Agent(machine, holder="a test", lock=True)
+    carrier.carrier = None
+    monkeypatch.setattr(Agent, "carrier", carrier)
+    with opened(monkeypatch, fake, notes):
+        """It could be restored by now."""
+    machine.failing = ("vm.swappiness: busy",)
+    with (
+        pytest.raises(opening.PlaceError, match=r"an earlier run left cannot be restored: vm\.swappiness: busy"),
+        opened(monkeypatch, FakeTransport(run=programs(1000, ())), notes),
+    ):
+        pytest.fail("trials ran with an arm of another run set")
+
+
 class Unrestored(FakeTransport):
     """An agent that cannot restore everything."""
 
@@ -129,7 +147,7 @@ def test_whoever_stops_a_run_hears_that_its_changes_may_still_be_there(monkeypat
     stopping, left = notes.notes
     assert stopping == "stopping: what the run has changed at the place is being restored"
     assert "could not restore: swap: busy" in left
-    assert left.endswith("`fairtrial doctor` there restores what is left")
+    assert left.endswith("the next run or `fairtrial doctor` there restores what is left")
 
 
 def test_whoever_does_not_wait_for_the_end_hears_so(monkeypatch: pytest.MonkeyPatch) -> None:

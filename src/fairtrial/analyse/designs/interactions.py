@@ -20,6 +20,7 @@ from fairtrial.analyse.designs.interaction_models import Interaction, Interactio
 from fairtrial.analyse.inference import families, t_tests
 from fairtrial.analyse.inference.comparing import CENSORED, ComparisonOptions, arm_pair
 from fairtrial.analyse.inference.t_tests import Values
+from fairtrial.analyse.lower_bounds import CUT_OFF
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison
 from fairtrial.analyse.sequential.rule import LookTest, Rule, reach
@@ -110,7 +111,8 @@ def _cells(
     reason: InteractionReason = "few_blocks"
     cells = []
     for name, comparison in of.items():
-        if CENSORED in comparison.method or comparison.ratio.estimate is None:
+        inexact = CENSORED in comparison.method or CUT_OFF in comparison.method
+        if inexact or comparison.ratio.estimate is None:
             reason = "no_ratio"
         elif circumstances.finished and circumstances.without_verdict(comparison):
             reason = "no_verdict"

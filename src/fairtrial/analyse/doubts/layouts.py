@@ -16,9 +16,13 @@ def about(comparison: Comparison) -> Iterator[Doubt]:
     if over is None or not claimed or over.verdict == comparison.verdict or over.reason == "guardrail":
         return
     count = counted(len(over.hosts), "layout")
+    # Of adjusted ratios there is no verdict for other layouts, however many there are.
+    plainly = (
+        "leave `metrics.adjust` out" if over.reason == "adjusted" else "raise builds.link_orders rather than blocks"
+    )
     yield of(
         comparison,
         code="bound_to_layout",
         message=f"the claim is about the {count} that were linked, and does not hold for other orders of linking",
-        advice="raise builds.link_orders rather than blocks, and read the verdict for layouts like these",
+        advice=f"{plainly}, and read the verdict for layouts like these",
     )

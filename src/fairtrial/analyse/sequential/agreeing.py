@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from fairtrial.analyse.inference import permuting, sensitivity, shares
@@ -12,25 +13,35 @@ from fairtrial.analyse.inference.comparing import (
     compare,
     known_by_class,
     t_test,
+    t_tests_by_class,
 )
 from fairtrial.analyse.inference.t_tests import Values
 from fairtrial.analyse.measured import ArmValues
 
-AGREES: Final = (0.0, 0.0)
+AGREES: Final = (0.0, 0.0, 0.0)
 
 
-def own_test(used: ArmPair, subject: Subject, *, logs: bool, setting: ComparisonOptions) -> tuple[float, float]:
-    """Its p of no difference and of no equivalence; 0 where it has none, or Student's would claim nothing anyway.
+def own_test(used: ArmPair, subject: Subject, *, logs: bool, setting: ComparisonOptions) -> tuple[float, float, float]:
+    """Its p of no difference and of no equivalence, and how far its interval reaches, on logarithms.
 
-    Values heaped at zero are exchanged between arms, and of others only the class is known (see `compare`).
+    0 where it has none, both p also where Student's would claim nothing anyway. Values heaped at zero are exchanged
+    between arms, and of others only the class is known (see `compare`).
     """
     heaped = not logs and permuting.heaped(used.baseline, used.arm)
-    if not (heaped or known_by_class(used, resolution=subject.resolution)):
+    by_class = known_by_class(used, resolution=subject.resolution)
+    if not (heaped or by_class):
         return AGREES
+    reach = _reach(used, subject, setting) if by_class and logs else 0.0
     if not _claims(used, subject, logs=logs, setting=setting):
-        return AGREES
+        return 0.0, 0.0, reach
     found = compare(_values(used.baseline), _values(used.arm), subject=subject, setting=setting)
-    return found.p, 1.0 if found.p_equivalence is None else found.p_equivalence
+    return found.p, 1.0 if found.p_equivalence is None else found.p_equivalence, reach
+
+
+def _reach(used: ArmPair, subject: Subject, setting: ComparisonOptions) -> float:
+    """Of a single look, to the farther side: the report's interval is the wider one of it and of the looks'."""
+    test = t_tests_by_class(used, subject.resolution, setting)[1]
+    return math.inf if test is None else max(test.high - test.estimate, test.estimate - test.low)
 
 
 def _claims(used: ArmPair, subject: Subject, *, logs: bool, setting: ComparisonOptions) -> bool:

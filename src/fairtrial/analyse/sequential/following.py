@@ -384,19 +384,20 @@ class _Course:
         so_far = [pair.until(min(round_, self.end(pair.key[0]))) for pair in self.pairs]
         margin = self.plan.design.margin
         each = []
-        for pair, data in zip(self.pairs, so_far, strict=True):
-            n = len(data.values)
-            own, own_inside = self._own_test(pair, n, logs=data.logs)
+        for pair, data, before in zip(self.pairs, so_far, self.standing.latest.n.tolist(), strict=True):
+            n = len(data.values)  # without a new block, what it had shown counts
+            own = self._own_test(pair, n, logs=data.logs) if n > before else agreeing.AGREES
             found = estimates(
                 data.values,
                 n=np.array(n),
                 error=np.array(data.mean()[1]),
                 bound=np.array(pair.bound(n, margin=margin) if data.logs else 0.0),
             )
-            each.append(replace(found, logs=np.array(data.logs), own=np.array(own), own_inside=np.array(own_inside)))
+            p, inside, reached = map(np.array, own)
+            each.append(replace(found, logs=np.array(data.logs), own=p, own_inside=inside, own_reach=reached))
         return Estimates(*(np.array([getattr(of, field.name) for of in each]) for field in fields(Estimates)))
 
-    def _own_test(self, pair: Pairs, n: int, *, logs: bool) -> tuple[float, float]:
+    def _own_test(self, pair: Pairs, n: int, *, logs: bool) -> tuple[float, float, float]:
         """Of what the run stops for; plans of before this was asked stand by Student's alone."""
         design = self.plan.design
         if not pair.primary or design.stops_by == "student":

@@ -85,6 +85,7 @@ class Estimates:
         neighbours: lag-1 autocorrelation of the blocks; NaN for fewer than `ENOUGH_NEIGHBOURS` or without spread.
         logs: whether they are of log ratios; else of differences in the metric's unit.
         own, own_inside: p of the metric's own test of a difference and of equivalence; 0 where it has none.
+        own_reach: of its interval, to the farther side; likewise.
     """
 
     n: Counts
@@ -97,6 +98,7 @@ class Estimates:
     logs: Flags = field(default_factory=lambda: np.ones((), dtype=bool))
     own: Values = field(default_factory=lambda: np.zeros(()))
     own_inside: Values = field(default_factory=lambda: np.zeros(()))
+    own_reach: Values = field(default_factory=lambda: np.zeros(()))
 
 
 def estimates(differences: Values, *, n: Counts, error: Values, bound: Values) -> Estimates:

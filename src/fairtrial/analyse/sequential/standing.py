@@ -138,5 +138,5 @@ class Standing:
         """Whether the interval at the study's confidence is narrow enough; one in the metric's unit never is."""
         with np.errstate(invalid="ignore"):
             away = reaches(self.latest.n, level=self.rule.alpha, rule=self.rule) * self.latest.error
-            narrow: Flags = (away <= self.rule.half_width) & self.latest.logs
+            narrow: Flags = (np.maximum(away, self.latest.own_reach) <= self.rule.half_width) & self.latest.logs
         return narrow

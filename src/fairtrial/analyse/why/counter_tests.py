@@ -33,6 +33,7 @@ class CounterTests:
         varies: where there is a test at all.
         certain: where there is none, as the difference is the same in all trials and not 0.
         baseline, arm: means of rates and levels.
+        costs: the same of the deciding scale, baseline first: per unit of work where there is work.
         plain, worked: `ratio`, `low`, `high` per second, and per unit of work; NaN where a value is not positive.
         difference: of rates and levels, with its interval.
         standardised, standardised_interval, p: of the deciding scale.
@@ -43,6 +44,7 @@ class CounterTests:
     certain: npt.NDArray[np.bool_]
     baseline: Matrix
     arm: Matrix
+    costs: tuple[Matrix, Matrix]
     plain: Mapping[str, Matrix]
     worked: Mapping[str, Matrix]
     difference: Matrix
@@ -73,6 +75,7 @@ def compare(baseline: Matrix, arm: Matrix, *, work: list[Matrix] | None, paired:
         certain=still & (np.abs(worked.estimate) > SAME * size),
         baseline=baseline.mean(axis=0),
         arm=arm.mean(axis=0),
+        costs=(costs[0].mean(axis=0), costs[1].mean(axis=0)),
         plain=_ratios(plain, positive),
         worked=_ratios(worked, positive),
         difference=units.estimate,

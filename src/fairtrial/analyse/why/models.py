@@ -61,7 +61,8 @@ class CertainChange(Result):
     """One counter or level that differs between the arms by the same in every trial: without spread there is no t.
 
     Attributes:
-        counter, form, baseline, arm, note: as of `CounterChange`.
+        counter, form, note: as of `CounterChange`.
+        baseline, arm: means; of a counter per unit of the cell's work, or per second where there is none.
         p: two-sided, of exchanging the arms; unadjusted.
     """
 

@@ -137,8 +137,8 @@ def _compared(cell: ContrastCell, arm: str, *, paired: bool, read: ReadUnit) -> 
         CertainChange(
             counter=names[at],
             form=forms[at],
-            baseline=float(tests.baseline[at]),
-            arm=float(tests.arm[at]),
+            baseline=float(tests.costs[0][at]),
+            arm=float(tests.costs[1][at]),
             p=tests.certain_p,
         )
         for at in np.flatnonzero(tests.certain)

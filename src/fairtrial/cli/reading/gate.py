@@ -47,7 +47,7 @@ def gate(
 ) -> None:
     """Prints every check and writes the files asked for; exits with 1 if a check failed or none could be made.
 
-    With `arms` it exits with 5 if no check failed, and one is undecided.
+    It exits with 5 if no check failed, and one is undecided.
     """
     from fairtrial.history import accepted as ledger
     from fairtrial.history import gate_text as report

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fairtrial.errors import PlaceError
-from fairtrial.places import boots_anew, is_fresh, place_of
+from fairtrial.places import boots_anew, is_booted, place_of
 from fairtrial.record.models import PlaceOpened
 
 OF_MACHINE: Final = ("machine", "processor_model")
@@ -24,7 +24,7 @@ def require_same(opened: PlaceOpened, earlier: PlaceOpened | None) -> None:
     """
     if earlier is None:
         return
-    stays = not is_fresh(opened.place) and not boots_anew(opened.place)
+    stays = not is_booted(opened.place) and not boots_anew(opened.place)  # as the machine of a container does
     was, now = earlier.facts, opened.facts
     known = [name for name in (*OF_MACHINE, *(OF_BOOT if stays else ())) if name in was]
     if differ := [f"{name} was {was[name]}, is {now[name]}" for name in known if was[name] != now[name]]:

@@ -231,6 +231,7 @@ class Attempt:
                 self._apply("before_server")
                 self._with_system()
         except (StreamLostError, KeyboardInterrupt):
+            self.runner.servers.restore_held(self.parts.system)
             raise  # the agent stops the load and undoes on its own when its stream ends
         except BaseException:
             _require_undone(self.place.agent.undo())
@@ -350,9 +351,8 @@ class Attempt:
             if when == phase:
                 changed, asked = self._change(step), read_back.expectation(step, trial=self.remote.name)
                 before, found = changed.before, changed.read_back
-                self.outcome.effective.append(
-                    EffectiveSetting(name=step.name, asked=asked, before=before, read_back=found)
-                )
+                setting = EffectiveSetting(name=step.name, asked=asked, before=before, read_back=found)
+                self.outcome.effective.append(setting)
 
     def _change(self, step: Step) -> Changed:
         try:

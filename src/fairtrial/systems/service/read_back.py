@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
+from fairtrial.systems.existing.server import is_secret
 from fairtrial.systems.service import rendering
 from fairtrial.systems.service.parameters import OPTION, Option, ServiceParameters
 from fairtrial.wire.open_place import OpenPlace
@@ -23,9 +24,10 @@ def argv(parameters: ServiceParameters, name: str, handed_in: Mapping[str, str])
 
 
 def readable(parameters: ServiceParameters, names: Iterable[str]) -> list[str]:
-    """Those of some options that a command of the study reads."""
+    """Those of some options that a command of the study reads, and whose value may be recorded."""
     commands = parameters.read_back
-    return [name for name in names if (name in commands if isinstance(commands, dict) else commands)]
+    shown = [name for name in names if not is_secret(name)]
+    return [name for name in shown if (name in commands if isinstance(commands, dict) else commands)]
 
 
 def printed(

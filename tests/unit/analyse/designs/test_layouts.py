@@ -10,6 +10,8 @@ from support.inference.analysis_cases import Case
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.designs.layout_models import OverLayouts
+from fairtrial.analyse.doubts import layouts as layout_doubts
+from fairtrial.analyse.hosts.models import HostsReason
 from fairtrial.analyse.models import Analysis, Comparison
 from fairtrial.report import r_script, tables
 from fairtrial.report.designs import layouts
@@ -70,6 +72,17 @@ def test_a_claim_about_these_layouts_alone_is_doubted(count: int, apart: float, 
     comparison = compared(count, apart)
     assert comparison.verdict == "faster"
     assert ("bound_to_layout" in [doubt.code for doubt in comparison.doubts]) is doubted
+
+
+@pytest.mark.parametrize(
+    ("reason", "way_out"), [("adjusted", "leave `metrics.adjust` out, and"), ("few_hosts", "raise builds.link_orders ")]
+)
+def test_the_way_out_is_one_that_leads_to_a_verdict_for_other_layouts(reason: HostsReason, way_out: str) -> None:
+    comparison = compared(5, 0.0)
+    assert comparison.over_layouts is not None
+    over = comparison.over_layouts.model_copy(update={"verdict": None, "reason": reason})
+    (doubt,) = layout_doubts.about(comparison.model_copy(update={"over_layouts": over}))
+    assert doubt.advice.startswith(way_out)
 
 
 def test_the_summary_says_what_verdicts_hold_for() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ import pytest
 from support.inference.analysis_cases import Case, Value
 
 from fairtrial.analyse import analyse
-from fairtrial.analyse.sequential import follow
+from fairtrial.analyse.inference.comparing import ArmPair, Subject
+from fairtrial.analyse.sequential import agreeing, follow, following
 from fairtrial.record.models import Plan, TrialRecord
 
 STOPS: Mapping[str, Any] = {"stop": "sequential", "spending": "pocock", "futility": True, "equivalence": True}
@@ -70,6 +73,26 @@ def test_equivalence_stops_a_cell_once_classes_allow_it() -> None:
     assert fewer < blocks
 
 
+def test_a_cell_stops_for_precision_once_its_own_interval_is_as_narrow() -> None:
+    def value(levels: Mapping[str, str], block: int) -> float:
+        return 1004.0 if levels["kernel"] == "b" and block % 4 == 0 else 1000.0
+
+    ends = []
+    for stops_by in ("student", "verdict"):
+        plan = planned(stops_by, resolution=0.004)
+        design = plan.design.model_copy(update={"stop": "precision", "precision": 0.01, "min_blocks": 4})
+        plan = plan.model_copy(update={"design": design})
+        run = follow(plan, ARMS.trials(tpm=value))
+        assert run is not None
+        assert run.stops["all"].reason == "precision"
+        ends.append(run.stops["all"].blocks)
+        trials = [each for each in ARMS.trials(tpm=value) if each.trial.round <= ends[-1]]
+        ratio = analyse(plan, trials).cells[0].comparisons["tpm"][0].ratio
+        reaches = [math.log(each / ratio.estimate) for each in (ratio.low, ratio.high) if each and ratio.estimate]
+        assert (max(map(abs, reaches)) <= math.log(1.01)) is (stops_by == "verdict")
+    assert ends[0] < ends[1] < 12
+
+
 def test_other_metrics_are_looked_at_as_before() -> None:
     drawn = np.random.default_rng(3).normal(0, 0.01, (2, 12))
 
@@ -80,3 +103,25 @@ def test_other_metrics_are_looked_at_as_before() -> None:
     assert by_verdict is not None
     assert by_student is not None
     assert by_verdict.looks == by_student.looks
+
+
+def test_a_cell_that_stopped_is_not_tested_again_at_the_looks_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange of hundreds of blocks takes a third of a second."""
+    case = Case({"kernel": ("a", "b"), "load": ("low", "high")}, blocks=12)
+    plan = case.plan()
+    plan = plan.model_copy(update={"design": planned("verdict").design})
+    asked: list[str] = []
+
+    def own_test(used: ArmPair, subject: Subject, **how: Any) -> tuple[float, float, float]:
+        asked.append(subject.cell)
+        return agreeing.own_test(used, subject, **how)
+
+    def value(levels: Mapping[str, str], block: int) -> float:
+        return stalls(levels, block) if levels["load"] == "low" else float(block % 2) + 1000 * block
+
+    monkeypatch.setattr(following, "agreeing", SimpleNamespace(own_test=own_test, AGREES=agreeing.AGREES))
+    whole = case.trials(tpm=value)
+    run = follow(plan, [each for each in whole if each.trial.cell == "high" or each.trial.round <= 7])
+    assert run is not None
+    assert run.stops["low"].blocks == 7
+    assert (asked.count("low"), asked.count("high")) == (7, 12)

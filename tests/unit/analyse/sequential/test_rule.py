@@ -47,7 +47,7 @@ def seen(n: int, mean: float, error: float, *, bound: float = BOUND) -> Estimate
     none = np.zeros(1)
     mean_, error_, bound_ = np.array([mean]), np.array([error]), np.array([bound])
     others = {"ranked": none, "ranked_inside": none, "neighbours": np.array([math.nan]), "logs": np.array([True])}
-    others |= {"own": none, "own_inside": none}
+    others |= {"own": none, "own_inside": none, "own_reach": none}
     return Estimates(np.array([n]), mean_, error_, bound_, **others)
 
 

@@ -10,7 +10,9 @@ import pytest
 from support.machines.stage import Stage
 
 from fairtrial.protocol.generated import Step
+from fairtrial.run.trial import runner
 from fairtrial.settings import Effect
+from fairtrial.systems import ServerAddress
 
 
 def test_a_stream_that_ends_with_the_interrupt_does_not_make_it_a_lost_trial(stage: Stage) -> None:
@@ -44,3 +46,24 @@ def test_settings_are_undone_once_the_load_has_ended(stage: Stage) -> None:
     assert stage.committed == []
     stage.runner.place.agent.close()
     assert not busy.exists()
+
+
+def test_a_server_that_is_there_has_its_options_again_before_its_lock_is_free(stage: Stage) -> None:
+    """Else the next study of it would take what an arm had set for the server's own."""
+    parts, locked = stage.staged.parts, stage.directory / "locked"
+    system: Any = parts.system
+    system.there = lambda: ServerAddress("db1", None)
+    stage.monkeypatch.setattr(runner, "parts_of", lambda _resolved: parts)
+    lock = stage.runner.place.agent.spawn("server-lock", ["sleep", "60"])
+    step = {"name": "options of a server", "action": {"kind": "execute", "argv": ["true"]}}
+    undo = ["sh", "-c", f"kill -0 {lock.pid} && touch {locked}"]
+    step["inverse"] = {"kind": "execute", "argv": undo, "lasting": True}
+
+    def interrupt(_drive: Any) -> None:
+        stage.runner.place.agent.change(Step.model_validate(step))
+        raise KeyboardInterrupt
+
+    stage.staged.at["drive"] = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        stage.run()
+    assert locked.exists()

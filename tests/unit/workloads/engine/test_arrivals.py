@@ -105,6 +105,19 @@ def test_a_search_has_its_objective_and_no_length(load: Load) -> None:
     assert native.duration_s(parameters, guessed_per_s=1) == 10 + (5 + 3 + 8) * 13
 
 
+@pytest.mark.parametrize("expected", ["few", "many"])
+def test_a_rate_that_levels_search_with_different_precision_is_known_to_the_coarser(load: Load, expected: str) -> None:
+    """Also if something is expected of one level alone."""
+    text = STUDY.replace("    duration: 5s\n", "").replace("ARRIVALS", SEARCH)
+    text = text.replace("{virtual_users: 9}", "{arrivals: {search: {precision: 20 %}}}").replace(
+        "arm: users", "arm: log"
+    )
+    text = text.replace("}\narm", ", log: {a: {}, b: {system: {sqlite: {pragmas: {journal_mode: WAL}}}}}}\narm")
+    text = text.replace("lateness_ns_p99", "highest_rate_per_s")
+    found = load(f"{text}expect: {{{expected}: {{highest_rate_per_s: '>= 1'}}}}\n").definitions
+    assert found["highest_rate_per_s"].resolution == pytest.approx(0.2 / 1.2)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -147,21 +147,22 @@ def free_port(place: OpenPlace) -> int:
     return free_ports(place, 1)[0]
 
 
-def free_ports(place: OpenPlace, count: int, *, first: int = PORTS[0]) -> list[int]:
-    """As many ports that nobody at the place listens on or is connected from, looked for from one on.
+def free_ports(place: OpenPlace, count: int, *, among: Sequence[int] = PORTS) -> list[int]:
+    """As many ports that nobody at the place listens on or is connected from, the first of those that may be taken.
 
     Raises:
         PlaceError: too many of those that are tried are taken.
     """
     ports: list[int] = []
-    for port in (*range(first, PORTS[-1] + 1), *range(PORTS[0], first)):
+    for port in among:
         if len(ports) == count:
             return ports
         taken = place.execute(["grep", "-qi", f":{port:04X} ", "/proc/net/tcp", "/proc/net/tcp6"])
         if taken.code != 0:
             ports.append(port)
     raise PlaceError(
-        f"all ports from {PORTS[0]} to {PORTS[-1]} are in use at this place", hint="stop the programs that listen there"
+        f"all ports from {min(among)} to {max(among)} are in use at this place",
+        hint="stop the programs that listen there",
     )
 
 

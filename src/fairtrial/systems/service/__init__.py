@@ -28,6 +28,8 @@ from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 HOST = "127.0.0.1"
+# As many as there are below Linux's ephemeral ports: of few, services that start at once take the same now and then.
+PORTS = range(server.PORTS[-1] + 1, 32_768)
 DATA_S = 24 * 3600.0  # for a command that makes data
 OTHERS = 2
 SUCCESS = range(200, 300)
@@ -159,7 +161,8 @@ class Service(System[ServiceParameters]):
         parameters = self.parameters
         if parameters.at is not None:
             return self._reached(place, launch, parameters.at)
-        ports = server.free_ports(place, len(parameters.ports), first=secrets.choice(server.PORTS))
+        first = secrets.randbelow(len(PORTS))
+        ports = server.free_ports(place, len(parameters.ports), among=(*PORTS[first:], *PORTS[:first]))
         handed_in = {
             **self._directories(launch),
             **{name: str(port) for name, port in zip(parameters.ports, ports, strict=True)},

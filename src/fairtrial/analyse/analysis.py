@@ -325,12 +325,7 @@ def _with_power(comparison: Comparison, table: Table, *, setting: ComparisonOpti
 def _guardrail(pair: _Pair, setting: ComparisonOptions, request: Request) -> Guardrail | None:
     if pair.subject.role != "guardrail":
         return None
-    metric = pair.subject.metric
-    rail = guardrails.GuardrailRule(
-        better=request.metrics[metric].better,
-        margin=request.guardrail_margins.get(metric, setting.margin),
-        resolution=pair.subject.resolution,
-    )
+    rail = guardrails.rule(request.metrics[pair.subject.metric], request.guardrail_margins, otherwise=setting.margin)
     return guardrails.guarded(pair.baseline, pair.arm, rail=rail, setting=setting)
 
 

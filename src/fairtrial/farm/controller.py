@@ -102,36 +102,30 @@ class FarmRun(HandingRun):
 
     def _refuse_one(self, trial: ResolvedTrial) -> None:
         if trial.place.kind not in self.executor.kinds:
-            problem = Problem(
+            raise _refused(
                 f"expected a place that the farm's hosts have ({', '.join(self.executor.kinds)}), found "
                 f"`{trial.place.kind}`",
-                "the study",
                 field="place",
                 suggestion="write `place: {local: {}}`, and name hosts in the file of --places",
             )
-            raise InputError([problem], hint="nothing was started")
         given = trial.place.parameters
         own = [key for key, value in given.items() if value is not None] if isinstance(given, dict) else []
         if self.executor.has_places and own:
-            problem = Problem(
+            raise _refused(
                 f"each host is a place of its own: expected `{trial.place.kind}: {{}}`, found {', '.join(own)}",
-                "the study",
                 field=f"place.{trial.place.kind}",
                 suggestion="write it in the file of --places, for each host",
             )
-            raise InputError([problem], hint="nothing was started")
         if elsewhere.of(trial):
             problem = Problem("a host of a farm has no second one for the load", "the study", field=elsewhere.FIELD)
             raise InputError([problem], hint="leave `place` out of the workload; nothing was started")
         there = system_of(trial.system).there()
         if there is not None and there.is_remote:
-            problem = Problem(
+            raise _refused(
                 f"all hosts of a farm would load the server at {there.text} at the same time",
-                "the study",
                 field=f"system.{trial.system.kind}.at",
                 suggestion="leave the farm out, or name a server that each host has at its loopback address or socket",
             )
-            raise InputError([problem], hint="nothing was started")
 
     def _conduct(self) -> None:
         self._refuse()
@@ -313,3 +307,7 @@ def _processor(opened: PlaceOpened) -> str:
 def _machine(opened: PlaceOpened) -> dict[str, JsonValue]:
     facts = {name: opened.facts.get(name) for name in ALIKE_EVERYWHERE}
     return {"agent": opened.agent_sha256, "emulation": bool(opened.facts.get("emulated")), **facts}
+
+
+def _refused(message: str, *, field: str, suggestion: str) -> InputError:
+    return InputError([Problem(message, "the study", field=field, suggestion=suggestion)], hint="nothing was started")

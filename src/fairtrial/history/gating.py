@@ -315,11 +315,7 @@ def _compared(
     comparison = comparing.compare(old, new, subject=subject, setting=setting)
     if role != "guardrail":
         return comparison
-    rail = guardrails.GuardrailRule(
-        better=definition.better,
-        margin=of.guardrail_margins.get(metric, setting.margin),
-        resolution=definition.resolution,
-    )
+    rail = guardrails.rule(definition, of.guardrail_margins, otherwise=setting.margin)
     return comparison.model_copy(update={"guardrail": guardrails.guarded(old, new, rail=rail, setting=setting)})
 
 

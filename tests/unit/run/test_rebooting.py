@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -160,18 +160,25 @@ def with_clients(tmp_path: Path) -> Iterator[Writer]:
     found.close()
 
 
-def test_hosts_of_clients_go_back_to_their_default_too_whichever_of_them_does_not(
-    with_clients: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def leaving(monkeypatch: pytest.MonkeyPatch, lost: Mapping[str, BaseException]) -> list[str]:
+    """Hosts that were told to go back, as they are told; those of `lost` do not."""
     seen: list[str] = []
 
     def leave(place: Ssh, *, holder: str) -> None:
         assert "run " in holder
         seen.append(place.parameters.host)
-        if place.parameters.host != "c2":
-            raise PlaceError(f"{place.parameters.host} does not come back", hint="look at it")
+        if place.parameters.host in lost:
+            raise lost[place.parameters.host]
 
     monkeypatch.setattr(Ssh, "leave", leave)
+    return seen
+
+
+def test_hosts_of_clients_go_back_to_their_default_too_whichever_of_them_does_not(
+    with_clients: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = {host: PlaceError(f"{host} does not come back", hint="look at it") for host in ("db", "c1")}
+    seen = leaving(monkeypatch, lost)
     with pytest.raises(PlaceError, match="db does not come back"), rebooting.default_again(with_clients, Told()):
         pass
     assert seen == ["db", "c1", "c2"]
@@ -180,16 +187,7 @@ def test_hosts_of_clients_go_back_to_their_default_too_whichever_of_them_does_no
 def test_a_second_interrupt_leaves_no_host_behind_without_a_word(
     with_clients: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[str] = []
-
-    def leave(place: Ssh, *, holder: str) -> None:
-        assert "run " in holder
-        seen.append(place.parameters.host)
-        if place.parameters.host == "db":
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(Ssh, "leave", leave)
-    told = Told()
+    seen, told = leaving(monkeypatch, {"db": KeyboardInterrupt()}), Told()
     with pytest.raises(KeyboardInterrupt, match="the first"), rebooting.default_again(with_clients, told):
         raise KeyboardInterrupt("the first")
     assert seen == ["db", "c1", "c2"]

@@ -116,8 +116,8 @@ def _made(
     few = FEWEST_VALUES[frame.model]
     if len(frame.values) < few:
         return frame.model_copy(update={"reason": f"{len(frame.values)} values, of {few} that the model needs"})
-    resolution = request.metrics[frame.metric].resolution
-    if resolution > 0 and any(censoring.coarse(arm.values) for arms in cells for arm in arms.values()):
+    values = (arm.values for arms in cells for arm in arms.values())
+    if censoring.by_class(*values, resolution=request.metrics[frame.metric].resolution):
         return frame.model_copy(update={"reason": "most values of an arm fall into few classes"})
     measured = measured_logs(cells, paired=request.paired)
     if isinstance(measured, str):

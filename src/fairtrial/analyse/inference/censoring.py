@@ -47,6 +47,11 @@ def coarse(values: Values) -> bool:
     return distinct == 1 or (n >= SMALLEST_N_TO_TIE and distinct <= DISTINCT_SHARE * n)
 
 
+def by_class(*arms: Values, resolution: float) -> bool:
+    """Whether the classes of a metric of this resolution decide the spread of an arm's values."""
+    return resolution > 0 and any(map(coarse, arms))
+
+
 def on_units(values: Values, *, resolution: float) -> CensoredValues:
     """Values whose true ones lie up to a share `resolution` of them below."""
     return CensoredValues(values=values, widths=np.abs(values) * resolution)

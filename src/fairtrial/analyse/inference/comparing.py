@@ -172,7 +172,7 @@ def compare(
     """
     used = arm_pair(baseline, arm, paired=setting.paired)
     logs = baseline.positive and arm.positive
-    censored = known_by_class(used, resolution=subject.resolution)
+    censored = censoring.by_class(used.baseline, used.arm, resolution=subject.resolution)
     tested = t_tests_by_class(used, subject.resolution, setting) if censored else _tested(used, setting)
     in_units, on_logs = tested[0], tested[1] if logs else None
     scaled = used.logarithms if logs else used
@@ -247,11 +247,6 @@ def t_test(used: ArmPair, setting: ComparisonOptions) -> TTest | None:
     """Student's over blocks, or Welch's; None if it cannot be computed."""
     test = t_tests.paired if setting.paired else t_tests.welch
     return test(used.baseline, used.arm, confidence=setting.confidence)
-
-
-def known_by_class(used: ArmPair, *, resolution: float) -> bool:
-    """Whether the classes of a metric of this resolution decide the spread of an arm's values."""
-    return resolution > 0 and (censoring.coarse(used.baseline) or censoring.coarse(used.arm))
 
 
 def t_tests_by_class(used: ArmPair, resolution: float, setting: ComparisonOptions) -> tuple[TTest | None, TTest | None]:

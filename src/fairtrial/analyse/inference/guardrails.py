@@ -8,26 +8,27 @@ other: a claim that all are kept needs every one of these tests, which can only 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy import special
 
-from fairtrial.analyse.inference import sensitivity, t_tests
+from fairtrial.analyse.inference import censoring, sensitivity, t_tests
 from fairtrial.analyse.inference.comparing import (
     ArmPair,
     ComparisonOptions,
     arm_pair,
     confirmed_above,
     exchanged_beyond,
-    known_by_class,
     t_test,
     t_tests_by_class,
 )
 from fairtrial.analyse.inference.t_tests import TTest, TTests, Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Comparison, Estimand, Guardrail, Outcome
+from fairtrial.study.catalogue import MetricDefinition
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,21 @@ class GuardrailRule:
         return 1 if self.better == "lower" else -1
 
 
+def rule(definition: MetricDefinition, margins: Mapping[str, float], *, otherwise: float) -> GuardrailRule:
+    """Of a metric, by its own margin or the study's."""
+    return GuardrailRule(
+        better=definition.better,
+        margin=margins.get(definition.name, otherwise),
+        resolution=definition.resolution,
+    )
+
+
 def guarded(baseline: ArmValues, arm: ArmValues, *, rail: GuardrailRule, setting: ComparisonOptions) -> Guardrail:
     """Tests one arm on one guardrail; the outcome is `judging`'s to withhold."""
     used = arm_pair(baseline, arm, paired=setting.paired)
     in_units = t_test(used, setting)
     logs = t_test(used.logarithms, setting) if baseline.positive and arm.positive else None
-    if used.baseline.any() and known_by_class(used, resolution=rail.resolution):
+    if used.baseline.any() and censoring.by_class(used.baseline, used.arm, resolution=rail.resolution):
         in_units, logs = t_tests_by_class(used, rail.resolution, setting)
         kept, breached = _p_values_by_class(used, logs, rail=rail, setting=setting)
     elif not used.baseline.any():

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from fairtrial.analyse.inference import permuting, sensitivity, shares
+from fairtrial.analyse.inference import censoring, permuting, sensitivity, shares
 from fairtrial.analyse.inference.comparing import (
     ArmPair,
     ComparisonOptions,
     Subject,
     compare,
-    known_by_class,
     t_test,
     t_tests_by_class,
 )
@@ -28,7 +27,7 @@ def own_test(used: ArmPair, subject: Subject, *, logs: bool, setting: Comparison
     between arms, and of others only the class is known (see `compare`).
     """
     heaped = not logs and permuting.heaped(used.baseline, used.arm)
-    by_class = known_by_class(used, resolution=subject.resolution)
+    by_class = censoring.by_class(used.baseline, used.arm, resolution=subject.resolution)
     if not (heaped or by_class):
         return AGREES
     reach = _reach(used, subject, setting) if by_class and logs else 0.0

@@ -18,7 +18,7 @@ from fairtrial.analyse.models import Outcome as GuardrailOutcome
 from fairtrial.analyse.result import Result
 from fairtrial.history.examining import FEWEST_TO_ALARM
 from fairtrial.history.models import Alarm, History, LevelChange, SeriesResult
-from fairtrial.metrics.frames import last_rounds, used_trials
+from fairtrial.metrics.frames import in_time, last_rounds, used_trials
 from fairtrial.record import Record
 from fairtrial.record.models import PlannedMetrics, TrialRecord
 from fairtrial.report import numbers, tables
@@ -273,7 +273,7 @@ def by_baseline(
 def _unmet(record: Record) -> set[str]:
     """Cells that failed an expectation, on the trials that the run's report judges it by."""
     ends = last_rounds(record.events)
-    trials = [each for each in record.trials if each.trial.round <= ends.get(each.trial.cell, each.trial.round)]
+    trials = [each for each in record.trials if in_time(each.trial, ends)]
     found = expectations(record.plan, trials)
     return {cell for cell, results in found.items() if not all(each.met for each in results)}
 

@@ -21,7 +21,7 @@ import duckdb
 from pydantic import BaseModel, Field, Json, ValidationError, model_validator
 
 from fairtrial.errors import InputError, Problem, RecordError
-from fairtrial.metrics.frames import last_rounds
+from fairtrial.metrics.frames import in_time, last_rounds
 from fairtrial.record import reader
 from fairtrial.record.events import Event, RunFinished, RunStarted
 from fairtrial.record.models import BlockVoided, Cell, Design, PlannedMetrics, PlannedTrial, TrialFinished
@@ -420,12 +420,7 @@ def _run(
     usable = [each for each in trials if not each.trial.diagnostic]
     lost |= {(each.trial.cell, each.trial.block) for each in usable if not each.valid}
     ends = last_rounds(entries)
-    used = [
-        each
-        for each in usable
-        if (each.trial.cell, each.trial.block) not in lost
-        and each.trial.round <= ends.get(each.trial.cell, each.trial.round)
-    ]
+    used = [each for each in usable if (each.trial.cell, each.trial.block) not in lost and in_time(each.trial, ends)]
     started = next((line.time for line in events if isinstance(line.entry, RunStarted)), "")
     reason = ("" if used else "no trial counts towards estimates") if finished else "unfinished"
     return _Run(directory, started, plan=plan, trials=used, left_out=AGAIN if plan.against_itself else reason)

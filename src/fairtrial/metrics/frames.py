@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from fairtrial.metrics import telemetry as telemetry_files
 from fairtrial.metrics.latency import Distribution, merged_latency
 from fairtrial.metrics.series import timeline
 from fairtrial.record import Record
-from fairtrial.record.models import LookTaken, TrialRecord, Window
+from fairtrial.record.models import LookTaken, PlannedTrial, TrialRecord, Window
 
 IDENTITY: Final = {
     "id": pl.String,
@@ -56,8 +56,7 @@ def used_trials(record: Record) -> tuple[TrialRecord, ...]:
     return tuple(
         trial
         for trial in record.trials
-        if (trial.trial.cell, trial.trial.block) not in lost
-        and trial.trial.round <= ends.get(trial.trial.cell, trial.trial.round)
+        if (trial.trial.cell, trial.trial.block) not in lost and in_time(trial.trial, ends)
     )
 
 
@@ -65,6 +64,11 @@ def last_rounds(events: Iterable[object]) -> dict[str, int]:
     """The round that stopped each cell which a look among the events of a journal stopped."""
     looks = [event for event in events if isinstance(event, LookTaken)]
     return {cell.cell: look.round for look in looks for cell in look.cells if cell.decision == "stop"}
+
+
+def in_time(trial: PlannedTrial, ends: Mapping[str, int]) -> bool:
+    """Whether a trial is of its cell's last round or one before."""
+    return trial.round <= ends.get(trial.cell, trial.round)
 
 
 def factor_column(factor: str) -> str:

@@ -19,7 +19,8 @@ from support.real_record import COLUMNS, terminal
 
 Values = npt.NDArray[np.float64]
 EXACT = 1e-9
-SCALES = {"throughput_tpm": 1.0, "latency_ns_p99": 1e6, "failed_share": 0.01}  # what the report divides by
+METRICS = ("throughput_tpm", "latency_ns_p99", "failed_share")
+DIVISORS = {"transactions/min": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "%": 0.01}  # of the units a table may say
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +128,9 @@ def verdict_rows(text: str) -> dict[tuple[int, str], str]:
     return found
 
 
-def rounded(value: float | None, decimals: int) -> str:
-    return "–" if value is None else f"{value:,.{decimals}f}"
+def units(text: str) -> list[str]:
+    """The unit that each verdict table says its means are in."""
+    return re.findall(r"(?m)^Means of delete / wal in ([^,]+), and the", text)
 
 
 def p_printed(p: float | None) -> str:
@@ -137,38 +139,45 @@ def p_printed(p: float | None) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def ratio_printed(ratio: float | None) -> str:
-    if ratio is not None and 1e-4 < ratio < 0.1:
-        return rounded(ratio, 2 - math.floor(math.log10(ratio)))
-    return rounded(ratio, 0 if ratio is not None and ratio >= 100 else 3)
+def ratio_printed(ratio: float) -> str:
+    if 1e-4 < ratio < 0.1:
+        return f"{ratio:.{2 - math.floor(math.log10(ratio))}f}"
+    return f"{ratio:.{0 if ratio >= 100 else 3}f}"
 
 
-def printed(cell: dict[str, Any], metric: str, *, decimals: int) -> list[str]:
-    """What a verdict table's row must say, from report.json alone: means, ratio, interval, p, Holm's p, verdict."""
+def is_rounded(word: str, value: float | None) -> bool:
+    """Whether `word` is `value` to its last digit, `1,053`, `0.0989` or `7.6e-5`, and says something of it.
+
+    How many digits there are depends on what stands beside it; two of a small one are the fewest.
+    """
+    if value is None or word == "–":
+        return value is None and word == "–"
+    digits, _, exponent = word.replace(",", "").partition("e")
+    unit = 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+    near = abs(float(word.replace(",", "")) - value) <= unit * 0.5000001
+    return near and (value == 0 or abs(value) >= 9.5 * unit)
+
+
+def assert_printed(row: str, cell: dict[str, Any], metric: str, *, divisor: float) -> None:
+    """A verdict table's row says report.json's means, ratio, interval, p, Holm's p and verdict, and nothing else."""
     (compared,) = cell["comparisons"][metric]
-    means = [rounded(summary["mean"] / SCALES[metric], decimals) for summary in cell["summaries"][metric]]
-    low, high = (ratio_printed(compared["ratio"][end]) for end in ("low", "high"))
-    interval = ["–"] if low == "–" else [low, "–", high]
-    p_values = [word for p in (compared["p"], compared["p_adjusted"]) for word in p_printed(p).split()]
-    rail = compared["guardrail"]
+    ratio, rail = compared["ratio"], compared["guardrail"]
+    arm, baseline, mean, estimate, interval, *rest = re.split(" {2,}", row.strip())
+    ends = interval.split(" – ") if ratio["low"] is not None else [interval, interval]
+    expected = [*(summary["mean"] / divisor for summary in cell["summaries"][metric]), ratio["estimate"]]
+    expected += [ratio[end] for end in ("low", "high")]
+    assert all(map(is_rounded, [baseline, mean, estimate, *ends], expected)), (row, expected)
     said = compared["verdict"] if rail is None else rail["outcome"]
-    return ["wal", *means, ratio_printed(compared["ratio"]["estimate"]), *interval, *p_values, said]
-
-
-def decimals_of(largest: float) -> int:
-    """Four significant digits of the largest mean."""
-    return 0 if largest == 0 else max(0, 3 - math.floor(math.log10(largest)))
+    assert [arm, *rest] == ["wal", p_printed(compared["p"]), p_printed(compared["p_adjusted"]), said]
 
 
 def test_every_number_of_the_verdict_tables_is_the_jsons_rounded(real_run: Path, analysis: dict[str, Any]) -> None:
-    rows = verdict_rows((real_run / "report" / "report.txt").read_text(encoding="utf-8"))
+    text = (real_run / "report" / "report.txt").read_text(encoding="utf-8")
+    rows = verdict_rows(text)
     assert len(rows) == 2 * 3
-    for number, metric in enumerate(SCALES):
-        means = [s["mean"] for cell in analysis["cells"] for s in cell["summaries"][metric]]
-        decimals = decimals_of(max(means) / SCALES[metric])
+    for number, (metric, unit) in enumerate(zip(METRICS, units(text), strict=True)):
         for cell in analysis["cells"]:
-            row = rows[number, cell["levels"]["users"]]
-            assert row.split() == printed(cell, metric, decimals=decimals), row
+            assert_printed(rows[number, cell["levels"]["users"]], cell, metric, divisor=DIVISORS[unit])
 
 
 def test_the_terminal_says_what_the_report_says(real_run: Path, analysis: dict[str, Any]) -> None:
@@ -198,7 +207,7 @@ def test_the_raw_data_at_the_end_of_the_text_are_the_values_analysed(real_run: P
     numbers = [float(word) for line in appendix.splitlines() if line[:1].isdigit() for word in line.split(", ")]
     expected = [
         value
-        for metric in SCALES
+        for metric in METRICS
         for cell in analysis["cells"]
         for summary in cell["summaries"][metric]
         for value in summary["values"]

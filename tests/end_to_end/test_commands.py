@@ -205,6 +205,8 @@ def test_a_run_that_is_stopped_again_and_again_follows_its_plan_without_losing_o
 
 def test_a_run_whose_reader_goes_away_says_in_its_journal_why_it_stopped(here: Desk) -> None:
     command = [FAIRTRIAL, "run", scores(here, blocks=1)]
+    held = here.directory / "held"
+    held.write_text("0")
     begun = subprocess.Popen(
         command, cwd=here.directory, env=here.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -212,6 +214,7 @@ def test_a_run_whose_reader_goes_away_says_in_its_journal_why_it_stopped(here: D
     assert begun.stderr is not None
     assert [begun.stdout.readline().split(":")[0] for _ in range(2)] == ["record", "warning"]
     begun.stdout.close()  # as `| head -1` does
+    held.unlink()
     said = begun.stderr.read()
     assert (begun.wait(PATIENCE_S), said.count("continues the run")) == (141, 1), said
     begun.stderr.close()
@@ -303,20 +306,29 @@ def test_a_second_run_at_a_busy_place_is_refused_with_the_name_of_the_first(here
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
 def test_a_full_disk_ends_the_run_in_order_and_it_resumes_once_there_is_room(here: Desk) -> None:
-    small = here.directory / "small"
+    small, held = here.directory / "small", here.directory / "held"
     small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "none", small], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", small], check=False)
     if mounted.returncode:
         pytest.skip("this machine does not let its root mount a file system")
     try:
         study = scores(here, blocks=3)
-        done = here.fairtrial("run", study, "--output", small, code=3)
-        assert "no space left" in done.stderr
+        held.write_text("2")
+        running = here.start("run", study, "--output", small)
+        eventually(lambda: len(list(small.glob("*/trials/[!.]*"))) >= 2, "two trials")
         (run,) = small.iterdir()
+        filler = small / "filler"
+        assert subprocess.run(["dd", "if=/dev/zero", f"of={filler}", "bs=4k"], check=False).returncode == 1, (
+            "it is full"
+        )
+        held.unlink()
+        output, _ = running.communicate(timeout=PATIENCE_S)
+        assert running.returncode == 3, output
+        assert "no space left" in output
         kept = [event for event in record.read(run).events if isinstance(event, TrialFinished)]
         assert kept
         assert record.verify_hashes(record.read(run)) == []
-        subprocess.run(["mount", "-o", "remount,size=100m", small], check=True)
+        filler.unlink()
         here.fairtrial("run", study, "--output", small, "--resume")
         assert len(record.read(run).trials) == 12
     finally:

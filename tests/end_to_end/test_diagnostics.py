@@ -18,7 +18,8 @@ STUDY = """
     study: probed
     system: {sqlite: {}}
     workload:
-      oltp: {tables: 1, table_size: 1000, virtual_users: 2, ramp_up: 100ms, transactions: 200, think_time: 10ms}
+      # A window long enough that the controller hears of it, and starts probes, while others take the processors.
+      oltp: {tables: 1, table_size: 1000, virtual_users: 2, ramp_up: 100ms, transactions: 200, think_time: 20ms}
     factors:
       journal:
         delete: {system: {sqlite: {pragmas: {journal_mode: delete}}}}
@@ -44,6 +45,13 @@ QUICK = """
     arm: length
     trials: {blocks: 2, seed: 5}
     metrics: {primary: elapsed_s}
+"""
+# Once it was run so often before, it lasts as long as a file is there.
+PROGRAM = """\
+n=$(cat {begun} 2>/dev/null || echo 0)
+echo $((n + 1)) >{begun}
+sleep $1
+while [ $n -ge {before} ] && [ -e {slow} ]; do sleep 0.05; done
 """
 needs_perf = pytest.mark.skipif(
     shutil.which("perf") is None or os.geteuid() != 0, reason="needs perf, as root: `apt install linux-perf`"
@@ -179,12 +187,15 @@ def test_a_program_that_is_not_there_is_refused_at_its_line_before_anything_runs
 
 
 def test_a_run_killed_among_them_is_resumed_with_what_is_missing() -> None:
-    """Killed by SIGKILL while the first diagnostic trial runs: its probe takes long to end while a file is there."""
+    """Killed by SIGKILL while the first diagnostic trial runs: it and its probe take long while a file is there."""
     with desk() as found:
         hold, slow = found.directory / "hold", found.directory / "slow"
         hold.write_text(f"trap 'test -e {slow} && sleep 60; exit 0' INT\nwhile :; do sleep 0.01; done\n")
         slow.touch()
-        path = found.study(study(QUICK, f"    telemetry: {{probes: [{{command: sh {hold}}}]}}\n"))
+        program = found.directory / "program"
+        program.write_text(PROGRAM.format(begun=found.directory / "begun", before=2 * 2, slow=slow))
+        text = QUICK.replace("run: sleep", f"run: sh {program}")
+        path = found.study(study(text, f"    telemetry: {{probes: [{{command: sh {hold}}}]}}\n"))
         running = found.start("run", path)
         eventually(lambda: '"trial":{"id":"all.d01.' in _journal(found), "it never came to its diagnostic trials")
         os.killpg(running.pid, signal.SIGKILL)

@@ -6,12 +6,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
-from support.command_line import Desk
+from support.command_line import PATIENCE_S, Desk
 from support.machines import exporter
 from support.machines.places import place_here
 from support.machines.ssh_host import free_port
@@ -46,7 +45,7 @@ factors:
 arm: loop
 trials: {blocks: 1}
 telemetry:
-  interval: 300ms
+  interval: 2s
   prometheus: {url: "http://{host}:{metrics}/metrics", match: [node_forks_total, "node_*_seconds"]}
   command: {run: cat /proc/loadavg, name: load, regex: '^\\S+'}
 metrics:
@@ -61,13 +60,14 @@ FAULTY = """\
 study: faulty
 system:
   service:
-    run: PYTHON EXPORTER {numbers} FAULT 4
+    run: PYTHON EXPORTER {numbers} FAULT 1
+    ready: {port: numbers}
     ports: [numbers]
 workload: {command: {run: sleep 2}}
 factors: {arm: {a: {}, b: {workload: {command: {run: sleep 2.1}}}}}
 arm: arm
 trials: {blocks: 1, voided_limit: 0}
-telemetry: {prometheus: {url: "http://{host}:{numbers}/metrics", interval: 300ms}}
+telemetry: {prometheus: {url: "http://{host}:{numbers}/metrics", interval: 2s}}
 metrics: {primary: PRIMARY, ticks: {prometheus: rate(ticks_total), unit: 1/s, better: higher}}
 """
 
@@ -101,8 +101,8 @@ def test_a_metric_of_a_real_exporters_counters_decides_a_study(here: Desk) -> No
         cpu = telemetry.read(found.trial_directory(trial.trial.id), "cpu")["forks"]
         least = trial.scalars["forks"] - trial.scalars["forks_error"]
         assert least <= 1.2 * (cpu[-1] - cpu[0]), "the kernel's own counter, read at other moments"
-    assert forks["long"] + errors["long"] >= 1000, "an edge between two readings may have cut some off"
-    assert forks["long"] > forks["short"]
+    for arm, own in (("short", 20), ("long", 1000)):  # beside those of everybody else
+        assert forks[arm] + errors[arm] >= own, "an edge between two readings may have cut some off"
     here.fairtrial("verify", here.run)
     report = here.fairtrial("report", here.run).stdout
     assert "processes started" in report
@@ -172,16 +172,16 @@ def test_what_prometheus_mysqld_exporter_tells_is_what_the_server_says(here: Des
         assert isinstance(instance.endpoint, MysqlEndpoint)
         words = ["prometheus-mysqld-exporter", f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"]
         source = f"{instance.endpoint.user}@unix({instance.endpoint.socket})/"
-        with subprocess.Popen(words, env={**os.environ, "PATH": SERVERS, "DATA_SOURCE_NAME": source}) as told:
+        environment = {**os.environ, "PATH": SERVERS, "DATA_SOURCE_NAME": source}
+        with subprocess.Popen(words, env=environment, start_new_session=True) as told:
             try:
                 endpoint = Exporter(url=f"http://127.0.0.1:{port}/metrics", match=["mysql_global_status_*"])
-                plan = tiny_plan().model_copy(update={"exporters": [endpoint], "telemetry_interval_ms": 500})
+                plan = tiny_plan().model_copy(update={"exporters": [endpoint], "telemetry_interval_ms": 10_000})
                 sampler = sampling.Sampler(place, sampling.request(work / "out", instance, plan=plan))
                 statements = [f"create table mysql.t{number} (i int)" for number in range(40)]
                 in_mysql = instance.endpoint.model_copy(update={"database": "mysql"})
-                place.native(SQL, Sql(endpoint=in_mysql, statements=statements))
-                time.sleep(1)
-                assert sampler.stop() == ""
+                place.native(SQL, Sql(endpoint=in_mysql, statements=statements), timeout_s=PATIENCE_S)
+                assert sampler.stop() == "", "it reads once more"
             finally:
                 told.kill()
         mariadb.stop(place, instance, settled=False)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, desk, eventually
+from support.command_line import PATIENCE_S, Desk, desk, eventually
+from support.machines.ssh_host import free_port
 from support.skips import require
 
 from fairtrial import record
@@ -46,7 +47,7 @@ metrics: {primary: lines, secondary: [port]}
 
 BROKEN = """\
 study: broken
-system: {{service: {{ports: [redis], ready_timeout: 300ms, {service}}}}}
+system: {{service: {{ports: [redis], ready_timeout: 3s, {service}}}}}
 workload: {{command: {{run: "{load}"}}}}
 factors: {{arm: {{a: {{}}, b: {{workload: {{command: {{run: "{load} b"}}}}}}}}}}
 arm: arm
@@ -72,11 +73,11 @@ def scalars(here: Desk, name: str) -> dict[str, list[float]]:
 
 def test_every_trial_starts_from_the_same_data_with_its_options_and_free_ports(here: Desk) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 21_306))
+        taken.bind(("127.0.0.1", port := free_port()))
         taken.listen()
         here.fairtrial("run", here.study(COUNTING))
     assert scalars(here, "lines") == {"three": [2.0, 2.0], "four": [2.0, 2.0]}
-    assert 21_306 not in {port for ports in scalars(here, "port").values() for port in ports}
+    assert port not in {port for ports in scalars(here, "port").values() for port in ports}
     found = record.read(here.run)
     assert {trial.trial.arm: trial.options["server.level"] for trial in found.trials} == {"three": "3", "four": "4"}
     assert "data_not_compared" not in [doubt.code for doubt in analysed(found).doubts]
@@ -89,7 +90,7 @@ def test_every_trial_starts_from_the_same_data_with_its_options_and_free_ports(h
 
 def test_redis_writes_every_command_at_once_where_it_is_told_to(here: Desk) -> None:
     require("redis-server")
-    here.fairtrial("run", STUDIES / "redis-appendfsync.yaml", "--size", "ci")
+    here.fairtrial("run", STUDIES / "redis-appendfsync.yaml", "--size", "ci", "--set", "telemetry.interval=500ms")
     trials = {trial.trial.arm: trial for trial in record.read(here.run).trials}
     assert {arm: trial.options["appendfsync"] for arm, trial in trials.items()} == {
         "everysec": "everysec",
@@ -105,9 +106,13 @@ def test_nginx_reads_a_file_32_times_through_buffers_and_once_by_sendfile(here: 
         require(program)
     text = (STUDIES / "nginx-sendfile.yaml").read_text(encoding="utf-8").replace("-d2s", "-d1s")
     here.fairtrial("run", here.study(text), "--size", "ci", "--set", "factors.workers.one=null")
-    reads = scalars(here, "reads_per_1000_requests")
-    assert reads["off"][0] == pytest.approx(32_000, rel=0.05)
-    assert reads["on"][0] == pytest.approx(1_000, rel=0.2)
+    assert scalars(here, "reads_per_1000_requests").keys() == {"off", "on"}
+    for arm, each, share in (("off", 32, 0.05), ("on", 1, 0.2)):
+        (log,) = (here.run / "trials").glob(f"*.{arm}/log/load.log")
+        told = json.loads(log.read_text().splitlines()[-1])
+        # Of up to eight requests, one per connection, wrk heard no end: few of those that a free processor answers.
+        assert each * (1 - share) <= told["reads"] / told["requests"]
+        assert told["reads"] / (told["requests"] + 8) <= each * (1 + share)
     summary = json.loads((here.run / "report" / "report.json").read_text())
     assert summary, "a report was made"
 
@@ -118,7 +123,7 @@ def test_nginx_reads_a_file_32_times_through_buffers_and_once_by_sendfile(here: 
         ("run: sh -c 'echo cannot open the store; sleep 60', ready: {port: redis}", "cannot open the store"),
         ("run: sh -c 'echo x; exit 3', ready: {port: redis}", "exited during startup; the end of its log:\nx"),
         (
-            "run: \"sh -c 'sleep 9' {options}\", configuration: {format: flags}, options: {x: 3}, read_back: echo 2",
+            "run: \"sh -c 'sleep 60' {options}\", configuration: {format: flags}, options: {x: 3}, read_back: echo 2",
             "x: expected 3, the service reports 2",
         ),
         ("run: no-such-daemon, ready: {port: redis}", "install no-such-daemon at the place"),
@@ -137,11 +142,11 @@ def test_a_service_that_does_not_come_up_as_asked_ends_the_run_with_its_words(
 def test_a_service_is_ready_when_its_page_answers_with_success(here: Desk) -> None:
     """Its page says 503 at first."""
     daemon = """\
-import http.server, sys, time
-began = time.monotonic()
+import http.server, itertools, sys
+asked = itertools.count()
 class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200 if time.monotonic() > began + 1 else 503)
+        self.send_response(200 if next(asked) else 503)
         self.end_headers()
     def log_message(self, form, *values):
         print(form % values, flush=True)
@@ -149,7 +154,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
 """
     (here.directory / "daemon.py").write_text(daemon)
     service = f"run: 'python3 {here.directory}/daemon.py {{redis}}', ready: {{http: 'http://{{host}}:{{redis}}/x'}}"
-    text = BROKEN.format(service=service, load="true").replace("ready_timeout: 300ms", "ready_timeout: 20s")
+    text = BROKEN.format(service=service, load="true").replace("ready_timeout: 3s", "ready_timeout: 5min")
     here.fairtrial("run", here.study(text))
     found = record.read(here.run)
     log = (found.trial_directory(found.trials[0].trial.id) / "log" / "server.log").read_text().splitlines()
@@ -159,11 +164,17 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
 
 def test_a_port_that_another_program_took_meanwhile_is_not_taken_for_the_services(here: Desk) -> None:
     """A process of its own session stands for the other program: it is none of the service's."""
-    squat = "import socket, sys, time\ns = socket.create_server(('127.0.0.1', int(sys.argv[1])))\ntime.sleep(20)\n"
+    squat = """\
+import pathlib, socket, sys, time
+listening = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+pathlib.Path(sys.argv[2]).touch()
+time.sleep(60)
+"""
     (here.directory / "squat.py").write_text(squat)
-    started = f"setsid --fork python3 {here.directory}/squat.py {{redis}}"
-    service = f"run: \"sh -c '{started}; exec sleep 60'\", ready: {{command: sleep 0.5}}"
-    done = here.fairtrial("run", here.study(BROKEN.format(service=service, load="true")), code=3)
+    started = f"setsid --fork python3 {here.directory}/squat.py {{redis}} {{work}}/taken"
+    service = f'run: "sh -c \'{started}; exec sleep 60\'", ready: {{command: "test -e {{work}}/taken"}}'
+    text = BROKEN.format(service=service, load="true").replace("ready_timeout: 3s", "ready_timeout: 5min")
+    done = here.fairtrial("run", here.study(text), code=3)
     assert "(redis) is another program's" in done.stderr
 
 
@@ -189,8 +200,8 @@ def test_data_are_made_anew_where_what_makes_them_differs(here: Desk) -> None:
 
 
 def test_a_crash_in_a_trial_voids_it_with_the_last_lines_of_the_log(here: Desk) -> None:
-    service = "run: sh -c 'echo out of handles; sleep 60'"
-    load = "sh -c 'pkill -f [o]ut.of.handles; sleep 0.2'"
+    service = "run: \"sh -c 'echo out of handles; echo $$ >{data}/pid; exec sleep 60'\""
+    load = "sh -c 'until kill $(cat $FAIRTRIAL_DATA/pid); do sleep 0.05; done; sleep 0.2'"
     done = here.fairtrial("run", here.study(BROKEN.format(service=service, load=load)), code=3)
     assert "has lost 1 blocks" in done.stderr
     reason = record.read(here.run).trials[0].invalid_reason
@@ -220,11 +231,10 @@ metrics: {{primary: elapsed_s}}
 def redis(here: Desk) -> Iterator[int]:
     """The port of a Redis that is there already, with a policy of its own."""
     require("redis-server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     options = ["--port", str(port), "--save", "", "--dir", str(here.directory), "--maxmemory-policy", "volatile-ttl"]
-    with subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL) as server:
+    # In a session of its own, as runs are: what stops the tests for a while stops no server.
+    with subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL, start_new_session=True) as server:
         try:
             eventually(lambda: policy(port) == "volatile-ttl", "redis-server does not start")
             yield port
@@ -256,7 +266,7 @@ def test_after_a_kill_the_next_look_gives_a_service_that_is_there_its_own_option
     eventually(lambda: policy(redis).startswith("allkeys"), "no option was set")
     for pid in (run.pid, here.agent_pid()):
         os.kill(pid, signal.SIGKILL)
-    run.communicate(timeout=60)
+    run.communicate(timeout=PATIENCE_S)
     eventually(lambda: not here.processes(), "something goes on")
     here.fairtrial("doctor", code=None)
     assert policy(redis) == "volatile-ttl"
@@ -274,7 +284,7 @@ def test_a_second_study_of_a_service_is_refused_and_a_later_one_told_what_a_dead
         assert here.run.name in refused
         for pid in (run.pid, here.agent_pid()):
             os.kill(pid, signal.SIGKILL)
-        run.communicate(timeout=60)
+        run.communicate(timeout=PATIENCE_S)
         eventually(lambda: not here.processes(), "something goes on")
         refused = other.fairtrial("run", other.study(text), code=3).stderr
         restoring = f"{{local: {{state_directory: {here.state}}}}}"

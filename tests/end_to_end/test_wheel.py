@@ -27,8 +27,9 @@ MATURIN = Path(sys.executable).with_name("maturin")
 
 pytestmark = pytest.mark.timeout(1800)  # a cold build takes minutes, and waits for others that build here
 
-# One block of the demonstration, by users who mostly think.
-SHORT = ("--set", "trials.blocks=1", "--set", "workload.tpcc.think_time=10ms")
+# One block of the demonstration, by users who mostly think; a window that ends by time may be without a transaction.
+LENGTH = ("duration=null", "transactions=200", "think_time=10ms")
+SHORT = ("--set", "trials.blocks=1", *(f"--set=workload.tpcc.{each}" for each in LENGTH))
 
 
 @dataclass(frozen=True)

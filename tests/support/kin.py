@@ -69,5 +69,6 @@ def processor_share(share: float) -> Iterator[Path | None]:
 def _end(group: Path) -> None:
     """Puts what is left in it back, and removes it."""
     for process in (group / "cgroup.procs").read_text().split():
-        (group.parent / "cgroup.procs").write_text(process)
+        with suppress(ProcessLookupError):  # it has ended meanwhile
+            (group.parent / "cgroup.procs").write_text(process)
     group.rmdir()

@@ -10,8 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -26,21 +24,19 @@ def keep() -> None:
     private = ctypes.c_ulong(_MS_REC | _MS_PRIVATE)
     # A container may not: its tests take longer.
     if os.geteuid() == 0 and _LIBRARY.unshare(_CLONE_NEWNS) == 0 and _mount(b"none", b"/", private) == 0:
-        _cover()
+        with tempfile.NamedTemporaryFile() as stand_in:
+            _mount(stand_in.name.encode(), bytes(DROP), ctypes.c_ulong(_MS_BIND))
 
 
-@contextmanager
-def dropped() -> Iterator[None]:
-    """Meanwhile trials drop the kernel's page cache, for what is about a cold one."""
-    covered = _LIBRARY.umount2(bytes(DROP), 0) == 0
-    yield
-    if covered:
-        _cover()
+def dropping(*command: str | Path) -> list[str | Path]:
+    """A command whose trials drop the kernel's page cache, for what is about a cold one; trials beside it still do not.
 
-
-def _cover() -> None:
-    with tempfile.NamedTemporaryFile() as stand_in:
-        _mount(stand_in.name.encode(), bytes(DROP), ctypes.c_ulong(_MS_BIND))
+    They would add misses to what it counts, as often as one begins.
+    """
+    mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    if not any(line.split()[4] == str(DROP) for line in mounts):
+        return [*command]
+    return ["unshare", "--mount", "sh", "-ec", f'umount {DROP}; exec "$@"', "sh", *command]
 
 
 def _mount(source: bytes, target: bytes, flags: ctypes.c_ulong) -> int:

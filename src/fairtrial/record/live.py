@@ -28,6 +28,7 @@ MOST_BYTES: Final = 1 << 20
 MOST_NOTES: Final = 100
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of the user's own below it, closed to others
 REQUESTS: Final = ".requests"
+NEW: Final = ".new"  # of a feed that is not locked yet
 DIGITS: Final = 24  # of a record's path as a hash: no two runs of one user share a feed
 PRIVATE: Final = 0o700
 
@@ -170,11 +171,13 @@ class Feed:
         """A new trial: what was said of the one before is in its files by now. A reader sees another file."""
         self.end()
         if self._path is not None:
+            new = self._path.with_suffix(NEW)  # before it is locked, a run that begins would take it for a left one
             with contextlib.suppress(OSError):
                 self._file = open(  # noqa: SIM115 - `end` closes it
-                    self._path, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, mode=0o600)
+                    new, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, mode=0o600)
                 )
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                new.replace(self._path)
 
     def say(self, trial: str, line: ProgressLine, *, at_s: float) -> None:
         """Adds a line."""

@@ -122,7 +122,7 @@ class Listening:
             await asyncio.wait({serving}, timeout=min(TICK_S, kept_s))
             if needed():
                 self._presence.seen_s = time.monotonic()
-            if self._presence.absent_s >= kept_s:
+            elif self._presence.absent_s >= kept_s:
                 server.end()
         await serving
 

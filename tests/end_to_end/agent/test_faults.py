@@ -187,11 +187,21 @@ def test_the_controller_falls_silent_with_its_pipe_full(here: Desk, settings: Ch
     ]
     for number, request in enumerate(requests):
         transport.write(json.dumps({"id": number, **request}).encode() + b"\n")
+    silent = threading.Event()
+
+    def ping() -> None:
+        while not silent.wait(0.5):
+            transport.write(b'{"id":100,"request":"ping"}\n')
+
+    pinging = threading.Thread(target=ping)  # until all is changed, however slow the disk
+    pinging.start()
     told = b""
     while told.count(b'"event":"changed"') < len(settings.steps):  # the last that is read
         read = transport.read()
         assert read, told
         told += read
+    silent.set()
+    pinging.join()
     eventually(lambda: not here.processes(), "the agent did not notice")
     assert settings.restored()
     transport.close()

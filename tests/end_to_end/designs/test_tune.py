@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, desk, eventually
+from support.command_line import Desk, desk
+from support.machines.apart import apart
+from support.machines.terminal import killed_once_drawn
 
 # The score has a peak of 1.35 times the default's at x = 32, and noise of about 1 % that seed and x decide. The seed of
 # the search makes it propose 16, 230, which fails, and 2, which breaches the guardrail.
@@ -64,11 +64,11 @@ def events(tuning: Path) -> list[dict[str, object]]:
 
 
 def test_a_tuning_survives_a_kill_finds_the_peak_and_is_recomputed(here: Desk) -> None:
-    running = here.start("tune", "study.yaml", "--plain")
-    eventually(lambda: here.runs and committed(here.run), "no trial")
-    os.kill(running.pid, signal.SIGKILL)
-    running.communicate()
+    # It is over in seconds, and waits for no test.
+    with apart(killed_once_drawn, str(here.directory), r"p(\d+) of 3", 1, "tune", "study.yaml", "--plain"):
+        pass
     kept = committed(here.run)
+    assert kept
     told = [event for event in events(here.run) if event["event"] != "tuning_started"]
 
     done = here.fairtrial("tune", "study.yaml", "--resume", "--plain")

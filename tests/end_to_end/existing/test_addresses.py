@@ -21,7 +21,8 @@ STUDY = """\
 study: there
 system: {{postgres: {{at: {{{at}, database: bench, password: {{env: {variable}}}}}}}}}
 workload:
-  oltp: {{profile: point_select, table_size: 1000, virtual_users: 2, ramp_up: 100ms, duration: 500ms, think_time: 5ms}}
+  oltp:
+    {{profile: point_select, table_size: 1000, virtual_users: 2, ramp_up: 100ms, transactions: 100, think_time: 10ms}}
 factors: {{arm: {{own: {{}}, ours: {{system: {{postgres: {{options: {{{option}}}}}}}}}}}}}
 arm: arm
 trials: {{blocks: 1, seed: 4}}

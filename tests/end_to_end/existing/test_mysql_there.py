@@ -19,7 +19,8 @@ study: there
 system: {{mysql: {{at: {{{at}, database: bench, password: {{env: {variable}}}}}}}}}
 workload:
   oltp:
-    {{profile: update_non_index, table_size: 1000, virtual_users: 2, think_time: 10ms, ramp_up: 100ms, duration: 1s}}
+    {{profile: update_non_index, table_size: 1000, virtual_users: 2, think_time: 10ms, ramp_up: 100ms,
+      transactions: 100}}
 factors: {{arm: {{own: {{}}, ours: {{system: {{mysql: {{options: {{{name}: {value}}}}}}}}}}}}}
 arm: arm
 trials: {{blocks: 1, seed: 4}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from support.command_line import Desk, desk, eventually
 from support.machines.browser import CHROMIUM, MISSING, chromium
+from support.machines.machine import number_of_process
 from support.machines.page import Served, reader, served
 from support.progress import Told
 from support.records import planned, tiny_plan, trial_record
@@ -127,6 +129,7 @@ def test_a_thousand_trials_and_an_hour_by_second_stay_small(here: Desk, page_of:
             size = over.bounding_box()
             assert size is not None
             over.click(position={"x": size["width"] * 0.9, "y": 20})
+            page.wait_for_url(re.compile("#t="))
             where, _, second = page.url.partition("#t=")
             assert where.endswith(f"?trial={len(plan.trials) - 1}")
             assert int(second) > HOUR_S
@@ -256,13 +259,14 @@ def test_a_table_among_several_is_copied_by_its_own_button(here: Desk, page_of: 
 def test_a_page_of_a_process_that_is_gone_says_what_to_open(here: Desk, window: Browser) -> None:
     directory = here.directory / "runs" / "alone-20260101T000000Z"
     create(directory, plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"}).close()
-    with served(here) as first, reader(window, first) as seen:
+    # Nobody takes it meanwhile: it lies below Linux's ephemeral ports, and those of fairtrial.
+    port = str(21_000 + number_of_process("pages", below=100))
+    with served(here, "runs", "--port", port) as first, reader(window, first) as seen:
         page = seen.run(directory)
         expect(page.locator("#connection")).to_have_text("live")
         first.process.terminate()
         expect(page.locator("#connection")).to_have_text("connection lost, trying again")
         first.process.wait()
-        port = first.base.removeprefix("http://127.0.0.1:").partition("/")[0]
         with served(here, "runs", "--port", port):
             expect(page.locator("#connection")).to_contain_text("open the address that fairtrial printed")
         seen.complaints.clear()

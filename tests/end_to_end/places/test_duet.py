@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from pathlib import Path
 
 import pytest
 from support.command_line import desk, eventually
@@ -25,7 +24,13 @@ trials: {{order: duet, blocks: 4, seed: 4}}
 metrics: {{primary: elapsed_s}}
 telemetry: {{interval: 50ms}}
 """
-PROGRAM = "#!/bin/sh\ngrep Cpus_allowed_list /proc/$$/status\nsleep 0.3\n"
+# Each arm's program goes on only once the other's is there: two that do not run at the same time never end.
+PROGRAM = """\
+#!/bin/sh
+grep Cpus_allowed_list /proc/$$/status
+if [ "$1" = a ]; then echo here >{meeting}; else read -r word <{meeting}; fi
+sleep 0.3
+"""
 
 
 def processors(found: Record, trial: TrialRecord) -> str:
@@ -35,10 +40,14 @@ def processors(found: Record, trial: TrialRecord) -> str:
     return str(words)
 
 
-def test_both_arms_run_at_the_same_time_on_processors_of_their_own_and_a_kill_loses_nothing() -> None:
+def test_both_arms_run_at_the_same_time_on_processors_of_their_own_and_a_kill_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "lock_s=60")  # the killed run's agent may still hold the machine
     with desk() as here:
-        program = Path(here.directory / "program.sh")
-        program.write_text(PROGRAM, encoding="ascii")
+        program, meeting = here.directory / "program.sh", here.directory / "meeting"
+        os.mkfifo(meeting)
+        program.write_text(PROGRAM.format(meeting=meeting), encoding="ascii")
         program.chmod(0o755)
         study = here.study(STUDY.format(program=program))
         run = here.start("run", study)

@@ -71,11 +71,19 @@ def farm(hosts: Farm, monkeypatch: pytest.MonkeyPatch) -> Iterator[Farm]:
 
 @BOTH
 def test_every_host_runs_blocks_and_the_record_is_one(farm: Farm) -> None:
-    done = farm.here.fairtrial("run", farm.study(), *farm.options)
+    held = Held(farm.here)
+    study = farm.study()
+    held.hold()
+    run = farm.here.start("run", study, *farm.options)
+    # Else two that come up quickly may have run all blocks before the third is there.
+    eventually(lambda: len(farm.agents()) == len(HOSTS), "every host has a block")
+    held.release()
+    output, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, output
     found = record.read(farm.here.run)
     assert set(whole(found, blocks=6)) == set(HOSTS)
     assert {place.host for place in found.places} == set(HOSTS)
-    assert "3 hosts" in done.stdout
+    assert "3 hosts" in output
     assert not (found.directory / ".farm").exists()
     farm.here.fairtrial("verify", found.directory)
 

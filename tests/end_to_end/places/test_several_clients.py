@@ -86,7 +86,10 @@ class TestHosts:
     pytestmark = needs_hosts
 
     def test_two_clients_drive_one_server_and_their_figures_add_up(self, here: Desk, both: list[Far]) -> None:
-        here.fairtrial("run", study(here, places(here, both)))
+        # In a session of its own: a run that is stopped for a while between its words to the clients starts them late.
+        run = here.start("run", study(here, places(here, both), load="duration: 2s"))
+        output, _ = run.communicate(timeout=500)
+        assert run.returncode == 0, output
         found = record.read(here.run)
         for trial in found.trials:
             assert trial.valid, trial.invalid_reason
@@ -115,7 +118,7 @@ class TestHosts:
         run = here.start("run", path)
         eventually(lambda: loads(here) == 2, "a trial under way")
         both[1].host.cut()
-        output, _ = run.communicate(timeout=120)
+        output, _ = run.communicate(timeout=500)
         assert run.returncode == 0, output
         found = record.read(here.run)
         lost = [trial.invalid_reason for trial in found.trials if not trial.valid]
@@ -143,7 +146,8 @@ def test_a_load_elsewhere_encrypts_at_the_address_that_the_study_chooses_beside_
     state.mkdir(mode=0o755)
     network = f"  place: {{local: {{state_directory: {state}}}}}\n  address: 127.0.0.1\n  tls: true"
     telemetry = "{interval: 100ms, diagnostic_blocks: 1, probes: [{file: /proc/vmstat}]}"
-    here.fairtrial("run", study(here, network, system=system, telemetry=telemetry))
+    load = "transactions: 100, think_time: 5ms"
+    here.fairtrial("run", study(here, network, load=load, system=system, telemetry=telemetry))
     found = record.read(here.run)
     for trial in found.committed:
         assert trial.valid, trial.invalid_reason

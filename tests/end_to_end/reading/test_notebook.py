@@ -47,6 +47,8 @@ def execute(path: Path, directory: Path) -> Any:
         notebook,
         config=files,
         timeout=PATIENCE_S,
+        startup_timeout=PATIENCE_S,
+        iopub_timeout=PATIENCE_S,  # what comes later is left out in silence
         kernel_name="python3",
         resources={"metadata": {"path": str(directory)}},
     )

@@ -20,7 +20,7 @@ from fairtrial.servers.installing import cache_directory
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 VERSION = "5.5.34"
-START_S = 60.0
+START_S = 300.0
 THREADS = 8
 
 

@@ -21,7 +21,8 @@ POSTGRES = shutil.which("postgres") or next(
 )
 POSTGRES_BASE = Path(POSTGRES or "/none/bin/postgres").resolve().parents[1]
 
-# The median of a transaction a second after the last is within 50 ms on any machine; nothing runs a million per second.
+# Of 20 transactions a second the median is within 50 ms, unless their dozens of round trips wait for a processor: where
+# two probes in a row do, the block is replaced. Nothing runs a million per second.
 SEARCH = "{search: {objective: {p50: 50ms}, from: 20/s, to: 1000000/s, precision: 100 %, window: 1s, settle: 0s}}"
 STUDY = """\
 study: capacity
@@ -29,7 +30,7 @@ system: {system}
 workload: {{{workload}: {{{own}, virtual_users: 4, ramp_up: 0s, interval: 100ms, arrivals: {search}}}}}
 factors: {{users: {{four: {{}}, six: {{workload: {{{workload}: {{virtual_users: 6}}}}}}}}}}
 arm: users
-trials: {{blocks: 1, seed: 5, voided_limit: 1}}
+trials: {{blocks: 1, seed: 5, voided_limit: 3}}
 metrics: {{primary: highest_rate_per_s, secondary: [latency_ns_p50, probes]}}
 telemetry: {{interval: 100ms}}
 """
@@ -43,6 +44,8 @@ def searches(here: Desk, *, system: str, workload: str, own: str) -> None:
     found = record.read(here.run)
     assert found.finished
     valid = [trial for trial in found.trials if trial.valid]
+    reasons = [trial.invalid_reason for trial in found.trials if not trial.valid]
+    assert all("not even the lowest rate of the search" in reason for reason in reasons), reasons
     assert {trial.levels["users"] for trial in valid} == {"four", "six"}
     probed: set[str] = set()
     for trial in valid:

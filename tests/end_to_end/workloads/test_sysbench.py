@@ -31,7 +31,7 @@ metrics: {{primary: throughput_tps}}
 """
 MIXED = (
     "{script: oltp_read_write, data: {tables: 2, table-size: 500}, options: {rand-type: uniform, rate: 60}, "
-    "ramp_up: 1s, duration: 1s}"
+    "ramp_up: 1s, events: 90}"
 )
 COUNTED = "{script: oltp_read_write, data: {table-size: 300}, ramp_up: 0s, events: 40}"
 

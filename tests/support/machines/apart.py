@@ -7,11 +7,15 @@ does what they started here.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from support.command_line import desk_in, eventually
 
 PROGRAM = """
 import importlib, json, sys
@@ -38,3 +42,11 @@ def apart(act: Callable[..., object], *arguments: str | int) -> Iterator[None]:
         finally:
             if process.poll() is None:
                 process.kill()
+
+
+def kill_at_work(directory: str, begun: str, words: str) -> None:
+    """Kills a desk's process of these words once a file says something that its state directory has by this pattern."""
+    here = desk_in(directory)
+    eventually(lambda: any(file.read_bytes() for file in here.state.glob(begun)), f"nothing at {begun}")
+    (killed,) = (pid for pid, command in here.processes().items() if words in command)
+    os.kill(killed, signal.SIGKILL)

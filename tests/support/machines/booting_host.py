@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -96,20 +95,24 @@ cd /; umount /boot/efi; sync
 """
 CODE: Final = Path("/usr/share/OVMF/OVMF_CODE.fd")
 VARIABLES: Final = Path("/usr/share/OVMF/OVMF_VARS.fd")
-# What `ipmitool … power cycle` does to a real one: it works on a machine that hangs, too.
-POWER: Final = """\
-import socket, time
+# Tells QEMU's monitor, which reads nothing from who has gone, and waits until it has done all that it was told.
+TELL: Final = """\
+import socket, sys
 with socket.socket(socket.AF_UNIX) as monitor:
     monitor.connect("{monitor}")
-    monitor.sendall(b"system_reset\\ncont\\n")
-    time.sleep(0.5)
+    monitor.sendall("\\n".join([*sys.argv[1:], "info status", ""]).encode())
+    heard = b""
+    while b"VM status" not in heard:
+        piece = monitor.recv(4096)
+        if not piece:
+            sys.exit("the machine is off")
+        heard += piece
 """
 # Of VGA in text mode: a character and its colours, 25 rows of 80.
 TEXT_SCREEN: Final = 0xB8000
 TEXT_COLUMNS: Final = 80
 TEXT_ROWS: Final = 25
 CONSOLE_END: Final = 4000
-SAID_S: Final = 0.5
 PATIENCE_S: Final = 1800.0
 LOOK_EVERY_S: Final = 1.0
 RECIPE: Final = (PACKAGES, *MODULES, PARTITIONS, str(ROOT_MIB), INIT, RC, SSHD, DEFAULTS, LOADERS)
@@ -152,7 +155,7 @@ class BootingHost:
         )
         ssh.allow_configuration(self.config)
         host_key = (self.image.directory / "host.pub").read_text()
-        (self.directory / "power.py").write_text(POWER.format(monitor=self.monitor))
+        self.teller.write_text(TELL.format(monitor=self.monitor))
         (self.directory / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {host_key}")
 
     @property
@@ -164,9 +167,13 @@ class BootingHost:
         return self.directory / "monitor"
 
     @property
+    def teller(self) -> Path:
+        return self.directory / "tell.py"
+
+    @property
     def power(self) -> str:
-        """The command line that turns it off and on."""
-        return f"{sys.executable} {self.directory}/power.py"
+        """The command line that resets it, as `ipmitool … power cycle` a real one: also when it hangs."""
+        return f"{sys.executable} {self.teller} system_reset cont"
 
     def run(self, script: str, *, check: bool = True) -> str:
         """What a script prints there."""
@@ -202,11 +209,8 @@ class BootingHost:
         self.qemu.wait()
 
     def say(self, command: str) -> None:
-        """Tells QEMU's monitor."""
-        with socket.socket(socket.AF_UNIX) as monitor:
-            monitor.connect(str(self.monitor))
-            monitor.sendall(f"{command}\n".encode())
-            time.sleep(SAID_S)  # the monitor reads nothing from who has gone
+        """Tells QEMU's monitor, and waits until it is done."""
+        subprocess.run([sys.executable, self.teller, command], check=True)
 
     def shown(self) -> str:
         """The end of its console, and its screen, where its firmware and GRUB print."""
@@ -280,7 +284,7 @@ def _install_loaders(image: HostImage) -> None:
         host.run(LOADERS)
         host.run("/sbin/poweroff", check=False)
         assert host.qemu is not None
-        host.qemu.wait(120)
+        host.qemu.wait(PATIENCE_S)
     subprocess.run(["qemu-img", "convert", "-O", "raw", first / "disk.qcow2", image.directory / "whole"], check=True)
     (image.directory / "whole").replace(image.disk)
     shutil.rmtree(first)

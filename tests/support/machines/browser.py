@@ -28,7 +28,7 @@ expect.set_options(timeout=PATIENCE_MS)
 def chromium() -> Iterator[Browser]:
     """Nothing is downloaded, and no name of a host is known."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS, timeout=PATIENCE_MS)
         try:
             yield browser
         finally:
@@ -49,7 +49,7 @@ class Window:
     requests: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.context.set_default_timeout(PATIENCE_MS)  # of its requests, too
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))

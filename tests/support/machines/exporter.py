@@ -69,7 +69,8 @@ def say(what: object) -> None:
 def exporter(fault: str = "", after: int = 0) -> Iterator[tuple[str, Callable[[], str]]]:
     """Its URL, and what waits until it goes wrong once more."""
     command = [sys.executable, __file__, "0", fault, str(after)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    # As the sampler, in a session of its own: where tests stand still, it goes wrong no earlier than it shall.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             assert process.stdout is not None
             yield f"http://127.0.0.1:{int(process.stdout.readline())}/metrics", process.stdout.readline

@@ -45,4 +45,8 @@ class Held:
 
     def is_running(self) -> bool:
         """Whether a trial has begun."""
-        return any(NAME in command for command in self.here.processes().values())
+        return bool(self.running())
+
+    def running(self) -> set[int]:
+        """The processes that run it."""
+        return {pid for pid, command in self.here.processes().items() if NAME in command}

@@ -13,6 +13,8 @@ from typing import Final
 
 import pytest
 
+from support.machines.machine import alone_with
+
 SERVERS: Final = ("mariadb-server-core", "mariadb-client-core", "postgresql-15", "postgresql-client-15")
 PACKAGES: Final = (
     *(*SERVERS, "redis-server", "redis-tools"),
@@ -24,6 +26,7 @@ TOP: Final = tuple(map(Path, ("/bin", "/lib", "/lib64", "/sbin")))  # links into
 DIRECTORIES: Final = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "var/tmp")
 
 
+@alone_with("images")  # as all that makes one: what a test has looked at is no other's to make anew
 def make() -> str:
     """The name of an image with three servers and a shell, which stays on this machine for the next test run.
 
@@ -71,6 +74,7 @@ def _with_target(path: Path) -> list[Path]:
     return [path.parent.resolve() / path.name, path.resolve()]
 
 
+@alone_with("images")
 def variant(image: str, directory: Path) -> str:
     """An image with one file more than another: what its author would call the next version."""
     name = f"{image}-next"
@@ -87,6 +91,7 @@ def variant(image: str, directory: Path) -> str:
     return name
 
 
+@alone_with("images")
 def bare(directory: Path) -> str:
     """An image that holds one empty file: neither a shell nor a library."""
     name = "localhost/fairtrial-tests:bare"

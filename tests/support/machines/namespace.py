@@ -58,13 +58,17 @@ def namespace() -> Iterator[Namespace]:
     found = Namespace(f"ft-{os.getpid()}-{number}", *_addresses(number))
     device = f"fv{os.getpid()}-{number % _EACH}"[:15]  # IFNAMSIZ
     _ip("netns", "add", found.name)
+    their_end = f"02:00:00:00:{number // 256:02x}:{number % 256:02x}"  # given by an administrator (IEEE 802)
     try:
-        _ip("link", "add", device, "type", "veth", "peer", "name", "eth0", "netns", found.name)
+        peer = ("peer", "name", "eth0", "address", their_end, "netns", found.name)
+        _ip("link", "add", device, "type", "veth", *peer)
         _ip("address", "add", f"{found.ours}/30", "dev", device)
         _ip("link", "set", device, "up")
         _ip("-n", found.name, "address", "add", f"{found.address}/30", "dev", "eth0")
         for own in ("eth0", "lo"):
             _ip("-n", found.name, "link", "set", own, "up")
+        # Known for good: one that is asked for in vain makes the other side unreachable after three seconds (arp(7)).
+        _ip("neighbour", "replace", found.address, "lladdr", their_end, "dev", device, "nud", "permanent")
         yield found
     finally:
         _ip("netns", "delete", found.name)

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 STORE_BYTES = 80 << 20
+PATIENCE_S = 300.0  # for a node to be there: Ray's own half a minute is short on a busy machine
 
 
 @dataclass
@@ -69,6 +70,7 @@ def ray_cluster(
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
+            start_new_session=True,  # who stops the tests for a while stops no node, and who lets them go on thaws none
         ) as process,
     ):
         assert process.stdin is not None
@@ -89,7 +91,9 @@ def main() -> None:
     from ray.cluster_utils import Cluster  # noqa: PLC0415 - loads slowly, and only here
 
     directory = Path(sys.argv[1])
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": STORE_BYTES})
+    cluster = Cluster()
+    head = cluster.add_node(wait=False, num_cpus=0, object_store_memory=STORE_BYTES)
+    cluster._wait_for_node(head, PATIENCE_S)
     nodes = {}
     print(cluster.address, flush=True)  # noqa: T201 - the answer
     for line in sys.stdin:
@@ -97,6 +101,7 @@ def main() -> None:
         if act == "add":
             state = directory / name
             nodes[name] = cluster.add_node(
+                wait=False,
                 num_cpus=0,
                 object_store_memory=STORE_BYTES,
                 resources={"fairtrial": 1},
@@ -106,6 +111,7 @@ def main() -> None:
                     "FAIRTRIAL_MACHINE_DIRECTORY": str(state),
                 },
             )
+            cluster._wait_for_node(nodes[name], PATIENCE_S)
         else:
             cluster.remove_node(nodes.pop(name), allow_graceful=False)
         print("done", flush=True)  # noqa: T201 - the answer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -16,11 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+from support.command_line import PATIENCE_S
+from support.machines.ssh_host import free_port
+
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-PASSWORD = "s3cret;word"
+PASSWORD = f"s3cret;word{os.getpid()}"  # of these tests alone, which look for it in all that runs beside them
 VARIABLE = "FT_PASSWORD_THERE"
 USER = "boss"
-PATIENCE_S = 60.0
 
 
 class ServerThere(ABC):
@@ -62,8 +63,10 @@ class ServerThere(ABC):
     def snapshot(self) -> str: ...
 
     def start(self) -> None:
+        words = self.as_user(self.command())
         with (self.directory / "log").open("ab") as log:
-            self.process = subprocess.Popen(self.as_user(self.command()), stdout=log, stderr=log)
+            # In a session of its own: who stops the tests for a while stops no server.
+            self.process = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -129,7 +132,12 @@ class ServerThere(ABC):
 
     def _run(self, argv: Sequence[str], *, environment: dict[str, str] | None = None) -> str:
         done = subprocess.run(
-            argv, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=True, timeout=60
+            argv,
+            env={**os.environ, **(environment or {})},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE_S,
         )
         return done.stdout
 
@@ -141,9 +149,7 @@ class PostgresThere(ServerThere):
     listing, secret = "SELECT datname FROM pg_database", "PGPASSWORD"
 
     def __init__(self, directory: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()  # also while it restarts
         super().__init__(directory)
 
     def quoted(self, name: str) -> str:

@@ -113,7 +113,8 @@ def host(here: Desk, *, name: str = "far", address: str = "127.0.0.1", within: S
         PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
     assert SSHD is not None
     argv = [*within, SSHD, "-D", "-f", str(directory / "sshd_config"), "-E", str(directory / "log")]
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL) as daemon:
+    # In a session of its own: who stops the tests for a while stops no host.
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True) as daemon:
         try:
             eventually(lambda: answers(address, port) or daemon.poll() is not None, "sshd does not answer")
             assert daemon.poll() is None, (directory / "log").read_text()

@@ -40,7 +40,7 @@ def test_the_exit_code_is_the_commands(script: str, code: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_reaches_a_command_that_is_stopped_and_ends_it(number: signal.Signals) -> None:
-    companion = start("--", sys.executable, "-c", TICKS)
+    companion = start("--between", "1e6", "--", sys.executable, "-c", TICKS)  # else it may let it go on again
     assert companion.stdout is not None
     assert companion.stdout.readline() == b"tick\n"
     child = ticking(companion)

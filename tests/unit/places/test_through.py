@@ -99,7 +99,7 @@ def test_a_namespace_as_nsenter_and_unshare_reach_one(home: Path) -> None:
         assert inside.execute(["cat", "/proc/1/comm"]).output == "fairtrial-agent"
         own = str(Path("/proc/self/ns/pid").readlink())
         assert inside.execute(["readlink", "/proc/self/ns/pid"]).output != own
-    with subprocess.Popen(["unshare", "--uts", "--fork", "sleep", "60"]) as holder:
+    with subprocess.Popen(["unshare", "--uts", "--fork", "sleep", "1000"]) as holder:
         try:
             (child,) = _children(holder.pid)
             answers(f"nsenter --target {child} --uts env HOME={home}", state)

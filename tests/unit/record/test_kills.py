@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -23,6 +24,12 @@ SOURCES = {"study.yaml": "study: tiny\n"}
 ARMS = st.sampled_from("ab")
 BLOCKS = st.integers(1, 4)
 CONTENTS = st.binary(max_size=200)
+
+
+@pytest.fixture(autouse=True)
+def disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill takes nothing from the kernel, so nobody waits here for hundreds of syncs of a disk that may be slow."""
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 def consistent(directory: Path) -> record.Record:

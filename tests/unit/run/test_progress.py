@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from support.progress import Told
@@ -13,6 +15,12 @@ from fairtrial.protocol.generated import RateProgress
 from fairtrial.record import live
 from fairtrial.record.live import FeedReader
 from fairtrial.run.progress import LiveProgress
+
+
+@pytest.fixture(autouse=True)
+def memory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each test's own: every run that begins beside this one looks for feeds that nobody holds."""
+    monkeypatch.setattr(live, "MEMORY", tmp_path_factory.mktemp("memory"))
 
 
 def test_it_holds_the_trial_its_phase_its_logs_and_what_was_noted(tmp_path: Path) -> None:
@@ -95,3 +103,20 @@ def test_what_a_killed_controller_left_in_memory_goes_when_the_next_run_begins(t
     finally:
         path.unlink(missing_ok=True)
         requests.unlink(missing_ok=True)
+
+
+def test_a_feed_that_just_begins_is_not_taken_for_one_that_a_kill_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, feed = fcntl.flock, live.Feed(tmp_path)
+
+    def late(file: BinaryIO, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        live.Feed(tmp_path / "next")  # another run begins beside this one
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    feed.begin()
+    feed.say("all.b01.a", RateProgress(per_s=5, errors=0), at_s=1.0)
+    assert [line.trial for line in FeedReader(tmp_path).lines()] == ["all.b01.a"]
+    feed.end()

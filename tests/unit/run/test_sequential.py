@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,12 @@ class Measured(Quick):
         return found.model_copy(
             update={"levels": {"arm": trial.arm, "load": trial.cell}, "scalars": {"elapsed_s": elapsed}}
         )
+
+
+@pytest.fixture(autouse=True)
+def disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill takes nothing from the kernel, so nobody waits here for hundreds of syncs of a disk that may be slow."""
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
 @pytest.fixture

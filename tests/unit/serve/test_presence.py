@@ -9,13 +9,16 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from support.command_line import PATIENCE_S
 
 from fairtrial.serve import server
+from fairtrial.serve.loading import load
 from fairtrial.serve.server import Listening
 
 
 def test_it_ends_a_while_after_the_run_and_the_last_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "TICK_S", 0.05)
+    load()  # else a thread as nice as the page would, and what comes later in this process waits for it
     page = Listening(tmp_path)
     needed = threading.Event()
     needed.set()
@@ -27,5 +30,5 @@ def test_it_ends_a_while_after_the_run_and_the_last_browser(tmp_path: Path, monk
         urllib.request.urlopen(f"http://127.0.0.1:{page.port}/")
     assert serving.is_alive(), "it is needed"
     needed.clear()
-    serving.join(30)
+    serving.join(PATIENCE_S)  # nice as it is, it hardly runs beside what takes all processors
     assert not serving.is_alive()

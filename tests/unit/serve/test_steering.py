@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 from starlette.types import ASGIApp, Message, Scope
+from support.command_line import PATIENCE_S
 from support.progress import Told
 from support.records import tiny_plan
 
@@ -18,6 +19,7 @@ from fairtrial.cli.running.serve import _plan
 from fairtrial.record import Writer, live
 from fairtrial.run.progress import LiveProgress
 from fairtrial.run.steering import Mailbox, Request
+from fairtrial.serve import steering
 from fairtrial.serve.guard import COOKIE, Guard
 from fairtrial.serve.site import application
 from fairtrial.serve.steering import Control, Planned
@@ -151,6 +153,12 @@ def studies(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a command takes long to import what it needs before it says anything."""
+    monkeypatch.setattr(steering, "STARTED_S", PATIENCE_S)
+
+
 @pytest.mark.parametrize(
     "name", ["link.yaml", "folder.yaml", "note.txt", "../out.yaml", "./good.yaml", "good", "", "a\0"]
 )
@@ -177,6 +185,7 @@ def test_the_plan_is_shown_first_and_a_study_that_changed_since_is_not_started(w
     assert "has changed since its plan was shown" in refused.text
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_run_that_read_a_different_study_is_stopped(writer: Writer, studies: Path) -> None:
     (studies / "good.yaml").write_text(SLOW, encoding="utf-8")
     control = Control(studies=studies, planned=lambda path: Planned("", path.name))
@@ -184,9 +193,10 @@ def test_a_run_that_read_a_different_study_is_stopped(writer: Writer, studies: P
     refused = asked(page(writer, control), "POST /start", form, origin=OWN)
     assert "has changed since its plan was shown" in refused.text
     (child,) = control.children
-    assert child.wait(60) != 0
+    assert child.wait(PATIENCE_S) != 0
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_study_that_cannot_run_says_why(writer: Writer, studies: Path) -> None:
     control = Control(studies=studies)
     form = {"study": "good.yaml", "sha256": control.study("good.yaml")[1].digest}

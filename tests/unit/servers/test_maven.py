@@ -79,9 +79,7 @@ def test_a_mirror_without_an_address_is_no_bug_of_ours(
 
 
 def test_a_repository_that_is_away_is_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(tmp_path) as address:
-        pass
-    monkeypatch.setenv(maven.REPOSITORY_VARIABLE, address)
+    monkeypatch.setenv(maven.REPOSITORY_VARIABLE, "http://127.0.0.1:1")
     with pytest.raises(PlaceError, match=r"cannot download .*refused") as refused:
         maven.download(NAME, tmp_path, sha256="0" * 64)
     assert maven.REPOSITORY_VARIABLE in refused.value.hint

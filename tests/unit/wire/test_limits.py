@@ -59,11 +59,11 @@ def test_both_sides_of_a_stream_have_the_same_defaults() -> None:
 def test_the_agent_is_told_and_keeps_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path))
     monkeypatch.setenv(VARIABLE, "lock_s=0.01")
-    limits = Limits(silence_s=7, grace_s=0.25)
+    limits = Limits(silence_s=70, grace_s=0.25)
     with Agent(PipeTransport([str(find_agent()), "serve"], limits=limits), holder="a test", lock=False) as agent:
         told = dict(line.split("=", 1) for line in environment(agent).splitlines())
         assert told[VARIABLE] == (
-            "silence_s=7,grace_s=0.25,hang_s=10,lock_s=1,lock_ending_s=60,connected_s=60,stall_s=30,finish_s=60"
+            "silence_s=70,grace_s=0.25,hang_s=10,lock_s=1,lock_ending_s=60,connected_s=60,stall_s=30,finish_s=60"
         )
         assert agent.limits == Limits(lock_s=0.01)
 

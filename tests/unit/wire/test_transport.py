@@ -59,5 +59,5 @@ def _runs(pid: int) -> bool:
     """Whether it does; who has it now may not have reaped it."""
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # before the file was opened, or after
         return False

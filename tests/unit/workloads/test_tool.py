@@ -30,7 +30,7 @@ def shell(name: str = "sh", hint: str = "install it at the place") -> Tool:
     return Tool(name, hint, words=lambda lines: lines[-1] if lines else "nothing", stop_s=1)
 
 
-def run(place: OpenPlace, script: str, *, limit_s: float = 20) -> ToolRun:
+def run(place: OpenPlace, script: str, *, limit_s: float = 120) -> ToolRun:
     process_options: ProcessOptions = {"environment": {"NAMED": "by the settings"}, "processors": None, "groups": ()}
     return shell().run(place, ["-c", script], Invocation("load", PurePosixPath("/tmp"), limit_s, process_options))
 
@@ -90,14 +90,14 @@ def test_what_starts_it_may_be_more_than_its_name(place: OpenPlace) -> None:
     process_options: ProcessOptions = {"environment": {}, "processors": None, "groups": ()}
     started = replace(shell("named"), command=("env", "ADDED=1", "sh"))
     ran = started.run(
-        place, ["-c", "echo $ADDED; exit 2"], Invocation("load", PurePosixPath("/tmp"), 20, process_options)
+        place, ["-c", "echo $ADDED; exit 2"], Invocation("load", PurePosixPath("/tmp"), 120, process_options)
     )
     assert ran.failure == "named ended with exit code 2: 1"
 
 
 def test_a_failure_that_its_exit_code_hides_is_told_in_its_own_words(place: OpenPlace) -> None:
     telling = replace(shell(), trouble=lambda lines: "; ".join(line for line in lines if line.startswith("FATAL")))
-    invocation = Invocation("load", PurePosixPath("/tmp"), 20)
+    invocation = Invocation("load", PurePosixPath("/tmp"), 120)
     said = [telling.run(place, ["-c", script], invocation).failure for script in ("echo FATAL: none; echo b", "echo a")]
     assert said == ["sh ended with exit code 0, but printed: FATAL: none", ""]
 
@@ -110,7 +110,7 @@ def test_one_that_hangs_after_trouble_is_told_with_both(place: OpenPlace) -> Non
 
 def test_lines_are_kept_and_told_as_they_may_be_shown(place: OpenPlace) -> None:
     discreet = replace(shell(), clean=lambda lines: [line for line in lines if "secret" not in line])
-    said = discreet.run(place, ["-c", "echo no; echo secret; exit 1"], Invocation("load", PurePosixPath("/tmp"), 20))
+    said = discreet.run(place, ["-c", "echo no; echo secret; exit 1"], Invocation("load", PurePosixPath("/tmp"), 120))
     assert (said.failure, said.text) == ("sh ended with exit code 1: no", "no\n")
 
 

@@ -176,26 +176,28 @@ fn an_option_that_takes_effect_late_and_refuses_to_be_set_meanwhile_is_waited_fo
     stage.ask("CREATE TABLE resizes (done REAL)");
     stage.ask("CREATE TRIGGER under_way BEFORE INSERT ON resizes WHEN EXISTS (SELECT 1 FROM resizes) BEGIN SELECT RAISE(ABORT, 'a resize is in progress'); END");
     let read = "SELECT CASE WHEN EXISTS (SELECT 1 FROM resizes WHERE done < julianday('now')) THEN '1' ELSE '2' END";
-    let pool = OriginalOption {
-        read: read.to_owned(),
-        effective: read.to_owned(),
-        restore: "INSERT INTO resizes VALUES (julianday('now') + 0.3 / 86400)".to_owned(),
-        ..Stage::option("pool", Some("1"), Some("2"))
+    let lasting = |seconds: f64| {
+        let pool = OriginalOption {
+            read: read.to_owned(),
+            effective: read.to_owned(),
+            restore: format!("INSERT INTO resizes VALUES (julianday('now') + {seconds:?} / 86400)"),
+            ..Stage::option("pool", Some("1"), Some("2"))
+        };
+        stage.keep(&ServerOriginals {
+            endpoint: stage.endpoint(),
+            lasting: false,
+            options: vec![pool],
+            others: vec![],
+            after: vec![],
+            restart: vec![],
+        })
     };
-    let originals = ServerOriginals {
-        endpoint: stage.endpoint(),
-        lasting: false,
-        options: vec![pool],
-        others: vec![],
-        after: vec![],
-        restart: vec![],
-    };
-    let path = stage.keep(&originals);
+    let path = lasting(0.3);
     let outcome = restore(&path).expect("restored").expect("a file");
     assert_eq!(outcome.restored, ["pool"]);
     assert!(!path.exists());
     stage.ask("DELETE FROM resizes");
-    stage.keep(&originals);
+    let path = lasting(3_600.0);
     let late = restore_within(&path, Duration::ZERO)
         .expect_err("not waited for")
         .to_string();

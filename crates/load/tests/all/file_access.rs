@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use fairtrial_load::{LoadError, drive_files, load_files};
 use fairtrial_protocol::file::{FileCounters, FileDistribution, FileDrive, FileEngine, FileLoad};
@@ -11,6 +10,8 @@ use fairtrial_protocol::load::Driven;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::support::apart::is_apart;
 
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 96;
@@ -108,30 +109,10 @@ fn the_counters_stand_around_the_window() {
     assert!(after.vmstat["pgfault"] >= before.vmstat["pgfault"]);
 }
 
-/// Runs a test of this binary in a process of its own; says whether this is that process.
-fn is_apart(test: &str) -> bool {
-    const APART: &str = "FAIRTRIAL_TEST_APART";
-    if std::env::var_os(APART).is_some() {
-        return true;
-    }
-    let ran = Command::new(std::env::current_exe().expect("this binary"))
-        .args(["--exact", &format!("file_access::{test}"), "--nocapture"])
-        .env(APART, "1")
-        .output()
-        .expect("this binary starts");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(
-        ran.status.success() && said.contains("1 passed"),
-        "{said}{}",
-        String::from_utf8_lossy(&ran.stderr)
-    );
-    false
-}
-
 #[test]
 fn what_the_kernel_read_for_the_jobs_is_all_that_they_read() {
     // The kernel counts for a process, whose other threads run other tests.
-    if !is_apart("what_the_kernel_read_for_the_jobs_is_all_that_they_read") {
+    if !is_apart("file_access::what_the_kernel_read_for_the_jobs_is_all_that_they_read") {
         return;
     }
     let site = FileSet::new();
@@ -151,7 +132,8 @@ fn what_the_kernel_read_for_the_jobs_is_all_that_they_read() {
 #[test]
 fn a_thread_that_cannot_be_started_is_an_error_and_nobody_waits_for_it() {
     // The limit holds for a whole process.
-    if !is_apart("a_thread_that_cannot_be_started_is_an_error_and_nobody_waits_for_it") {
+    if !is_apart("file_access::a_thread_that_cannot_be_started_is_an_error_and_nobody_waits_for_it")
+    {
         return;
     }
     let site = FileSet::new();

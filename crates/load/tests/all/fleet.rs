@@ -1,21 +1,18 @@
 //! Several clients of one drive: they begin when they are told, and together they do what one would.
 
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use fairtrial_load::LoadError;
-use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{
-    Arrivals, Drive, Driven, Endpoint, FleetShare, Percentile, Search, Spacing,
+    Arrivals, Drive, Endpoint, FleetShare, Percentile, Search, Spacing,
 };
 use fairtrial_protocol::oltp::{Distribution, OltpDrive, Profile};
 
 use crate::noop::NoopThread;
 use crate::support::oltp;
+use crate::support::together::together;
 
 const CLIENTS: u32 = 2;
-const READY: &[u8] = br#""progress":"ready""#;
 
 fn drive(server: &NoopThread, directory: &Path, client: u32) -> OltpDrive {
     let endpoint = Endpoint::mysql_at(&server.socket(), "anyone", "any");
@@ -52,41 +49,12 @@ fn share(parameters: &OltpDrive) -> &FleetShare {
     parameters.drive.fleet.as_ref().expect("one of several")
 }
 
-/// Drives with each, which are told when to begin once all are there.
-fn together(requests: &[OltpDrive]) -> (i64, Vec<Driven>) {
-    thread::scope(|scope| {
-        let clients: Vec<_> = requests
-            .iter()
-            .map(|parameters| {
-                scope.spawn(move || {
-                    let mut said = Vec::new();
-                    let driven = fairtrial_load::drive_oltp(parameters, &mut said);
-                    assert!(said.windows(READY.len()).any(|part| part == READY));
-                    driven.expect("it drives")
-                })
-            })
-            .collect();
-        thread::sleep(Duration::from_millis(50));
-        let start_ns = monotonic_ns() + 200_000_000;
-        for parameters in requests {
-            let path = &share(parameters).start_path;
-            let unfinished = format!("{path}.new"); // as the agent writes files: there when they are whole
-            std::fs::write(&unfinished, format!("{start_ns}\n")).expect("written");
-            std::fs::rename(&unfinished, path).expect("told");
-        }
-        let driven = clients
-            .into_iter()
-            .map(|client| client.join().expect("it ends"));
-        (start_ns, driven.collect())
-    })
-}
-
 #[test]
 fn clients_begin_at_the_instant_they_are_told_and_share_the_arrivals() {
     let server = NoopThread::start();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let requests = [0, 1].map(|client| drive(&server, directory.path(), client));
-    let (start_ns, driven) = together(&requests);
+    let (start_ns, driven) = together(&requests, share, fairtrial_load::drive_oltp);
     for each in &driven {
         let window = each.window;
         assert_eq!(
@@ -179,7 +147,7 @@ fn a_client_without_arrivals_left_keeps_the_window_of_all() {
         };
         parameters
     });
-    let (start_ns, driven) = together(&requests);
+    let (start_ns, driven) = together(&requests, share, fairtrial_load::drive_oltp);
     for each in &driven {
         assert_eq!(each.window.end_ns, start_ns + 500_000_000);
     }

@@ -1,8 +1,10 @@
 //! A load that is killed and started again: it goes on where it was, and what it leaves is what an uninterrupted one
 //! leaves. The killed loads are processes of their own: this very test binary, told by the environment what to load.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Result as IoResult, Write};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::support::mariadb::Server;
@@ -11,6 +13,7 @@ use crate::support::system::System;
 use crate::support::{SEED, embedded, hold, number, sql, sqlite, wait_until};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::{Endpoint, Loaded, Progress, TpccLoad};
+use rustix::process::{Signal, getpid, kill_process};
 
 /// Units of 41 that are in when a server is killed: more than the items, which are shared and weigh nothing.
 const ENOUGH: i64 = 20;
@@ -25,15 +28,37 @@ const SEEN_ANEW: Duration = Duration::from_millis(150);
 const LIMIT: Duration = Duration::from_mins(2);
 
 const PARAMETERS: &str = "FAIRTRIAL_TEST_LOAD";
+const KILLED_AT: &str = "FAIRTRIAL_TEST_KILLED_AT";
 
-/// Loads when it is a child; as a test of its own it has nothing to do.
+/// Loads until it is killed when it is a child; as a test of its own it has nothing to do.
 #[test]
 fn child() {
     let Ok(text) = std::env::var(PARAMETERS) else {
         return;
     };
     let parameters: TpccLoad = serde_json::from_str(&text).expect("parameters from the parent");
-    fairtrial_load::load(&parameters, &mut std::io::stdout()).expect("the load ends");
+    let enough = std::env::var(KILLED_AT).expect("from the parent, too");
+    let mut killing = Killing(enough.parse().expect("a number"));
+    fairtrial_load::load(&parameters, &mut killing).expect("the load ends");
+}
+
+/// Says how far a load is, and kills this process once that is enough: a parent that stands still would come too late.
+struct Killing(f64);
+
+impl Write for Killing {
+    fn write(&mut self, line: &[u8]) -> IoResult<usize> {
+        let mut said = std::io::stdout();
+        said.write_all(line)?;
+        said.flush()?;
+        if work(&String::from_utf8_lossy(line)).is_some_and(|done| done >= self.0) {
+            kill_process(getpid(), Signal::KILL)?;
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> IoResult<()> {
+        Ok(())
+    }
 }
 
 fn parameters(endpoint: Endpoint, seed: u64) -> TpccLoad {
@@ -45,21 +70,22 @@ fn parameters(endpoint: Endpoint, seed: u64) -> TpccLoad {
     }
 }
 
-/// Begins a load in a process of its own and kills it once this much is done; what it had said by then.
+/// Begins a load in a process of its own, which is killed once this much is done; what it had said by then.
 fn load_and_kill(parameters: &TpccLoad, enough: f64) -> f64 {
     let mut child = Command::new(std::env::current_exe().expect("this binary"))
         .args(["--exact", "resume::child", "--nocapture"])
         .env(PARAMETERS, serde_json::to_string(parameters).expect("JSON"))
+        .env(KILLED_AT, enough.to_string())
         .stdout(Stdio::piped())
         .spawn()
         .expect("this binary starts");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let said = lines
         .filter_map(|line| work(&line.expect("UTF-8")))
-        .find(|done| *done >= enough)
+        .last()
         .expect("it says how far it is");
-    child.kill().expect("it is ours");
     assert!(!child.wait().expect("it is gone").success());
+    assert!(said >= enough, "{said}");
     said
 }
 
@@ -77,6 +103,29 @@ fn load(parameters: &TpccLoad) -> (Result<Loaded, LoadError>, Option<f64>) {
     let loaded = fairtrial_load::load(parameters, &mut said);
     let said = String::from_utf8(said).expect("UTF-8");
     (loaded, said.lines().find_map(work))
+}
+
+/// Begins a load on a thread of its own, which waits with its first word until the sender is dropped: all units may be in
+/// by then, and it has not ended.
+fn begin(parameters: &TpccLoad) -> (JoinHandle<Result<Loaded, LoadError>>, Sender<()>) {
+    let (let_go, held) = channel();
+    let parameters = parameters.clone();
+    let loading = thread::spawn(move || fairtrial_load::load(&parameters, &mut Holding(held)));
+    (loading, let_go)
+}
+
+/// Takes nothing that is said until nobody holds it up any more.
+struct Holding(Receiver<()>);
+
+impl Write for Holding {
+    fn write(&mut self, line: &[u8]) -> IoResult<usize> {
+        let _ = self.0.recv();
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> IoResult<()> {
+        Ok(())
+    }
 }
 
 /// Fails unless a load said, and its tables hold, what one that nobody interrupted leaves.
@@ -146,14 +195,14 @@ fn a_unit_that_was_given_up_for_another_transaction_is_begun_anew() {
             "INSERT INTO orders VALUES (1, 10, 1, 1, NOW(), NULL, 5, 1)",
         ],
     );
-    let loading = std::thread::spawn(move || load(&request).0);
+    let loading = thread::spawn(move || load(&request).0);
     let waits_to = |what: &str| {
         let query = format!(
             "SELECT COUNT(*) FROM information_schema.innodb_trx, information_schema.processlist \
              WHERE id = trx_mysql_thread_id AND trx_state = 'LOCK WAIT' AND db = 'given_up' AND info LIKE '{what}%'"
         );
         wait_until(what, || {
-            std::thread::sleep(SEEN_ANEW);
+            thread::sleep(SEEN_ANEW);
             number(&endpoint, &query) == 1
         });
     };
@@ -174,10 +223,7 @@ fn a_load_whose_postgres_crashed_goes_on_once_it_is_back() {
         return;
     };
     let request = parameters(server.endpoint("crashed"), SEED);
-    let loading = {
-        let request = request.clone();
-        std::thread::spawn(move || load(&request).0)
-    };
+    let (loading, let_go) = begin(&request);
     let crashed = server.endpoint("crashed");
     let postgres = server.endpoint("postgres");
     let there = "SELECT COUNT(*) FROM pg_database WHERE datname = 'crashed'";
@@ -187,11 +233,12 @@ fn a_load_whose_postgres_crashed_goes_on_once_it_is_back() {
         || number(&crashed, journalled) == 0
         || number(&crashed, in_it) < ENOUGH
     {
-        assert!(!loading.is_finished(), "these are not all units");
+        assert!(!loading.is_finished(), "it failed");
     }
     // A load does not wait for the log; the commit of a session that does writes all that came before it.
     sql(&postgres, &["CREATE TABLE mark (a INTEGER)"]);
     server.crash();
+    drop(let_go);
     let lost = loading
         .join()
         .expect("no panic")
@@ -235,18 +282,16 @@ fn a_load_whose_server_was_killed_goes_on_once_it_is_back() {
         return;
     };
     let request = parameters(server.endpoint("killed"), SEED);
-    let loading = {
-        let request = request.clone();
-        std::thread::spawn(move || load(&request).0)
-    };
+    let (loading, let_go) = begin(&request);
     let journalled =
         "SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'fairtrial_load'";
     let in_it = "SELECT COUNT(*) FROM killed.fairtrial_load";
     let mysql = server.endpoint("mysql");
     while number(&mysql, journalled) == 0 || number(&mysql, in_it) < ENOUGH {
-        assert!(!loading.is_finished(), "these are not all units");
+        assert!(!loading.is_finished(), "it failed");
     }
     server.kill();
+    drop(let_go);
     let lost = loading
         .join()
         .expect("no panic")

@@ -147,9 +147,10 @@ fn a_value_of_a_row_that_is_not_there_fails_the_transaction() {
     wrong.statements[0].sql = "SELECT name FROM customer WHERE id = -?".into();
     wrong.statements[0].rows = None;
     let mut request = driving(endpoint.clone(), directory.path(), vec![wrong]);
-    (request.drive.transactions, request.drive.duration_s) = (None, Some(0.2));
+    request.drive.transactions = Some(20);
     let driven = drive(&request);
-    assert_eq!(driven.transactions["order"].committed, 0);
+    let orders = driven.transactions["order"];
+    assert_eq!((orders.committed, orders.failed), (0, 20));
     assert!(
         driven.errors[0]
             .message

@@ -1,17 +1,17 @@
 //! Endpoints and commands beside the place's own counters: what they tell, and how an endpoint may go wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_ipc::reader::StreamReader;
+use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::sample::{Sample, SampledCommand, SampledExporter};
 use fairtrial_sample::{SampleError, Sampler, SamplerEnd};
 use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -20,22 +20,58 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tempfile::TempDir;
 
-const INTERVAL_MS: u32 = 200;
+use crate::eventually::eventually;
+
+/// So long that a reading has the longest limit there is, and only the first and the last are made.
+const LONG_MS: u32 = 60_000;
 const TEXT: &str = "# TYPE a_total counter\na_total{x=\"1\"} 5\nb 7\n";
 
-/// Serves one answer after the other, the last for ever; returns the URL.
-fn endpoint(answers: Vec<Vec<u8>>) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("bound");
-    thread::spawn(move || {
-        let mut left = answers.into_iter().peekable();
-        let mut last = Vec::new();
-        for connection in listener.incoming() {
-            last = left.next().unwrap_or(last);
-            answer(connection.expect("a client"), &last);
-        }
-    });
-    format!("http://{address}/metrics")
+/// An endpoint of the test's own.
+struct ServedText {
+    url: String,
+    /// What it will say, and how often it was asked for that.
+    answers: Arc<Mutex<(VecDeque<Vec<u8>>, usize)>>,
+}
+
+impl ServedText {
+    /// Serves one answer after the other, the last for ever.
+    fn new(answers: Vec<Vec<u8>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let answers = Arc::new(Mutex::new((answers.into(), 0)));
+        let served = Self {
+            url: format!("http://{address}/metrics"),
+            answers: Arc::clone(&answers),
+        };
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                answer(connection.expect("a client"), &next(&answers));
+            }
+        });
+        served
+    }
+
+    /// Serves another answer from now on, however often it was asked so far.
+    fn say(&self, answer: Vec<u8>) {
+        *self.answers.lock().expect("no panic") = ([answer].into(), 0);
+    }
+
+    fn wait_until_asked(&self, times: usize) {
+        eventually("it is asked", || {
+            let asked = self.answers.lock().expect("no panic").1;
+            (asked >= times).then_some(())
+        });
+    }
+}
+
+fn next(answers: &Mutex<(VecDeque<Vec<u8>>, usize)>) -> Vec<u8> {
+    let (left, asked) = &mut *answers.lock().expect("no panic");
+    *asked += 1;
+    let first = left.pop_front().expect("the last one stays");
+    if left.is_empty() {
+        left.push_front(first.clone());
+    }
+    first
 }
 
 fn answer(mut client: impl Read + Write, answer: &[u8]) {
@@ -61,7 +97,7 @@ fn http(status: &str, body: &[u8]) -> Vec<u8> {
 
 fn parameters(output: &Path, url: &str, matching: &[&str]) -> Sample {
     Sample {
-        interval_ms: INTERVAL_MS,
+        interval_ms: LONG_MS,
         sources: vec![],
         processes: BTreeMap::new(),
         process_trees: BTreeMap::new(),
@@ -70,7 +106,7 @@ fn parameters(output: &Path, url: &str, matching: &[&str]) -> Sample {
             name: "prometheus-1".into(),
             url: url.into(),
             authorities: None,
-            interval_ms: INTERVAL_MS,
+            interval_ms: LONG_MS,
             matching: matching.iter().map(|each| (*each).to_owned()).collect(),
         }],
         commands: vec![],
@@ -79,16 +115,18 @@ fn parameters(output: &Path, url: &str, matching: &[&str]) -> Sample {
     }
 }
 
-/// Samples for a while; the directory of the files, and how it ended.
-fn sampled(url: &str, matching: &[&str], lasts: Duration) -> (TempDir, SamplerEnd) {
+/// Samples every so often while something happens; the directory of the files, and how it ended.
+fn sampled(
+    (url, matching): (&str, &[&str]),
+    interval_ms: u32,
+    meanwhile: impl FnOnce(),
+) -> (TempDir, SamplerEnd) {
     let output = tempfile::tempdir().expect("a directory");
-    let sampler = Sampler::open(
-        Path::new("/proc"),
-        &parameters(output.path(), url, matching),
-    );
-    let sampler = sampler.expect("it answers");
+    let mut asked = parameters(output.path(), url, matching);
+    asked.exporters[0].interval_ms = interval_ms;
+    let sampler = Sampler::open(Path::new("/proc"), &asked).expect("it answers");
     assert_eq!(sampler.names(), ["prometheus-1"]);
-    thread::sleep(lasts);
+    meanwhile();
     (output, sampler.finish().expect("it ends"))
 }
 
@@ -111,30 +149,38 @@ fn rows(path: &Path) -> BTreeMap<(String, String), Vec<f64>> {
 
 #[test]
 fn an_endpoint_is_read_again_and_again_and_once_more_at_the_end() {
-    let url = endpoint(vec![http("200 OK", TEXT.as_bytes())]);
-    let (output, end) = sampled(&url, &["a_*"], Duration::from_millis(700));
-    assert_eq!(end.warnings, Vec::<String>::new());
+    const INTERVAL_MS: u32 = 1_000;
+    let served = ServedText::new(vec![http("200 OK", TEXT.as_bytes())]);
+    let began_ns = monotonic_ns();
+    let (output, end) = sampled((&served.url, &["a_*"]), INTERVAL_MS, || {
+        served.say(http("200 OK", TEXT.as_bytes())); // the same, counted anew
+        served.wait_until_asked(2);
+    });
+    let length_ns = usize::try_from(monotonic_ns() - began_ns).expect("time goes on");
     let rows = rows(&output.path().join("telemetry-prometheus-1.arrows"));
     let names: Vec<&str> = rows.keys().map(|(name, _)| name.as_str()).collect();
     let own = ["fairtrial_missed_samples_total", "fairtrial_up"];
     assert_eq!(names, ["a_total{x=\"1\"}", own[0], own[1]]);
     let values = &rows[&("a_total{x=\"1\"}".to_owned(), "counter".to_owned())];
     assert!(
-        (3..=5).contains(&values.len())
-            && values
-                .iter()
-                .all(|value| value.to_bits() == 5_f64.to_bits())
+        values
+            .iter()
+            .all(|value| value.to_bits() == 5_f64.to_bits())
     );
-    assert_eq!(
-        rows[&("fairtrial_up".to_owned(), "gauge".to_owned())].len(),
-        values.len()
-    );
+    // A machine that stands still may make an answer late: then it is missed, and said.
+    let up = &rows[&("fairtrial_up".to_owned(), "gauge".to_owned())];
+    let answered = up.iter().filter(|up| **up > 0.0).count();
+    assert_eq!(values.len(), answered, "{up:?}");
+    assert_eq!(end.warnings.is_empty(), answered == up.len(), "{end:?}");
+    let deadlines = length_ns / (INTERVAL_MS as usize * 1_000_000);
+    assert!(up.len() <= deadlines + 2, "and the first and the last");
+    assert!(up.len() >= 4, "the first, two more, and the last: {up:?}");
 }
 
 #[test]
 fn what_is_not_an_answer_is_missed_and_said() {
     let large = vec![b'1'; 10 << 20];
-    for (fault, reason) in [
+    let faults = [
         (http("200 OK", &large), "its answer is larger than 8 MiB"),
         (
             http("200 OK", &[0, 159, 146, 150]),
@@ -151,25 +197,36 @@ fn what_is_not_an_answer_is_missed_and_said() {
         ),
         (b"220 mail.example ESMTP\r\n".to_vec(), ""),
         (vec![], ""),
-    ] {
-        let url = endpoint(vec![http("200 OK", TEXT.as_bytes()), fault]);
-        let (output, end) = sampled(&url, &[], Duration::from_millis(500));
-        assert!(end.missed_series >= 2, "{reason}");
-        let said = end.warnings.join("\n");
-        assert!(
-            said.starts_with(&format!("{url} gave no sample for ")),
-            "{said}"
-        );
-        assert!(said.contains(reason), "{said}");
-        let rows = rows(&output.path().join("telemetry-prometheus-1.arrows"));
-        let up = &rows[&("fairtrial_up".to_owned(), "gauge".to_owned())];
-        assert_eq!((up[0], up.last()), (1.0, Some(&0.0)));
-        let missed = &rows[&(
-            "fairtrial_missed_samples_total".to_owned(),
-            "counter".to_owned(),
-        )];
-        assert!(missed.last() >= Some(&2.0));
-    }
+    ];
+    thread::scope(|scope| {
+        for (fault, reason) in faults {
+            scope.spawn(move || assert_missed(fault, reason));
+        }
+    });
+}
+
+fn assert_missed(fault: Vec<u8>, reason: &str) {
+    let served = ServedText::new(vec![http("200 OK", TEXT.as_bytes())]);
+    let (output, end) = sampled((&served.url, &[]), 2_000, || {
+        served.say(fault);
+        served.wait_until_asked(1);
+    });
+    assert!(end.missed_series >= 2, "{reason}");
+    let said = end.warnings.join("\n");
+    let url = &served.url;
+    assert!(
+        said.starts_with(&format!("{url} gave no sample for ")),
+        "{said}"
+    );
+    assert!(said.contains(reason), "{said}");
+    let rows = rows(&output.path().join("telemetry-prometheus-1.arrows"));
+    let up = &rows[&("fairtrial_up".to_owned(), "gauge".to_owned())];
+    assert_eq!((up[0], up.last()), (1.0, Some(&0.0)));
+    let missed = &rows[&(
+        "fairtrial_missed_samples_total".to_owned(),
+        "counter".to_owned(),
+    )];
+    assert!(missed.last() >= Some(&2.0));
 }
 
 fn named(range: std::ops::Range<u32>) -> Vec<u8> {
@@ -180,32 +237,34 @@ fn named(range: std::ops::Range<u32>) -> Vec<u8> {
 #[test]
 fn more_series_than_a_source_may_have_are_refused_at_once_or_when_they_come() {
     let output = tempfile::tempdir().expect("a directory");
-    let url = endpoint(vec![named(0..10_001)]);
-    let refused = Sampler::open(Path::new("/proc"), &parameters(output.path(), &url, &[]));
+    let served = ServedText::new(vec![named(0..10_001)]);
+    let url = &served.url;
+    let refused = Sampler::open(Path::new("/proc"), &parameters(output.path(), url, &[]));
     let said = refused.err().expect("there are too many").to_string();
     assert!(
-        said.contains(&url) && said.contains("10000 different series") && said.contains("`match`"),
+        said.contains(url) && said.contains("10000 different series") && said.contains("`match`"),
         "{said}"
     );
-    let url = endpoint(vec![named(0..10_000), named(9_999..10_001)]);
-    let (_output, end) = sampled(&url, &[], Duration::from_millis(500));
+    let served = ServedText::new(vec![named(0..10_000)]);
+    let url = &served.url;
+    let (_output, end) = sampled((url, &[]), LONG_MS, || served.say(named(9_999..10_001)));
     let said = end.warnings.join("\n");
     assert!(
-        said.contains(&url) && said.contains("10000 different series"),
+        said.contains(url) && said.contains("10000 different series"),
         "{said}"
     );
-    let (_output, end) = sampled(&url, &["a9*"], Duration::ZERO);
+    let (_output, end) = sampled((url, &["a9*"]), LONG_MS, || ());
     assert_eq!(end.missed_series, 0, "those that match are few");
 }
 
 #[test]
 fn an_endpoint_that_begins_late_is_waited_for_and_one_that_never_does_is_an_error() {
-    let url = endpoint(vec![
+    let served = ServedText::new(vec![
         http("503 Busy", b""),
         http("503 Busy", b""),
         http("200 OK", TEXT.as_bytes()),
     ]);
-    let (_output, end) = sampled(&url, &[], Duration::ZERO);
+    let (_output, end) = sampled((&served.url, &[]), LONG_MS, || ());
     assert_eq!(end.missed_series, 0, "nothing was sampled yet");
     let url = "http://127.0.0.1:1/metrics";
     let output = tempfile::tempdir().expect("a directory");
@@ -221,20 +280,20 @@ fn an_endpoint_that_begins_late_is_waited_for_and_one_that_never_does_is_an_erro
 #[test]
 fn a_command_that_gives_nothing_and_an_interval_that_is_too_short_are_errors() {
     let output = tempfile::tempdir().expect("a directory");
-    let url = endpoint(vec![http("200 OK", TEXT.as_bytes())]);
-    let mut short = parameters(output.path(), &url, &[]);
+    let url = "http://127.0.0.1:1/metrics"; // which nobody is asked
+    let mut short = parameters(output.path(), url, &[]);
     short.exporters[0].interval_ms = 99;
     let error = Sampler::open(Path::new("/proc"), &short).err();
     assert!(matches!(
         error,
         Some(SampleError::ServerInterval { given_ms: 99 })
     ));
-    let mut command = parameters(output.path(), &url, &[]);
+    let mut command = parameters(output.path(), url, &[]);
     command.exporters.clear();
     command.commands.push(SampledCommand {
         name: "command-1".into(),
         argv: vec!["true".into()],
-        interval_ms: INTERVAL_MS,
+        interval_ms: LONG_MS,
         series: "x".into(),
         counter: false,
         json_path: None,
@@ -260,7 +319,7 @@ fn last_readings_are_made_at_the_same_time() {
         both.commands.push(SampledCommand {
             name: format!("command-{own}"),
             argv: vec!["sh".into(), "-c".into(), script],
-            interval_ms: 60_000,
+            interval_ms: LONG_MS,
             series: "x".into(),
             counter: false,
             json_path: None,
@@ -324,7 +383,6 @@ fn an_encrypted_endpoint_proves_itself_to_the_authorities_that_are_named() {
         let output = tempfile::tempdir().expect("a directory");
         let url = format!("https://{host}:{port}/metrics");
         let mut asked = parameters(output.path(), &url, &["a_*"]);
-        asked.exporters[0].interval_ms = 60_000; // an answer has nine tenths of it
         let path = file.map(|file| directory.path().join(file));
         asked.exporters[0].authorities = path.map(|path| path.to_string_lossy().into());
         let sampler = Sampler::open(Path::new("/proc"), &asked).map_err(|error| error.to_string());

@@ -1,7 +1,5 @@
 //! Sampling a real MariaDB's own counters: true, and out of nobody's way when the server dies or hangs.
 
-#[path = "../../../load/tests/all/support/eventually.rs"]
-mod eventually;
 #[path = "../../../load/tests/all/support/mariadb.rs"]
 #[allow(dead_code)] // the load engine's tests use more of it
 mod mariadb;
@@ -12,12 +10,12 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use crate::eventually::eventually;
 use crate::stream;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt64Type;
 use arrow_ipc::reader::StreamReader;
-use eventually::eventually;
 use fairtrial_load::Client;
 use fairtrial_protocol::load::{Endpoint, Sql};
 use fairtrial_protocol::sample::{Sample, SampledServer, Source};
@@ -26,7 +24,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 const INTERVAL: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The server's own words, by variable.
 type Status = BTreeMap<String, u64>;
@@ -392,6 +390,8 @@ impl LockWait {
             let text = rows[0][0].clone().expect("a number");
             text.parse().expect("a number")
         });
+        let patient = "SET SESSION innodb_lock_wait_timeout = 600";
+        self.waiter.ask(patient, PATIENCE).expect("it is its own");
         let blocked = self
             .waiter
             .ask("UPDATE test.held SET b = 3 WHERE a = 1", 2 * INTERVAL);

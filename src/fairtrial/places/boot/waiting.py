@@ -117,7 +117,7 @@ class RestartingHost:
         """
         deadline = time.monotonic() + self.boot.limit
         refusal: PlaceError | None = None
-        while time.monotonic() < deadline:
+        while True:
             try:
                 if (answer := self.ask()).boot_id not in ("", after):
                     return answer, None
@@ -126,6 +126,8 @@ class RestartingHost:
                 if "no ssh" in str(error):
                     raise
                 refusal = error  # a host that is still starting may refuse, too
+            if time.monotonic() >= deadline:
+                break
             self.sleep(LOOK_EVERY_S)
         if refusal is not None and self.name not in RESTARTED and _keeps_out(refusal):
             raise refusal

@@ -33,6 +33,7 @@ from fairtrial.workloads import Drive, DriveOutcome, OnProgress, Workload
 POLL_S: Final = 0.01
 # From the agreement to the start: a file with it goes to one client after the other, each a round trip or two away.
 LEAD_NS: Final = 500_000_000
+TELL: Final = 'echo "$2" >"$1.new" && mv "$1.new" "$1"'  # the file appears whole
 HALF_TRIPS: Final = 6  # of each client: what bounds the error of its clock is half a trip at least
 ENDED_S: Final = 30.0  # for clients that were told to end to write what they have
 
@@ -269,7 +270,13 @@ class _Fleet:
                 ClientRecord(place=client.driver.title, users=count, start_ns=own_ns, clock_shift=shift)
             )
             with contextlib.suppress(StreamLostError):  # whoever waits for its drive is told, and names it
-                client.driver.place.agent.put(str(_start_path(client.driver)), f"{own_ns}\n".encode())
+                _tell_start(client.driver, own_ns)
+
+
+def _tell_start(driver: Driver, start_ns: int) -> None:
+    """Without waiting for the disk, as `put` does: a start that comes late is none."""
+    argv = ["sh", "-c", TELL, "sh", str(_start_path(driver)), str(start_ns)]
+    driver.place.require(argv, hint="the client's place needs a shell, and room for files")
 
 
 def _start_path(driver: Driver) -> PurePosixPath:

@@ -7,10 +7,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from support.command_line import PATIENCE_S
 from support.records import RESOLVED, tiny_plan
 
 from fairtrial import record
 from fairtrial.analyse.doubts import page as doubts
+from fairtrial.cli.running import page as beside
 from fairtrial.cli.running.page import Page, _processors
 from fairtrial.record.events import PageServed
 from fairtrial.record.models import Plan
@@ -46,7 +48,8 @@ def test_beside_a_farm_its_hosts_are_where_trials_run(*, kinds: list[str], share
     assert _processors(plan(), HERE, hosts=[Section({kind: {}}) for kind in kinds]) == ([], shared)
 
 
-def test_a_page_is_a_process_of_its_own_whose_time_is_counted(tmp_path: Path) -> None:
+def test_a_page_is_a_process_of_its_own_whose_time_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "STARTED_S", PATIENCE_S)
     writer = record.create(tmp_path / "one", plan=tiny_plan(), sources={"study.yaml": "study: tiny\n"})
     page = Page.started(writer.directory, writer.plan)
     try:

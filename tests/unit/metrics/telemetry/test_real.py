@@ -8,19 +8,22 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.command_line import PATIENCE_S, eventually
 
 from fairtrial.metrics import telemetry
+from fairtrial.metrics.telemetry import stream
 from fairtrial.record.models import Window
 from fairtrial.wire import find_agent
 
 SOURCES = ["cpu", "memory", "vmstat", "disks", "pressure"]
 INTERVAL_MS = 100
 MEASURED_S = 2.0
-MARGIN_S = 1.0  # between the window's edges and what it surely holds: samples lie there even on a busy machine
-PATIENCE_S = 30.0
+# Between samples beside an edge; where they are further apart than twice the interval, a source gives no value.
+CLOSE_NS = 1.5 * INTERVAL_MS * 1e6
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -66,23 +69,20 @@ def sampled(tmp_path_factory: pytest.TempPathFactory) -> Sampled:
     before = counters()
     sampler = start(directory)
     try:
-        wait_for_samples(directory)
-        start_ns = time.monotonic_ns()
-        time.sleep(MARGIN_S)
+        start_ns = edge(directory, after_ns=0)
         first, cpu_s = counters(), time.process_time()
         written_bytes = work(directory)
         last, cpu_s = counters(), time.process_time() - cpu_s
-        time.sleep(MARGIN_S)
-        end_ns = time.monotonic_ns()
+        end_ns = edge(directory, after_ns=time.monotonic_ns())
     finally:
         sampler.send_signal(signal.SIGTERM)
         said, errors = sampler.communicate(timeout=PATIENCE_S)
     after = counters()
     assert sampler.returncode == 0, errors
     assert json.loads(said.splitlines()[-1])["ticks"] > 1
-    for stream in sorted(directory.glob("*.arrows")):
-        assert stream.read_bytes().endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00"), f"{stream} has no end"
-        assert telemetry.to_parquet(stream, stream.with_suffix(".parquet")) > 1
+    for file in sorted(directory.glob("*.arrows")):
+        assert file.read_bytes().endswith(b"\xff\xff\xff\xff\x00\x00\x00\x00"), f"{file} has no end"
+        assert telemetry.to_parquet(file, file.with_suffix(".parquet")) > 1
     return Sampled(
         directory=directory,
         window=Window(start_ns=start_ns, end_ns=end_ns),
@@ -110,14 +110,29 @@ def start(directory: Path) -> subprocess.Popen[str]:
     return sampler
 
 
-def wait_for_samples(directory: Path) -> None:
-    """Until the last source opened has a batch in its file, so that every source is being sampled."""
-    path = directory / "telemetry-process-server.arrows"
-    deadline = time.monotonic() + PATIENCE_S
-    while not (path.exists() and telemetry.to_parquet(path, directory / "probe.parquet")):
-        assert time.monotonic() < deadline, "the sampler wrote nothing"
-        time.sleep(INTERVAL_MS / 1000)
-    (directory / "probe.parquet").unlink()
+def edge(directory: Path, *, after_ns: int) -> int:
+    """A moment between two samples of every source that were taken in time, once there are two after another one."""
+    found: list[int] = []
+
+    def is_found() -> bool:
+        first, last = (times_ns(directory, source) for source in (SOURCES[0], "process-server"))
+        ticks = pairwise(zip(first, last, strict=False))  # a file may be ahead of the other one
+        found.extend(
+            (ended_ns + next_ns) // 2
+            for (began_ns, ended_ns), (next_ns, next_ended_ns) in ticks
+            if began_ns > after_ns and next_ended_ns - began_ns <= CLOSE_NS
+        )
+        return bool(found)
+
+    eventually(is_found, "no two samples in time")
+    return found[0]
+
+
+def times_ns(directory: Path, source: str) -> list[int]:
+    """When a source was read, as far as its file tells."""
+    path = directory / f"telemetry-{source}.arrows"
+    frame = stream.read(path) if path.exists() else None
+    return [] if frame is None else frame["time_ns"].to_list()
 
 
 def work(directory: Path) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.command_line import eventually
@@ -56,7 +58,7 @@ def test_a_host_that_is_still_going_down_is_waited_for(tmp_path: Path) -> None:
         seconds.append(_seconds)
         said.write_text("2 new fairtrial.boot=7\n")
 
-    host = saying(said)
+    host = saying(said, limit=600)
     restarting = RestartingHost(host.name, host.run, host.boot, sleep=sleep)
     assert restarting.back(after="1") == Answer("2", "new fairtrial.boot=7")
     assert len(seconds) == 1
@@ -116,6 +118,14 @@ def test_a_host_that_does_not_go_down_is_told_from_a_silent_one(tmp_path: Path) 
     said.unlink()
     with pytest.raises(PlaceError, match=r"h does not answer within 0\.01 s: down"):
         saying(said, limit=0.01).back(after="1")
+
+
+def test_a_host_is_asked_once_at_least_however_late_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = tmp_path / "said"
+    said.write_text("2 new\n")
+    seconds = itertools.count(step=100)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    assert saying(said).back(after="1") == Answer("2", "new")
 
 
 def test_a_restart_outlives_the_session_that_asked_for_it(tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_grub_sees_at_once_what_was_written_to_xfs_whose_log_it_does_not_read(tm
 
 
 def settle(directory: Path) -> None:
-    subprocess.run(["sh", "-euc", grub.SETTLE, "sh", directory, grub.SLEEPER], check=True, timeout=30)
+    subprocess.run(["sh", "-euc", grub.SETTLE, "sh", directory, grub.SLEEPER], check=True, timeout=300)
 
 
 def seen_by_grub(image: Path, name: str) -> str:

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 from support.command_line import eventually
-from support.machines.places import place_here, place_in_memory
+from support.machines.places import place_here, place_in_memory, spawned
 from support.progress import Told
 
 from fairtrial.errors import PlaceError, StreamLostError
 from fairtrial.metrics import fleet
 from fairtrial.protocol.generated import MysqlEndpoint, RateProgress
+from fairtrial.record.models import ClockShift
 from fairtrial.run import elsewhere
 from fairtrial.run.trial import driving, sampling, workspace
 from fairtrial.run.trial.driving import Driver
@@ -87,7 +88,7 @@ PARAMETERS: dict[str, Any] = {
     "table_size": 1,
     "virtual_users": 3,
     "ramp_up": 0.1,
-    "duration": 0.4,
+    "duration": 2,
     "interval": 0.1,
     "distribution": "uniform",
 }
@@ -103,7 +104,8 @@ def serve(socket: Path) -> subprocess.Popen[str]:
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> Iterator[Fleet]:
+def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    monkeypatch.setattr(driving, "LEAD_NS", 6_000_000_000)  # who tells the start may be stopped while it does
     socket = tmp_path / "socket"
     with (
         place_here(tmp_path / "system") as system,
@@ -123,8 +125,9 @@ def both(tmp_path: Path) -> Iterator[Fleet]:
         assert server.returncode == 0
 
 
+@pytest.mark.waits
 def test_clients_drive_together_and_their_files_add_up(both: Fleet, tmp_path: Path) -> None:
-    outcome = both.drive()
+    outcome = both.drive(think_time=0.01)
     assert outcome.invalid_reason == ""
     first, second = both.kept.clients
     assert (first.users, second.users) == (2, 1), "what is left over goes to the first"
@@ -140,10 +143,10 @@ def test_clients_drive_together_and_their_files_add_up(both: Fleet, tmp_path: Pa
     assert min(done) > 0
     assert whole["transactions"]["point_select"]["committed"] == sum(done)
     assert len(whole["loops"]) == sum(len(result["loops"]) for result in results)
-    workload = WORKLOADS["oltp"](WORKLOADS["oltp"].model.model_validate(PARAMETERS))
+    workload = WORKLOADS["oltp"](WORKLOADS["oltp"].model.model_validate({**PARAMETERS, "think_time": 0.01}))
     assert workload.contradictions(local) == []
     scalars = workload.scalars(local, outcome.window)
-    assert scalars["throughput_tps"] == pytest.approx(sum(done) / 0.4)
+    assert scalars["throughput_tps"] == pytest.approx(sum(done) / 2)
     assert scalars["latency_count"] == sum(scalars[f"client_{number}_latency_count"] for number in (1, 2))
     assert scalars["client_busy_share"] == max(scalars[f"client_{number}_busy_share"] for number in (1, 2))
     kinds = [line.progress for line in both.told.lines]
@@ -159,8 +162,9 @@ def test_a_client_is_told_the_start_in_its_own_clock(both: Fleet) -> None:
     assert abs(second.start_ns - first.start_ns + HOUR_NS) <= first.clock_shift.error_ns + second.clock_shift.error_ns
 
 
+@pytest.mark.waits
 def test_an_open_loop_has_the_arrivals_of_one_client(both: Fleet, tmp_path: Path) -> None:
-    both.drive(rate=500, spacing="constant")
+    both.drive(rate=100, spacing="constant")
     local = both.collected(tmp_path / "record")
     whole = json.loads((local / "result.json").read_bytes())
     assert whole["arrivals"]["offered"] == 200
@@ -175,6 +179,7 @@ def test_a_client_that_dies_ends_the_others_and_is_named(both: Fleet) -> None:
         both.drive(duration=60)
 
 
+@pytest.mark.waits
 def test_a_lost_client_is_named_and_the_others_are_ended(both: Fleet) -> None:
     def lose() -> None:
         eventually(lambda: "measuring" in [line.progress for line in both.told.lines], "the window")
@@ -182,7 +187,7 @@ def test_a_lost_client_is_named_and_the_others_are_ended(both: Fleet) -> None:
 
     threading.Thread(target=lose, daemon=True).start()
     with pytest.raises(StreamLostError, match=r"client 1 \(here\): .*cut on purpose"):
-        both.drive(duration=60)
+        both.drive(duration=60, think_time=0.01)
     assert not drives(both.drivers[1])
 
 
@@ -232,6 +237,19 @@ def test_a_client_reaches_the_server_at_its_address_and_knows_who_signed_for_it(
         assert fake.files[found.tls.authorities or ""] == b"PEM"
         there = Instance(endpoint=None, process=None, remote=remote, is_at_place=False)
         assert driver.endpoint(there, authorities=None) == remote, "a server there already says itself where it is"
+
+
+def test_the_start_is_told_in_time_whatever_a_clients_disk_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `put` waits for it a second, as disks that are busy take, every start would come too late."""
+    shift = ClockShift(shift_ns=7, error_ns=1)
+    with place_in_memory() as (system, _), place_in_memory() as (place, fake):
+        client = driving._Client(Driver(place, PurePosixPath("/desk"), PurePosixPath("/work"), title="far"))
+        client.ready.set()
+        subject = driving._Fleet(system.agent, [client.driver], [shift], [])
+        monkeypatch.setattr(place.agent, "put", lambda *_: pytest.fail("it waits for the disk"))
+        subject._start([client], [], users=[1])
+        told = spawned(fake, "sh").argv
+    assert told[-2:] == ["/work/start", str(subject.records[0].start_ns)]
 
 
 def test_rates_of_clients_add_up_and_percentiles_do_not() -> None:

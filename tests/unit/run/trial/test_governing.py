@@ -144,6 +144,13 @@ def test_a_server_that_refuses_ends_it_before_the_load_begins() -> None:
     ],
 )
 def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: FakeProgram) -> None:
+    class Impatient(Governor):
+        """It has little time to start, and what is restored after it has its usual time."""
+
+        def restore(self) -> None:
+            self._place.agent.limits = Limits()
+            super().restore()
+
     limits = Limits(short_s=0.01)
     with (
         place_in_memory(lambda spawn: ran if spawn.name == "governor" else FakeProgram(), limits=limits) as (
@@ -152,7 +159,7 @@ def test_a_server_that_is_gone_by_then_may_be_one_trial_s(ran: FakeProgram) -> N
         ),
         pytest.raises(SystemStartError, match="does not start"),
     ):
-        Governor(place, ASKED, originals=ORIGINALS)
+        Impatient(place, ASKED, originals=ORIGINALS)
 
 
 def test_a_governor_that_ends_without_a_word_is_told_by_its_code() -> None:

@@ -37,7 +37,7 @@ def test_settings_are_undone_once_the_load_has_ended(stage: Stage) -> None:
     stage.effect(Effect(steps=(("place", Step.model_validate(step)),)))
 
     def interrupt(_drive: Any) -> None:
-        load.write_text(str(stage.runner.place.agent.spawn("load", ["sleep", "60"]).pid))
+        load.write_text(str(stage.runner.place.agent.spawn("load", ["sleep", "1000"]).pid))
         raise KeyboardInterrupt
 
     stage.staged.at["drive"] = interrupt
@@ -54,7 +54,7 @@ def test_a_server_that_is_there_has_its_options_again_before_its_lock_is_free(st
     system: Any = parts.system
     system.there = lambda: ServerAddress("db1", None)
     stage.monkeypatch.setattr(runner, "parts_of", lambda _resolved: parts)
-    lock = stage.runner.place.agent.spawn("server-lock", ["sleep", "60"])
+    lock = stage.runner.place.agent.spawn("server-lock", ["sleep", "1000"])
     step = {"name": "options of a server", "action": {"kind": "execute", "argv": ["true"]}}
     undo = ["sh", "-c", f"kill -0 {lock.pid} && touch {locked}"]
     step["inverse"] = {"kind": "execute", "argv": undo, "lasting": True}

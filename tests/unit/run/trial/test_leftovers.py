@@ -79,8 +79,9 @@ def test_what_the_load_leaves_running_has_ended_after_its_trial(
         place.facts = facts_of(processors=[0, 1, 2])
 
         def leave(_drive: Drive) -> None:
-            script = f"sleep 1000 >/dev/null 2>&1 & echo $! >{child}"
-            place.agent.spawn("load", ["sh", "-c", script], of_trial=True).wait(10.0)
+            is_asleep = '[ "$(cat /proc/$!/comm)" = sleep ]'  # until then it has its parent's name
+            script = f"sleep 1000 >/dev/null 2>&1 & echo $! >{child}; until {is_asleep}; do :; done"
+            place.agent.spawn("load", ["sh", "-c", script], of_trial=True).wait(60.0)
 
         own = runner.TrialRunner(place, writer, Told(), runner.ExistingServers(place, "a test"))
         stage = Stage(staged, own, writer, Told(), monkeypatch, tmp_path)

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,7 +19,7 @@ from fairtrial.metrics.telemetry import probes
 from fairtrial.protocol import generated as wire
 from fairtrial.record.models import Window
 from fairtrial.run.trial import probing
-from fairtrial.run.trial.probing import NEVER_MEASURED, TrialProbes, command, report_command
+from fairtrial.run.trial.probing import NEVER_MEASURED, TrialProbes, command, ended, report_command
 from fairtrial.study.probes import Probe
 from fairtrial.wire import Limits
 from fairtrial.wire.fake import FakeProgram, FakeTransport
@@ -107,7 +108,7 @@ def test_a_program_may_be_done_before_the_window_is(tmp_path: Path) -> None:
         subject.begin()
         process = subject._started[0].process
         assert process is not None
-        process.wait(30)
+        process.wait(60)
         assert subject.end() == ""
         assert probes.read(trial)[0].lines == ("once",)
 
@@ -121,7 +122,7 @@ def test_one_that_fails_by_itself_makes_the_trial_doubtful(tmp_path: Path, scrip
         subject.begin()
         process = subject._started[0].process
         assert process is not None
-        process.wait(30)
+        process.wait(60)
         reason = subject.end()
         assert reason.startswith("probe command sh -c")
         assert f"ended with {how}; its words are in 1-command-errors.log" in reason
@@ -142,10 +143,14 @@ def test_one_that_does_not_start_is_noted_and_the_others_go_on(tmp_path: Path) -
     assert second.seconds is not None
 
 
+def impatient(process: Process, *, limits: Limits, **_usual: float) -> wire.Exited:
+    """Waits for a probe's end as `ended` does, and not long; what else the place is asked has its usual time."""
+    return ended(process, again_s=0.1, limits=replace(limits, short_s=0.4))
+
+
 def test_one_that_does_not_end_is_killed_and_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "AGAIN_S", 0.1)
+    monkeypatch.setattr(probing, "ended", impatient)
     with place_here(tmp_path) as place:
-        place.agent.limits = Limits(short_s=0.4)
         subject, trial = here(place, {"command": "sh -c 'trap \"\" INT; echo deaf; while :; do sleep 0.01; done'"})
         subject.begin()
         output = trial / probes.DIRECTORY / "1-command.txt"
@@ -370,9 +375,9 @@ def test_a_profile_that_cannot_be_read_is_a_doubt() -> None:
 
 
 def test_one_that_stays_after_it_was_killed_is_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "AGAIN_S", 0.05)
+    monkeypatch.setattr(probing, "ended", impatient)
     monkeypatch.setattr(Process, "signal", lambda *_args, **_options: None)  # as if it hung in the kernel
-    limits = Limits(short_s=0.05, kill_s=0.05)
+    limits = Limits(kill_s=0.05)
 
     def run(spawn: wire.Spawn) -> FakeProgram:
         return FakeProgram(code=None if spawn.name.startswith("probe") else 0)
@@ -389,9 +394,11 @@ def test_a_file_whose_reader_hangs_is_a_doubt() -> None:
     def run(spawn: wire.Spawn) -> FakeProgram:
         return FakeProgram(code=None if spawn.argv[0] == "cat" else 0)
 
-    with place_in_memory(run, limits=Limits(short_s=0.01)) as (place, _fake):
+    with place_in_memory(run) as (place, _fake):
         subject = TrialProbes(place, OUT, asked({"file": "/proc/hangs"}))
-        subject.begin()
+        subject._make_ready()
+        place.agent.limits = Limits(short_s=0.01)  # for the reader; what makes directories ready has its usual time
+        subject._start_all()
         assert "`cat /proc/hangs` failed before the window" in subject.end()
 
 
@@ -401,7 +408,7 @@ def test_a_broken_recorder_is_not_asked_for_its_profile() -> None:
         subject.begin()
         process = subject._started[0].process
         assert process is not None
-        process.wait(10)
+        process.wait(60)
         assert "ended with exit code 255" in subject.end()
         assert [each.name for each in spawns(fake)] == ["probe 1-perf_record"]
 

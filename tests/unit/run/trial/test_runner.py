@@ -207,7 +207,7 @@ def test_a_check_that_found_something_is_made_again(stage: Stage) -> None:
 def test_a_server_that_ended_by_itself_makes_the_trial_invalid(stage: Stage) -> None:
     def dying(place: OpenPlace) -> Any:
         process = place.agent.spawn("server", ["sh", "-c", "exit 3"])
-        process.wait(30)
+        process.wait(60)
         return process
 
     stage.staged.process = dying

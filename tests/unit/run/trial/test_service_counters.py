@@ -9,11 +9,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from support.command_line import eventually
 from support.machines.exporter import FAULTS, exporter
 from support.machines.places import place_here
 from support.records import tiny_plan
 
 from fairtrial.errors import SystemStartError
+from fairtrial.metrics.telemetry import stream
 from fairtrial.protocol.endpoints import ServiceEndpoint
 from fairtrial.run.trial import sampling
 from fairtrial.study.service_counters import CounterCommand, Exporter
@@ -40,6 +42,16 @@ def sampled(directory: Path, *, instance: Instance = NONE, until: Callable[[], o
     return (directory / "out" / "log" / "sampler.log").read_text()
 
 
+def read_thrice(directory: Path) -> None:
+    """Returns once the first endpoint has been read three times."""
+
+    def times() -> int:
+        found = stream.read(directory / "out" / "telemetry-prometheus-1.arrows")
+        return 0 if found is None else found["time_ns"].n_unique()
+
+    eventually(lambda: times() >= 3, "no third reading")
+
+
 def rows(directory: Path, source: str = "prometheus-1") -> pl.DataFrame:
     return pl.read_parquet(directory / "out" / f"telemetry-{source}.parquet")
 
@@ -49,7 +61,8 @@ def test_an_endpoint_is_read_with_declared_types_and_both_times_of_each_reading(
         host, port = url.removeprefix("http://").removesuffix("/metrics").split(":")
         handed_in = Instance(endpoint=ServiceEndpoint(handed_in={"host": host, "numbers": port}), process=None)
         named = Exporter(url="http://{host}:{numbers}/metrics", interval=FAST_S)
-        sampled(tmp_path, instance=handed_in, exporters=[named, named.model_copy(update={"match": ["lev*"]})])
+        both = [named, named.model_copy(update={"match": ["lev*"]})]
+        sampled(tmp_path, instance=handed_in, exporters=both, until=lambda: read_thrice(tmp_path))
     told = rows(tmp_path)
     assert set(told.select("series", "type").iter_rows()) == {
         ('ticks_total{kind="a"}', "counter"),

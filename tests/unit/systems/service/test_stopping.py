@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-import time
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -29,15 +28,17 @@ pathlib.Path("count").write_text("1" if more is None else "2")
 
 
 @pytest.mark.parametrize("stop", ["false", "no-such-program"])
-def test_a_command_that_does_not_stop_it_costs_no_time(tmp_path: Path, stop: str) -> None:
+def test_a_command_that_does_not_stop_it_costs_no_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "shutdown_s=100000")  # whoever waits so long never comes to SIGTERM
     work = PurePosixPath(tmp_path)
     service = Service(ServiceParameters.model_validate({"run": "sleep 600", "stop": stop}))
     with open_place("local", {"state_directory": str(tmp_path / "state")}, holder="a test") as agent:
         place = OpenPlace(agent)
         instance = service.start(place, Launch(work, work, work / "log"))
-        began_s = time.monotonic()
+        assert place.limits.shutdown_s == 100_000
         service.stop(place, instance, settled=False)
-        assert time.monotonic() - began_s < place.limits.shutdown_s / 2
         assert instance.process is not None
         assert instance.process.exited is not None
         assert instance.process.exited.signal == signal.SIGTERM
@@ -69,7 +70,7 @@ def test_what_a_service_leaves_running_is_not_beside_the_next_trial(tmp_path: Pa
     with open_place("local", {"state_directory": str(tmp_path / "state")}, holder="a test") as agent:
         place = OpenPlace(agent)
         if ends:
-            server.spawned(place, ["sh", "-c", start], Launch(work, work, work / "log"), user=None).wait(10.0)
+            server.spawned(place, ["sh", "-c", start], Launch(work, work, work / "log"), user=None).wait(60.0)
         else:
             service.stop(place, service.start(place, Launch(work, work, work / "log")), settled=False)
         assert is_running(child)
@@ -82,5 +83,8 @@ def test_what_a_service_leaves_running_is_not_beside_the_next_trial(tmp_path: Pa
 
 def is_running(child: Path) -> bool:
     """Whether the process whose number is in a file runs; a zombie does not."""
-    stat = Path(f"/proc/{child.read_text().strip()}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    try:
+        stat = Path(f"/proc/{child.read_text().strip()}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # it may end while it is looked at
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from support.machines.ssh_host import free_port
 from support.skips import require
 
 from fairtrial.errors import PlaceError, SystemStartError
@@ -41,9 +41,7 @@ class Redis:
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
     require("redis-server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     directory = str(tmp_path_factory.mktemp("redis"))
     argv = ["redis-server", "--port", str(port), "--save", "", "--dir", directory]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as server:

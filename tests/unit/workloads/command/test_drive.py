@@ -79,7 +79,8 @@ def test_one_that_takes_too_long_is_stopped_with_its_children_and_its_trial_is_i
 
 
 def test_what_it_leaves_running_is_told_to_end_before_the_next_trial(place: OpenPlace, tmp_path: Path) -> None:
-    driven = drive(place, tmp_path, run="sh -c 'sleep 1000 & echo $! >child'")
+    is_asleep = '[ "$(cat /proc/$!/comm)" = sleep ]'  # until then it has its parent's name
+    driven = drive(place, tmp_path, run=f"sh -c 'sleep 1000 & echo $! >child; until {is_asleep}; do :; done'")
     child = Path(f"/proc/{(tmp_path / 'work' / 'child').read_text().strip()}")
     assert (driven.invalid_reason, child.exists()) == ("", True)
     swept = place.agent.sweep(8.0)

@@ -135,10 +135,16 @@ def test_fio_and_its_warm_up_start_in_the_groups_of_the_trial(place: OpenPlace, 
 
 
 def test_intervals_of_a_longer_run_are_told_apart(place: OpenPlace, tmp_path: Path) -> None:
-    found = driven(place, tmp_path, accesses=None, duration="600ms", jobs=2)
+    """Accesses of a job end in intervals of their own, however late it is: it sleeps longer than one between them."""
+    found = driven(place, tmp_path, accesses=6, jobs=2, options={"thinktime": "150ms"})
     assert found.invalid_reason == ""
     lines = [line for line in (tmp_path / "out" / "latency.hlog").read_text().splitlines() if line.startswith("Tag=")]
     assert len(lines) >= 3
+
+
+def test_a_run_may_end_by_its_time(place: OpenPlace, tmp_path: Path) -> None:
+    found = driven(place, tmp_path, accesses=None, duration="600ms", jobs=2)
+    assert found.invalid_reason == ""
     assert found.window.end_ns - found.window.start_ns >= 600_000_000
 
 

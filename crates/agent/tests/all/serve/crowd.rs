@@ -269,6 +269,10 @@ fn a_sweep_ends_what_a_trial_left_running_and_nothing_else() {
     });
     let pid = fs::read_to_string(&inner).expect("readable");
     left.push(serde_json::from_str(&pid).expect("a number"));
+    let name = format!("/proc/{}/comm", left[0]);
+    eventually("the first began no sleep", || {
+        fs::read_to_string(&name).is_ok_and(|name| name == "sleep\n")
+    });
     let others = left_by(&mut agent, 2, &format!("setsid sleep 1000 {quiet}"), false);
     assert!(left.iter().chain(&others).all(runs));
     let sweep = json!({"request": "sweep", "id": 3, "grace_ms": 100});

@@ -12,7 +12,7 @@ use crate::support::pipelining::{
 };
 use crate::support::script::{driving, statement};
 use crate::support::sysbench::counters;
-use crate::support::{codes, number, sql, sqlite, wait_until};
+use crate::support::{codes, hold, number, sql, sqlite, wait_until};
 use fairtrial_load::LoadError;
 use fairtrial_protocol::load::Endpoint;
 use fairtrial_protocol::oltp::{Profile, Protocol};
@@ -90,16 +90,13 @@ fn lock_waits_that_time_out_and_killed_connections_leave_nothing_half_done() {
     apart::endless(&mut request.drive);
     let mut driving = apart::begin(&AnyDrive::Script(request));
     driving.wait_for_rate();
-    sql(
-        &endpoint,
-        &[
-            "SET SESSION innodb_lock_wait_timeout = 50",
-            "BEGIN",
-            "SELECT * FROM account WHERE id = 7 FOR UPDATE",
-            "DO SLEEP(2.5)",
-            "ROLLBACK",
-        ],
-    );
+    let patient = "SET SESSION innodb_lock_wait_timeout = 50";
+    let lock = "SELECT * FROM account WHERE id = 7 FOR UPDATE";
+    let held = hold(&endpoint, &[patient, "BEGIN", lock]);
+    let timeouts =
+        "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_timeouts'";
+    wait_until("two wait too long", || number(&endpoint, timeouts) >= 2);
+    drop(held);
     let users = "SELECT id FROM information_schema.processlist WHERE db = 'broken' AND id <> CONNECTION_ID()";
     for _ in 0..3 {
         for row in &sql(&endpoint, &[users])[0].rows {

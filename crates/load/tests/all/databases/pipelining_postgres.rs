@@ -112,11 +112,7 @@ fn deadlocks_timeouts_and_ended_backends_leave_nothing_half_done() {
         WHERE datname = 'broken' AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
     for _ in 0..3 {
         // All may be waiting to connect again.
-        let has_ended = (0..100).any(|_| {
-            thread::sleep(Duration::from_millis(50));
-            number(&endpoint, end) > 0
-        });
-        assert!(has_ended);
+        wait_until("one is ended", || number(&endpoint, end) > 0);
         thread::sleep(Duration::from_millis(250));
     }
     let noted = || number(&endpoint, "SELECT COUNT(*) FROM transfer");

@@ -190,7 +190,7 @@ fn a_server_that_does_not_encrypt_is_refused_and_so_is_encryption_of_a_socket() 
 fn databases_that_are_not_there_and_connections_too_many_are_told_by_their_codes() {
     let options = [
         "-c",
-        "max_connections=6",
+        "max_connections=12",
         "-c",
         "superuser_reserved_connections=1",
         "-c",
@@ -206,7 +206,7 @@ fn databases_that_are_not_there_and_connections_too_many_are_told_by_their_codes
     oltp::load(&oltp::loading(endpoint.clone(), profile, SPECIAL));
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut request = oltp::parameters(endpoint.clone(), directory.path(), profile, 1);
-    request.drive.virtual_users = 8;
+    request.drive.virtual_users = 16;
     let said = refusal(oltp::try_drive(&request));
     assert!(said.starts_with("53300"), "{said}");
     assert!(matches!(endpoint, Endpoint::Postgres { user, .. } if user == USER));

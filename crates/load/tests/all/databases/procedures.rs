@@ -1,18 +1,15 @@
 //! TPC-C in stored procedures does what it does statement by statement, alike on each server; skipped, and said so, where
 //! none is installed.
 
-use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use fairtrial_load::LoadError;
-use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::load::{Endpoint, FleetShare, TpccDrive};
 
 use crate::on_both_systems;
 use crate::support::system::System;
-use crate::support::{contents, parameters, sql, sqlite, wait_until};
+use crate::support::together::together;
+use crate::support::{contents, parameters, sql, sqlite};
 
 const CLIENTS: u32 = 4;
 const USERS: u32 = 8;
@@ -66,21 +63,11 @@ fn client_of(endpoint: &Endpoint, directory: &Path, client: u32) -> TpccDrive {
     request
 }
 
-/// Counts what clients say before they begin: that they are ready.
-struct Said<'a>(&'a AtomicUsize);
-
-impl Write for Said<'_> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+fn share_of(request: &TpccDrive) -> &FleetShare {
+    request.drive.fleet.as_ref().expect("one of several")
 }
 
-/// Drives with several clients, which are told when to begin once all are ready.
+/// Drives with several clients.
 fn drive_together(endpoint: &Endpoint) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let requests: Vec<_> = (0..CLIENTS)
@@ -90,27 +77,7 @@ fn drive_together(endpoint: &Endpoint) {
             client_of(endpoint, &out, client)
         })
         .collect();
-    let ready = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        let clients: Vec<_> = requests
-            .iter()
-            .map(|request| scope.spawn(|| fairtrial_load::drive(request, &mut Said(&ready))))
-            .collect();
-        wait_until("all are ready, or one has failed", || {
-            ready.load(Ordering::Relaxed) >= requests.len()
-                || clients.iter().any(thread::ScopedJoinHandle::is_finished)
-        });
-        let start_ns = monotonic_ns() + 200_000_000;
-        for request in &requests {
-            let share = request.drive.fleet.as_ref().expect("one of several");
-            let unfinished = format!("{}.new", share.start_path);
-            std::fs::write(&unfinished, format!("{start_ns}\n")).expect("written");
-            std::fs::rename(&unfinished, &share.start_path).expect("told");
-        }
-        for client in clients {
-            client.join().expect("it ends").expect("it drives");
-        }
-    });
+    together(&requests, share_of, fairtrial_load::drive);
 }
 
 fn clients_of_one_drive_create_the_procedures_once<S: System>(server: &S) {

@@ -70,6 +70,26 @@ fn child() {
     }
 }
 
+/// Runs a test of this binary in a process of its own; says whether this is that process.
+pub fn is_apart(test: &str) -> bool {
+    const APART: &str = "FAIRTRIAL_TEST_APART";
+    if std::env::var_os(APART).is_some() {
+        return true;
+    }
+    let ran = Command::new(std::env::current_exe().expect("this binary"))
+        .args(["--exact", test, "--nocapture"])
+        .env(APART, "1")
+        .output()
+        .expect("this binary starts");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success() && said.contains("1 passed"),
+        "{said}{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    false
+}
+
 /// A drive under way, killed if it is dropped.
 pub struct DriveProcess {
     process: Child,

@@ -16,6 +16,7 @@ pub mod script;
 pub mod small_disk;
 pub mod sysbench;
 pub mod system;
+pub mod together;
 pub mod under_way;
 
 use std::collections::BTreeMap;

@@ -82,9 +82,13 @@ impl Scene {
         sql(&self.admin, statements);
     }
 
-    /// Kills every connection of the driver's account.
+    /// Kills every connection of the driver's account, and waits until they are gone: who is connected then is back.
     pub fn kill_connections(&self) {
+        let of_driver = format!("FROM information_schema.processlist WHERE user = '{DRIVER}'");
+        let last = number(&self.admin, &format!("SELECT MAX(id) {of_driver}"));
         self.run(&[&format!("KILL HARD CONNECTION USER {DRIVER}@localhost")]);
+        let left = format!("SELECT COUNT(*) {of_driver} AND id <= {last}");
+        wait_until("all are gone", || number(&self.admin, &left) == 0);
     }
 
     /// Statements of this kind that the server has run.

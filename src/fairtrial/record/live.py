@@ -169,15 +169,16 @@ class Feed:
 
     def begin(self) -> None:
         """A new trial: what was said of the one before is in its files by now. A reader sees another file."""
-        self.end()
         if self._path is not None:
             new = self._path.with_suffix(NEW)  # before it is locked, a run that begins would take it for a left one
             with contextlib.suppress(OSError):
-                self._file = open(  # noqa: SIM115 - `end` closes it
+                file = open(  # noqa: SIM115 - `end` closes it
                     new, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, mode=0o600)
                 )
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self.end()  # only now: a reader tells files by their inodes, which go to the next that is made
                 new.replace(self._path)
+                self._file = file
 
     def say(self, trial: str, line: ProgressLine, *, at_s: float) -> None:
         """Adds a line."""

@@ -41,6 +41,7 @@ LONG = {
     "test_documentation.py",
     "test_drawing.py",
     "test_drive.py",
+    "test_driving.py",
     "test_error_rates.py",
     "test_exchanging.py",
     "test_fidelity.py",

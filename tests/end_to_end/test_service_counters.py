@@ -37,15 +37,16 @@ system:
     run: prometheus-node-exporter --web.listen-address={host}:{metrics} --collector.disable-defaults --collector.stat
     ready: {port: metrics}
     ports: [metrics]
-workload: {command: {run: "sh -c 'for i in $(seq 20); do /bin/true; done; sleep 1'"}}
+# What it starts is in no interval at an edge of the window, of which a metric's error is.
+workload: {command: {run: "sh -c 'sleep 1.2; for i in $(seq 20); do /bin/true; done; sleep 1.2'"}}
 factors:
   loop:
     short: {}
-    long: {workload: {command: {run: "sh -c 'for i in $(seq 1000); do /bin/true; done; sleep 1'"}}}
+    long: {workload: {command: {run: "sh -c 'sleep 1.2; for i in $(seq 1000); do /bin/true; done; sleep 1.2'"}}}
 arm: loop
 trials: {blocks: 1}
 telemetry:
-  interval: 2s
+  interval: 1s
   prometheus: {url: "http://{host}:{metrics}/metrics", match: [node_forks_total, "node_*_seconds"]}
   command: {run: cat /proc/loadavg, name: load, regex: '^\\S+'}
 metrics:

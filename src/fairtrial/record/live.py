@@ -152,7 +152,8 @@ def _forget(home: Path) -> None:
     for path in home.glob("*.jsonl"):
         with contextlib.suppress(OSError), path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):  # or its run has put another there
+                path.unlink()
     for path in home.glob(f"*{REQUESTS}"):
         if not Path("/proc", path.name.split(".")[1]).exists():
             path.unlink(missing_ok=True)
@@ -171,14 +172,18 @@ class Feed:
         """A new trial: what was said of the one before is in its files by now. A reader sees another file."""
         if self._path is not None:
             new = self._path.with_suffix(NEW)  # before it is locked, a run that begins would take it for a left one
-            with contextlib.suppress(OSError):
+            try:
                 file = open(  # noqa: SIM115 - `end` closes it
                     new, "ab", buffering=0, opener=lambda path, flags: os.open(path, flags, mode=0o600)
                 )
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self.end()  # only now: a reader tells files by their inodes, which go to the next that is made
                 new.replace(self._path)
-                self._file = file
+            except OSError:
+                self.end()
+                return
+            if self._file is not None:
+                self._file.close()  # only now: readers tell files by their inodes, which go to the next that is made
+            self._file = file
 
     def say(self, trial: str, line: ProgressLine, *, at_s: float) -> None:
         """Adds a line."""

@@ -146,7 +146,7 @@ def test_a_wire_that_goes_dead_without_a_word_ends_the_run_and_it_resumes_once_i
     here: Desk, far: Host, far_side: Namespace, *, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Answers that users wait for never come.
-    monkeypatch.setenv("FAIRTRIAL_LIMITS", "silence_s=6,grace_s=1,finish_s=2")
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "connect_s=8,silence_s=6,grace_s=1,finish_s=2")
     with kernel_parameter() as parameter:
         path = study(here, place=ssh(here, far), client="{local: {}}", settings=parameter.settings, **SPARING)
         run = here.start("run", path)

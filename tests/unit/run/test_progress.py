@@ -108,15 +108,16 @@ def test_what_a_killed_controller_left_in_memory_goes_when_the_next_run_begins(t
 def test_a_feed_that_just_begins_is_not_taken_for_one_that_a_kill_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, feed = fcntl.flock, live.Feed(tmp_path)
+    lock, feed, reader = fcntl.flock, live.Feed(tmp_path), FeedReader(tmp_path)
 
     def late(file: BinaryIO, how: int) -> None:
         monkeypatch.setattr(fcntl, "flock", lock)
         live.Feed(tmp_path / "next")  # another run begins beside this one
         lock(file, how)
 
-    monkeypatch.setattr(fcntl, "flock", late)
-    feed.begin()
-    feed.say("all.b01.a", RateProgress(per_s=5, errors=0), at_s=1.0)
-    assert [line.trial for line in FeedReader(tmp_path).lines()] == ["all.b01.a"]
+    for trial in ("all.b01.a", "all.b01.b"):
+        monkeypatch.setattr(fcntl, "flock", late)
+        feed.begin()
+        feed.say(trial, RateProgress(per_s=5, errors=0), at_s=1.0)
+        assert [line.trial for line in reader.lines()] == [trial]
     feed.end()

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 from support.command_line import desk, eventually
+from support.machines.holding import Held
 
 from fairtrial import record
 from fairtrial.record import Record
@@ -29,7 +30,7 @@ PROGRAM = """\
 #!/bin/sh
 grep Cpus_allowed_list /proc/$$/status
 if [ "$1" = a ]; then echo here >{meeting}; else read -r word <{meeting}; fi
-sleep 0.3
+{rest}
 """
 
 
@@ -47,13 +48,16 @@ def test_both_arms_run_at_the_same_time_on_processors_of_their_own_and_a_kill_lo
     with desk() as here:
         program, meeting = here.directory / "program.sh", here.directory / "meeting"
         os.mkfifo(meeting)
-        program.write_text(PROGRAM.format(meeting=meeting), encoding="ascii")
+        held = Held(here)
+        program.write_text(PROGRAM.format(meeting=meeting, rest=held.run), encoding="ascii")
         program.chmod(0o755)
         study = here.study(STUDY.format(program=program))
+        held.hold(after=2)
         run = here.start("run", study)
         eventually(lambda: here.runs and len(list(here.run.glob("trials/*.*"))) >= 2, "a block is committed")
         os.kill(run.pid, signal.SIGKILL)
         run.communicate(timeout=60)
+        held.release()
         done = here.fairtrial("run", here.run, "--resume")
         found = record.read(here.run)
         assert found.finished

@@ -108,11 +108,14 @@ def test_a_host_whose_process_is_killed_loses_its_block_alone(farm: Farm) -> Non
 
 @PLACES_FIRST
 def test_a_killed_controller_goes_on_where_it_was(farm: Farm) -> None:
+    held = Held(farm.here)
     study = farm.study(blocks=9)
+    held.hold(after=7)  # each of three hosts may have half a block
     run = farm.here.start("run", study, *farm.options)
     eventually(lambda: farm.here.runs and len(list(farm.here.run.glob("trials/*.*"))) >= 4, "some trials are committed")
     os.kill(run.pid, signal.SIGKILL)
     run.communicate(timeout=60)
+    held.release()
     before = {trial.trial.id: trial.finished for trial in record.read(farm.here.run).trials}
     farm.here.fairtrial("run", farm.here.run, "--resume", *farm.options)
     found = record.read(farm.here.run)

@@ -9,7 +9,10 @@ from support.command_line import Desk
 
 NAME = "held-program.sh"
 PROGRAM = """\
-while [ -e {file} ]; do sleep 0.05; done
+while [ -e {file} ]; do
+    for pass in {file}-passes/*; do [ -e "$pass" ] && rmdir "$pass" 2>/dev/null && break 2; done
+    sleep 0.05
+done
 sleep 0.1
 """
 
@@ -31,8 +34,10 @@ class Held:
     def _file(self) -> Path:
         return self.here.directory / "held"
 
-    def hold(self) -> None:
-        """From now on it does not end."""
+    def hold(self, *, after: int = 0) -> None:
+        """From now on it does not end, once so many have."""
+        for number in range(after):
+            Path(f"{self._file}-passes/{number}").mkdir(parents=True)
         self._file.touch()
 
     def is_held(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.machines.stage import Stage
 
+from fairtrial.errors import StreamLostError
 from fairtrial.protocol.generated import Step
 from fairtrial.run.trial import runner
 from fairtrial.settings import Effect
@@ -26,6 +27,8 @@ def test_a_stream_that_ends_with_the_interrupt_does_not_make_it_a_lost_trial(sta
     with pytest.raises(KeyboardInterrupt):
         stage.run()
     assert stage.committed == []
+    with pytest.raises(StreamLostError):  # nobody may have been told yet, and then closing would
+        stage.runner.place.require(["true"], hint="")
 
 
 def test_settings_are_undone_once_the_load_has_ended(stage: Stage) -> None:

@@ -139,28 +139,41 @@ def p_printed(p: float | None) -> str:
     return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def is_rounded(word: str, value: float | None) -> bool:
-    """Whether `word` is `value` to its last digit, `1,053`, `0.0989` or `7.6e-5`, and says something of it.
+def is_rounded(word: str, value: float | None, *, fewest: int) -> bool:
+    """Whether `word` is `value` to its last digit, with so many decimals at least; `7.6e-5` where it is tiny or huge.
 
-    How many digits there are depends on what stands beside it; two of a small one are the fewest.
+    There are up to three more for what is much smaller beside it, and for an interval whose ends would look alike.
     """
     if value is None or word == "–":
         return value is None and word == "–"
-    digits, _, exponent = word.replace(",", "").partition("e")
-    unit = 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
-    near = abs(float(word.replace(",", "")) - value) <= unit * 0.5000001
-    return near and (value == 0 or abs(value) >= 9.5 * unit)
+    if "e" in word:
+        return not 1e-4 < value < 1e6 and float(word) == float(f"{value:.1e}")
+    decimals = len(word.partition(".")[2])
+    return fewest <= decimals <= fewest + 3 and word == f"{value:,.{decimals}f}"
 
 
-def assert_printed(row: str, cell: dict[str, Any], metric: str, *, divisor: float) -> None:
+def decimals_of(largest: float) -> int:
+    """Four significant digits of the largest mean."""
+    return 0 if largest == 0 else max(0, 3 - math.floor(math.log10(largest)))
+
+
+def decimals_of_ratio(ratio: float | None) -> int:
+    if ratio is not None and 1e-4 < ratio < 0.1:
+        return 2 - math.floor(math.log10(ratio))
+    return 0 if ratio is not None and ratio >= 100 else 3
+
+
+def assert_printed(row: str, cell: dict[str, Any], metric: str, *, divisor: float, decimals: int) -> None:
     """A verdict table's row says report.json's means, ratio, interval, p, Holm's p and verdict, and nothing else."""
     (compared,) = cell["comparisons"][metric]
     ratio, rail = compared["ratio"], compared["guardrail"]
     arm, baseline, mean, estimate, interval, *rest = re.split(" {2,}", row.strip())
     ends = interval.split(" – ") if ratio["low"] is not None else [interval, interval]
-    expected = [*(summary["mean"] / divisor for summary in cell["summaries"][metric]), ratio["estimate"]]
-    expected += [ratio[end] for end in ("low", "high")]
-    assert all(map(is_rounded, [baseline, mean, estimate, *ends], expected)), (row, expected)
+    means = [summary["mean"] / divisor for summary in cell["summaries"][metric]]
+    for word, value in zip((baseline, mean), means, strict=True):
+        assert is_rounded(word, value, fewest=decimals), (row, value)
+    for word, value in zip((estimate, *ends), (ratio["estimate"], ratio["low"], ratio["high"]), strict=True):
+        assert is_rounded(word, value, fewest=decimals_of_ratio(value)), (row, value)
     said = compared["verdict"] if rail is None else rail["outcome"]
     assert [arm, *rest] == ["wal", p_printed(compared["p"]), p_printed(compared["p_adjusted"]), said]
 
@@ -170,8 +183,13 @@ def test_every_number_of_the_verdict_tables_is_the_jsons_rounded(real_run: Path,
     rows = verdict_rows(text)
     assert len(rows) == 2 * 3
     for number, (metric, unit) in enumerate(zip(METRICS, units(text), strict=True)):
+        divisor = DIVISORS[unit]
+        decimals = decimals_of(
+            max(s["mean"] for cell in analysis["cells"] for s in cell["summaries"][metric]) / divisor
+        )
         for cell in analysis["cells"]:
-            assert_printed(rows[number, cell["levels"]["users"]], cell, metric, divisor=DIVISORS[unit])
+            row = rows[number, cell["levels"]["users"]]
+            assert_printed(row, cell, metric, divisor=divisor, decimals=decimals)
 
 
 def test_the_terminal_says_what_the_report_says(real_run: Path, analysis: dict[str, Any]) -> None:
@@ -181,7 +199,8 @@ def test_the_terminal_says_what_the_report_says(real_run: Path, analysis: dict[s
         (compared,) = cell["comparisons"]["throughput_tpm"]
         (line, *_) = [line for line in said.splitlines() if line.startswith(users)]
         _users, _baseline, _arm, ratio, *_ = re.split(" {2,}", line)
-        assert is_rounded(ratio, compared["ratio"]["estimate"]), line
+        estimate = compared["ratio"]["estimate"]
+        assert is_rounded(ratio, estimate, fewest=decimals_of_ratio(estimate)), line
         assert line.split()[-1] in (compared["verdict"], "%)")  # `equivalent (within 2 %)`
     assert said.rstrip().endswith("report.html")
 

@@ -43,6 +43,11 @@ pub fn together<R: Sync>(
             .into_iter()
             .map(|client| client.join().expect("it ends").expect("it drives"))
             .collect();
+        assert_eq!(
+            ready.load(Ordering::Relaxed),
+            requests.len(),
+            "each says so once"
+        );
         (start_ns, driven)
     })
 }

@@ -42,7 +42,9 @@ def main() -> NoReturn:
     except BrokenPipeError:
         _say_no_more()
         sys.exit(CLOSED)
-    except Exception as error:  # noqa: BLE001 - whatever arrives here is our bug, and says so
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever else arrives here is our bug, and says so; a panic, too
         import traceback
 
         if isinstance(error, OSError) and error.errno in TROUBLES:
@@ -68,11 +70,16 @@ def command() -> TyperGroup:
 
 def _run(line: Callable[..., object]) -> None:
     """Runs the command, to the last byte that it printed: later nobody could say that there is no room for it."""
+    from typer import Abort
+
     try:
         line(standalone_mode=True)
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # typer and rich would call it a finding
+        behind = ended.__context__  # typer and rich would call it a finding
+        if isinstance(behind, BrokenPipeError):
             raise BrokenPipeError from ended
+        if isinstance(behind, Abort) and behind.__cause__ is not None:
+            raise behind.__cause__ from ended
         if sys.stdout is not None:  # closed before it began
             sys.stdout.flush()
         raise

@@ -37,19 +37,17 @@ class PlaceFitness:
 
     Attributes:
         lack: what keeps it from being opened; nothing else is then known of it.
-        changed: whether something that a session that died has changed there could not be restored.
     """
 
     place: Section
     findings: Sequence[Finding] = ()
     studies: Sequence[StudyFeasibility] = ()
     lack: Lack | None = None
-    changed: bool = False
 
     @property
     def unfit(self) -> bool:
         """Whether measuring there makes wrong figures."""
-        return self.changed or self.lack is not None or any(finding.grade == "unfit" for finding in self.findings)
+        return self.lack is not None or any(finding.grade == "unfit" for finding in self.findings)
 
     def as_json(self) -> dict[str, object]:
         """For `--json`."""
@@ -109,40 +107,43 @@ def examined(place: Section, plans: Sequence[Plan]) -> PlaceFitness:
     from fairtrial.doctor import judged
     from fairtrial.run.feasibility.study import feasibilities
 
-    changed = not restore_left(place)
+    left = restore_left(place)
     with looked_at(place) as (open_place, observation):
         studies = feasibilities(plans, open_place, observation, at=place)
-        return PlaceFitness(place=place, findings=judged(observation), studies=studies, changed=changed)
+        return PlaceFitness(place=place, findings=[*left, *judged(observation)], studies=studies)
 
 
-def restore_left(place: Section) -> bool:
-    """Restores what a session that died has left changed at a place, and says so; false if some of it stays.
+def restore_left(place: Section) -> list[Finding]:
+    """Restores what a session that died has left changed at a place, and says so; what stays is a finding.
 
     Raises:
         PlaceError: the place cannot be reached.
     """
     from fairtrial.errors import AgentError
     from fairtrial.places import boots_anew, is_fresh, open_place
+    from fairtrial.record.models import Finding
     from fairtrial.wire.open_place import OpenPlace
+    from fairtrial.wire.stream import TRIED_AGAIN
 
     if is_fresh(place) or boots_anew(place):
-        return True
+        return []
     with open_place(place.kind, place.parameters, holder=HOLDER, lock=False) as agent:
         journal = f"{agent.hello.state_directory}/undo.jsonl"
         if OpenPlace(agent=agent).execute(["test", "-s", journal]).code != 0:
-            return True
+            return []
     try:
         with open_place(place.kind, place.parameters, holder=HOLDER) as agent:
             left = agent.hello.leftovers
     except AgentError as error:
         if error.code != "busy":
             raise
-        return True  # a session that lives will restore it itself
+        return []  # a session that lives will restore it itself
     if left.undone:
         print(f"restored {counted(left.undone, 'setting')} that an earlier run had left changed", file=sys.stderr)
-    for failed in left.failed:
-        print(f"left by an earlier run and not restorable: {failed}", file=sys.stderr)
-    return not left.failed
+    if not left.failed:
+        return []
+    why = "an earlier run has changed what every trial here would run with, and it could not be restored"
+    return [Finding(name="left_changed", value="; ".join(left.failed), grade="unfit", why=why, fix=TRIED_AGAIN)]
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from fairtrial.places import FreshPlace, is_fresh, place_of
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
 from fairtrial.run import elsewhere
+from fairtrial.run.feasibility import machines
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import system_of
 
@@ -48,7 +49,8 @@ class FarmRun(HandingRun):
         left: hosts that get no more blocks.
         lost_diagnostics: how often each diagnostic trial was lost.
         had: how many blocks of each cell each host has been given.
-        places: facts of each host, as they were journalled last.
+        places: of each host, as they were opened last.
+        noted: those of them that this process has journalled.
         character: of the first host, by guest or container: what others must have in common with it; None is the host.
         machine: the same of what its places have in common, by the processor that they show (see `_processor`).
         served: processor time of the farm's own processes on each host, and for how long.
@@ -60,7 +62,8 @@ class FarmRun(HandingRun):
     left: set[str] = field(default_factory=set)
     lost_diagnostics: Counter[str] = field(default_factory=Counter)
     had: Counter[tuple[str, str]] = field(default_factory=Counter)
-    places: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
+    places: dict[tuple[str, Section], PlaceOpened] = field(default_factory=dict)
+    noted: set[tuple[str, Section]] = field(default_factory=set)
     character: dict[Section | None, dict[str, JsonValue]] = field(default_factory=dict)
     machine: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     served: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -73,6 +76,7 @@ class FarmRun(HandingRun):
         for opened in known.places:
             self.character.setdefault(_own_place(opened), _character(opened))
             self.machine.setdefault(_processor(opened), _machine(opened))
+            self.places[opened.host, opened.place] = opened
         self.had.update((event.host, event.cell) for event in known.events if isinstance(event, BlockLeased))
         super()._run_trials()
 
@@ -232,17 +236,22 @@ class FarmRun(HandingRun):
     def _note_places(self, outcome: Outcome) -> None:
         """Journals a place when it is first opened on a host, and again once it is another."""
         for opened in outcome.places:
-            facts = {name: value for name, value in opened.facts.items() if name != "free_bytes"}
-            if self.places.get(outcome.host) != facts:
-                self.places[outcome.host] = facts
+            key = opened.host, opened.place
+            if key not in self.noted or _lasting(opened) != _lasting(self.places[key]):
                 self._append(opened)
+            self.noted.add(key)
+            self.places[key] = opened
 
     def _require_alike(self, outcome: Outcome) -> None:
-        """Refuses a host that is another machine than the first, unless the study counts hosts as a factor.
+        """Refuses a host that is another machine than before, and one that is another than the first host.
+
+        The latter not where the study counts hosts as a factor.
 
         Raises:
             PlaceError: with what differs.
         """
+        for opened in outcome.places:
+            machines.require_same(opened, self.places.get((opened.host, opened.place)))
         if self.writer.plan.design.hosts == "factor":
             return
         character, machine = {**self.character}, {**self.machine}
@@ -291,6 +300,10 @@ def _key(trial: PlannedTrial) -> tuple[str, int, str]:
 def _own_place(opened: PlaceOpened) -> Section | None:
     """The guest or container that a study names, which may differ between arms; None for a host, however reached."""
     return opened.place if is_fresh(opened.place) else None
+
+
+def _lasting(opened: PlaceOpened) -> dict[str, JsonValue]:
+    return {name: value for name, value in opened.facts.items() if name != "free_bytes"}
 
 
 def _character(opened: PlaceOpened) -> dict[str, JsonValue]:

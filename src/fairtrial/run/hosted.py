@@ -21,16 +21,16 @@ from fairtrial.workloads import OnProgress
 
 
 def identity(place: OpenPlace, trial: ResolvedTrial, parts: Parts) -> Identity:
-    """What exactly a trial's system is, by this machine where the guest has the same files.
+    """What exactly a trial's system is, and its loader, by this machine where the guest has the same files.
 
     Raises:
         PlaceError: it is missing, with where it was looked for.
     """
     if place.root is not place and _starts_from_data(parts):
-        host_identity = parts.system.identity(place.root)
+        host_identity = prepared.identity_of(place.root, parts)
         if _is_shared(trial, host_identity):
             return host_identity
-    return parts.system.identity(place)
+    return prepared.identity_of(place, parts)
 
 
 def require_same(place: OpenPlace, trial: ResolvedTrial, identity: Identity, *, builds: Builds | None) -> None:

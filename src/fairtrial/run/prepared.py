@@ -6,7 +6,7 @@ import hashlib
 import json
 import signal
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from pydantic import ValidationError
@@ -59,9 +59,20 @@ def key_of(trial: ResolvedTrial, parts: Parts, identity: Identity) -> str | None
         "initial": parts.system.initial(),
         "data": data,
     }
+    if identity.loader:
+        determined_by |= {"loader": dict(identity.loader)}
     if not parts.system.is_its_binary:
         determined_by |= {"version": identity.version, "facts": dict(identity.facts)}
     return hashlib.sha256(json.dumps(determined_by, sort_keys=True).encode()).hexdigest()[:KEY_CHARACTERS]
+
+
+def identity_of(place: OpenPlace, parts: Parts) -> Identity:
+    """What exactly a trial's system is, and what loads its data.
+
+    Raises:
+        PlaceError: one of them is missing, with where it was looked for.
+    """
+    return replace(parts.system.identity(place), loader=parts.workload.loader(place))
 
 
 def directories(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> set[PurePosixPath]:
@@ -69,7 +80,8 @@ def directories(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> set[PurePo
     keys: set[str | None] = set()
     identities: dict[str, Identity | None] = {}
     for trial in trials:
-        parts, of = parts_of(trial), repr(trial.system)
+        parts = parts_of(trial)
+        of = repr((trial.system, parts.workload.data()))
         if of not in identities:
             identities[of] = _identity(place, parts)
         identity = identities[of]
@@ -81,7 +93,7 @@ def _identity(place: OpenPlace, parts: Parts) -> Identity | None:
     if parts.system.awaited() is not None:
         return None  # looking downloads nothing
     try:
-        return parts.system.identity(place)
+        return identity_of(place, parts)
     except StreamLostError:
         raise
     except (PlaceError, InputError):

@@ -18,11 +18,13 @@ class Identity:
         version: in the system's own words.
         sha256: of its binary; of the agent's where the system is embedded.
         facts: anything else worth recording (path of the binary, build).
+        loader: what makes a trial's data beside it, by version and hash; empty: the agent, or nobody.
     """
 
     version: str
     sha256: str
     facts: Mapping[str, str] = field(default_factory=dict)
+    loader: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -147,23 +148,28 @@ def free_port(place: OpenPlace) -> int:
     return free_ports(place, 1)[0]
 
 
-def free_ports(place: OpenPlace, count: int, *, among: Sequence[int] = PORTS) -> list[int]:
-    """As many ports that nobody at the place listens on or is connected from, the first of those that may be taken.
+def free_ports(place: OpenPlace, count: int, *, among: range = PORTS) -> list[int]:
+    """As many ports that nobody at the place listens on or is connected from.
+
+    Looked for from a drawn one on: two servers that start at once hardly look at the same.
 
     Raises:
         PlaceError: too many of those that are tried are taken.
     """
     ports: list[int] = []
-    for port in among:
+    first = secrets.randbelow(len(among))
+    for port in (*among[first:], *among[:first]):
         if len(ports) == count:
-            return ports
+            break
         taken = place.execute(["grep", "-qi", f":{port:04X} ", "/proc/net/tcp", "/proc/net/tcp6"])
         if taken.code != 0:
             ports.append(port)
-    raise PlaceError(
-        f"all ports from {min(among)} to {max(among)} are in use at this place",
-        hint="stop the programs that listen there",
-    )
+    if len(ports) < count:
+        raise PlaceError(
+            f"all ports from {min(among)} to {max(among)} are in use at this place",
+            hint="stop the programs that listen there",
+        )
+    return ports
 
 
 def log_tail(place: OpenPlace, log_path: PurePosixPath) -> str:

@@ -155,6 +155,10 @@ class Tool:
         digest = place.require(["sha256sum", path], hint=self.hint).split()[0]
         return {self.name: path, f"{self.name}_version": version, f"{self.name}_sha256": digest}
 
+    def build(self, place: OpenPlace) -> dict[str, str]:
+        """Its version and SHA-256, wherever it is."""
+        return {name: value for name, value in self.identify(place).items() if name != self.name}
+
     def run(self, place: OpenPlace, arguments: Sequence[str], invocation: Invocation) -> ToolRun:
         """Runs it to its end."""
         printed: list[str] = []

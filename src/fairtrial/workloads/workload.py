@@ -156,6 +156,14 @@ class Workload(ABC, Generic[P]):
         """What determines the data it needs, as part of their key; None if it needs none."""
         return None
 
+    def loader(self, place: OpenPlace) -> Mapping[str, str]:
+        """Which program of the place makes its data, by version and hash; empty: none but the agent.
+
+        Raises:
+            PlaceError: it is missing, or of a version that it cannot use.
+        """
+        return {}
+
     def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty system with data; only asked of what needs some.
 

@@ -236,7 +236,7 @@ def test_a_run_is_stopped_at_once_only_by_who_says_so_twice(here: Desk, page_of:
         page = seen.run(run)
         page.get_by_role("button", name="Stop now…").click()
         page.get_by_role("dialog").get_by_role("button", name="Stop now").click()
-        process.communicate()
-        assert process.returncode == 130
+        said, _ = process.communicate()
+        assert process.returncode == 130, said
         eventually(lambda: "interrupted" in seen.run(run).inner_text("#now"), "the page does not say so")
     assert '"act":"stop_now"' in (run / "journal.jsonl").read_text(encoding="utf-8").replace(" ", "")

@@ -22,7 +22,7 @@ LOCAL = Section({"local": {}})
     [
         (Leftovers(undone=0, killed=0, failed=[]), []),
         (Leftovers(undone=1, killed=0, failed=[]), ["restored 1 setting that an earlier run had left changed"]),
-        (Leftovers(undone=0, killed=0, failed=["swap"]), ["left by an earlier run and not restorable: swap"]),
+        (Leftovers(undone=0, killed=0, failed=["swap: busy", "thp"]), []),
     ],
 )
 def test_only_what_was_restored_is_said_to_be_and_the_rest_makes_a_place_unfit(
@@ -31,6 +31,7 @@ def test_only_what_was_restored_is_said_to_be_and_the_rest_makes_a_place_unfit(
     agent: Any = SimpleNamespace(hello=SimpleNamespace(state_directory="/state", leftovers=left))
     monkeypatch.setattr(places, "open_place", lambda *_, **__: contextlib.nullcontext(agent))
     monkeypatch.setattr(OpenPlace, "execute", lambda *_, **__: SimpleNamespace(code=0))
-    restored = restore_left(LOCAL)
+    found = restore_left(LOCAL)
     assert capsys.readouterr().err.splitlines() == said
-    assert PlaceFitness(place=LOCAL, changed=not restored).unfit == bool(left.failed)
+    assert [finding.value for finding in found] == (["swap: busy; thp"] if left.failed else [])
+    assert PlaceFitness(place=LOCAL, findings=found).unfit == bool(left.failed)

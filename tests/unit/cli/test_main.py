@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import typer
+from typer.main import get_command
 
 from fairtrial import cli
 from fairtrial.errors import (
@@ -74,12 +76,28 @@ def test_every_problem_is_shown_with_its_position(
     assert "study.yaml:5:0: unknown key" in said
 
 
+class Panic(BaseException):
+    """As of a library in Rust."""
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("our fault"), Panic("our fault"), EOFError("our fault")])
 def test_a_bug_shows_its_traceback_and_says_that_it_is_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
 ) -> None:
-    assert code_of(monkeypatch, ZeroDivisionError("our fault")) == 4
+    """None is a finding, which typer would make of the end of a file."""
+    app = typer.Typer()
+
+    @app.command()
+    def only() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "command", lambda: get_command(app))
+    monkeypatch.setattr("sys.argv", ["fairtrial"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 4
     said = capsys.readouterr().err
-    assert "ZeroDivisionError: our fault" in said
+    assert f"{type(error).__name__}: our fault" in said
     assert "this is a bug in fairtrial" in said
 
 

@@ -301,22 +301,6 @@ def test_an_imitated_processor_is_compared_with_its_like(tmp_path: Path, odd: st
     assert left(found) == gone
 
 
-def test_a_resumed_run_knows_the_character_of_every_kind_of_place(tmp_path: Path) -> None:
-    def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome | str:
-        (place,) = outcome.places
-        guest = {"place": Section({"vm": {"kernel": KERNELS[0]}}), "facts": {**place.facts, "kernel": KERNELS[0]}}
-        return outcome.model_copy(update={"places": [place, place.model_copy(update=guest)]})
-
-    writer = record.create(tmp_path / "run", plan=plan(blocks=1), sources={"study.yaml": ""})
-    FarmRun(writer=writer, progress=Told(), farm=InstantFarm("x", fate=fate)).execute()
-    writer.close()
-    writer = record.resume(tmp_path / "run")
-    run = FarmRun(writer=writer, progress=Told(), farm=InstantFarm("x"))
-    run.execute()
-    writer.close()
-    assert sorted(character["kernel"] for character in run.character.values()) == ["6.1", KERNELS[0]]
-
-
 def test_files_that_changed_on_the_way_are_not_believed(tmp_path: Path) -> None:
     farm = InstantFarm("x", "y")
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import signal
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -56,6 +57,7 @@ def test_what_determines_the_data_changes_their_key(other: ResolvedTrial) -> Non
 
 def test_another_binary_and_another_initial_option_change_the_key() -> None:
     assert key(trial(), Identity(version="1", sha256="b" * 64)) != key(trial())
+    assert key(trial(), replace(IDENTITY, loader={"sysbench_version": "1.0.20"})) != key(trial())
     small = trial(system="mariadb", own={"options": {"innodb_page_size": "4k"}})
     assert key(small) != key(trial(system="mariadb"))
 

@@ -260,7 +260,7 @@ def _looks(run: FollowedRun, looks: Sequence[CellLooks]) -> Iterator[RenderableT
 
 
 def _label(run: FollowedRun, name: str) -> str:
-    levels = next(cell.levels for cell in run.plan.cells if cell.name == name)
+    levels = next((cell.levels for cell in run.plan.cells if cell.name == name), {})
     return cell_label(levels) or "all trials"
 
 

@@ -64,7 +64,7 @@ class TrialRunner:
 
     Attributes:
         clients: the places that workloads run at, where these are others.
-        identities: what exactly runs, by system kind and parameters, with builds by arm too; found once per open place.
+        identities: what exactly runs, by system and data, with builds by arm too; found once per open place.
         checked: (cell, arm) whose data were found whole, for workloads that check once per cell and arm.
         servers: that are there already, as this run has locked them.
         accept: asked of every trial before it is committed; what it raises leaves the trial undone.
@@ -75,7 +75,7 @@ class TrialRunner:
     progress: Progress
     servers: ExistingServers
     clients: tuple[elsewhere.Client, ...] = ()
-    identities: dict[tuple[Section, str], Identity] = field(default_factory=dict)
+    identities: dict[tuple[Section, str, str], Identity] = field(default_factory=dict)
     checked: set[tuple[str, str]] = field(default_factory=set)
     accept: Callable[[TrialRecord], None] = _accept_any
 
@@ -110,9 +110,10 @@ class TrialRunner:
 
     def identity(self, resolved: ResolvedTrial, *, arm: str) -> Identity:
         """What exactly a trial's system is; looked for once: of builds, with the program that `prepare` put there."""
-        key = resolved.system, "" if self.writer.plan.builds is None else arm
+        parts = parts_of(resolved)
+        key = resolved.system, repr(parts.workload.data()), "" if self.writer.plan.builds is None else arm
         if key not in self.identities:
-            self.identities[key] = hosted.identity(self.place, resolved, parts_of(resolved))
+            self.identities[key] = hosted.identity(self.place, resolved, parts)
         return self.identities[key]
 
     def run(self, planned: PlannedTrial, *, has_started: bool) -> TrialRecord:
@@ -167,9 +168,9 @@ class TrialRunner:
         return trial
 
 
-def _require_undone(undone: Undone) -> None:
+def _require_undone(undone: Undone, *, after: str = "") -> None:
     if undone.failed:
-        raise PlaceError("settings could not be undone: " + "; ".join(undone.failed), hint=TRIED_AGAIN)
+        raise PlaceError(f"settings could not be undone: {'; '.join(undone.failed)}{after}", hint=TRIED_AGAIN)
 
 
 @dataclass
@@ -233,8 +234,8 @@ class Attempt:
         except (StreamLostError, KeyboardInterrupt):
             self.runner.servers.restore_held(self.parts.system)
             raise  # the agent stops the load and undoes on its own when its stream ends
-        except BaseException:
-            _require_undone(self.place.agent.undo())
+        except BaseException as error:
+            _require_undone(self.place.agent.undo(), after=f", after: {str(error) or type(error).__name__}")
             raise
         with self._phase("undo"):
             undone = self.place.agent.undo()
@@ -251,14 +252,13 @@ class Attempt:
         hosted.require_same(self.place, self.resolved, identity, builds=self.runner.writer.plan.builds)
         self.outcome.system_facts = {"version": identity.version, "sha256": identity.sha256, **identity.facts}
         key = prepared.key_of(self.resolved, self.parts, identity)
+        told = self.runner.progress.load
         if self.existing is not None:
             with self._phase("restore"):
-                self.outcome.data = self.runner.servers.restore(
-                    self.parts, self.existing, key=key, on_progress=self.runner.progress.load
-                )
+                self.outcome.data = self.runner.servers.restore(self.parts, self.existing, key=key, on_progress=told)
         elif key is not None:
             with self._phase("prepare"):
-                data = prepared.ensure(self.place, key, self.parts, on_progress=self.runner.progress.load)
+                data = prepared.ensure(self.place, key, self.parts, on_progress=told)
             with self._phase("restore"):
                 restored = prepared.restore(self.place, data, self.data, user=self.parts.system.user(self.place))
             self.outcome.data = TrialData(key=key, content_sha256=data.content_sha256, restored=restored)

@@ -85,6 +85,11 @@ class Hammerdb(Workload[HammerdbParameters]):
             "loader_version": LOADER_VERSION,
         }
 
+    def loader(self, place: OpenPlace) -> Mapping[str, str]:
+        """The HammerDB whose procedures are stored with the data."""
+        found = identify(place, find(place, self.parameters))
+        return {name: value for name, value in found.items() if name != "hammerdb"}
+
     def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty database by `buildschema`, after which all that it made is read."""
         self.require(place)

@@ -115,6 +115,10 @@ class Pgbench(Workload[PgbenchParameters]):
             "loader_version": LOADER_VERSION,
         }
 
+    def loader(self, place: OpenPlace) -> Mapping[str, str]:
+        """The pgbench that initialises its tables."""
+        return PROGRAM.build(place)
+
     def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty database by pgbench and by the SQL of `init`, after which all that they made is read."""
         path = PROGRAM.identify(place)["pgbench"]

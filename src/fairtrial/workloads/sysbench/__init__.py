@@ -101,6 +101,10 @@ class Sysbench(Workload[SysbenchParameters]):
             "loader_version": LOADER_VERSION,
         }
 
+    def loader(self, place: OpenPlace) -> Mapping[str, str]:
+        """Sysbench, where its `prepare` is what loads."""
+        return {} if self.parameters.is_native else PROGRAM.build(place)
+
     @property
     def _tables(self) -> Oltp:
         """`oltp` with the same tables."""

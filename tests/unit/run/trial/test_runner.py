@@ -481,10 +481,16 @@ def test_a_trial_that_the_run_cannot_go_on_with_is_not_in_its_record(stage: Stag
     assert stage.writer.record().trials == ()
 
 
-def test_what_cannot_be_undone_after_a_failure_is_what_ends_the_run(stage: Stage) -> None:
+@pytest.mark.parametrize("cause", ["", ", after: no room: a"])
+def test_what_cannot_be_undone_ends_the_run_with_the_failure_before_it(stage: Stage, cause: str) -> None:
+    def fail(_drive: Any) -> None:
+        raise ValueError(cause.removeprefix(", after: "))
+
+    if cause:
+        stage.staged.at["drive"] = fail
     undone = stage.runner.place.agent.undo()
     stage.monkeypatch.setattr(
         type(stage.runner.place.agent), "undo", lambda _agent: undone.model_copy(update={"failed": ["swap: busy"]})
     )
-    with pytest.raises(PlaceError, match="could not be undone: swap: busy"):
+    with pytest.raises(PlaceError, match=f"could not be undone: swap: busy{cause}$"):
         stage.run()

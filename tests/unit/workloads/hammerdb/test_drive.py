@@ -181,3 +181,10 @@ def test_no_system_is_an_error() -> None:
     drive = Drive(None, 1, OUT, WORK, environment={}, processors=None, on_progress=lambda _line: None)
     with place_in_memory(place_with(FakeProgram())) as (place, _), pytest.raises(PlaceError, match="needs a database"):
         Hammerdb(HammerdbParameters(duration=60)).drive(place, drive)
+
+
+def test_another_hammerdb_makes_data_of_its_own() -> None:
+    """Its procedures are stored with them; where it lies changes none."""
+    asked = HammerdbParameters.model_validate({"duration": "1min"})
+    with place_in_memory(place_with(FakeProgram(), "HammerDB CLI v5.0")) as (place, _fake):
+        assert Hammerdb(asked).loader(place) == {"hammerdb_version": "5.0", "hammerdb_sha256": "c0ffee"}

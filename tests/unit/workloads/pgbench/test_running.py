@@ -13,6 +13,8 @@ from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
 from fairtrial.protocol.generated import PostgresEndpoint
 from fairtrial.wire.fake import FakeProgram
+from fairtrial.workloads.pgbench import Pgbench
+from fairtrial.workloads.pgbench.parameters import PgbenchParameters
 from fairtrial.workloads.pgbench.running import PROGRAM, PgbenchBench, words
 from fairtrial.workloads.tool import Life
 from fairtrial.workloads.workload import Drive
@@ -116,3 +118,5 @@ def test_which_one_it_is_is_told_with_its_hash() -> None:
             "pgbench_version": "pgbench (PostgreSQL) 17.2",
             "pgbench_sha256": "abc",
         }
+        loader = Pgbench(PgbenchParameters.model_validate({"duration": "1s", "script": "tpcb-like"})).loader(place)
+        assert loader == {"pgbench_version": "pgbench (PostgreSQL) 17.2", "pgbench_sha256": "abc"}

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.machines.places import place_in_memory
 
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import load
+from fairtrial.wire.fake import FakeProgram
 from fairtrial.workloads.engine.oltp import Oltp, OltpParameters
 from fairtrial.workloads.sysbench import Sysbench
 from fairtrial.workloads.sysbench.parameters import LuaFile, SysbenchParameters, reserved
@@ -186,3 +188,12 @@ def test_it_says_when_its_window_begins_so_that_probes_wait_for_it() -> None:
 def test_a_trial_lasts_its_ramp_up_and_its_window() -> None:
     assert Sysbench(valid(ramp_up="3s")).duration_s() == 8
     assert Sysbench(valid(duration=None, events=1000, ramp_up=0)).duration_s() == 2
+
+
+@pytest.mark.parametrize(
+    ("script", "told"), [("oltp_read_only", set()), ("bulk_insert", {"sysbench_version", "sysbench_sha256"})]
+)
+def test_sysbench_determines_the_data_that_its_own_prepare_makes(script: str, told: set[str]) -> None:
+    answers = {"sh": "/usr/bin/sysbench", "/usr/bin/sysbench": "sysbench 1.0.20", "sha256sum": "abc  /usr/bin/sysbench"}
+    with place_in_memory(lambda spawn: FakeProgram(stdout=[answers[spawn.argv[0]]])) as (place, _fake):
+        assert Sysbench(valid(script=script)).loader(place).keys() == told

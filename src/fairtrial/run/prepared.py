@@ -72,7 +72,8 @@ def identity_of(place: OpenPlace, parts: Parts) -> Identity:
     Raises:
         PlaceError: one of them is missing, with where it was looked for.
     """
-    return replace(parts.system.identity(place), loader=parts.workload.loader(place))
+    found = parts.system.identity(place)
+    return found if parts.workload.data() is None else replace(found, loader=parts.workload.loader(place))
 
 
 def directories(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> set[PurePosixPath]:

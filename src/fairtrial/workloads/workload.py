@@ -157,7 +157,7 @@ class Workload(ABC, Generic[P]):
         return None
 
     def loader(self, place: OpenPlace) -> Mapping[str, str]:
-        """Which program of the place makes its data, by version and hash; empty: none but the agent.
+        """Which program of the place makes the data that it needs, by version and hash; empty: none but the agent.
 
         Raises:
             PlaceError: it is missing, or of a version that it cannot use.

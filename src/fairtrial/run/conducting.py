@@ -16,6 +16,7 @@ from fairtrial.record import Writer
 from fairtrial.record.events import Event, PageServed, RunFinished, RunInterrupted
 from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, PlannedTrial, TrialRecord
 from fairtrial.record.writer import Changes
+from fairtrial.run import interrupting
 from fairtrial.run.pace import Pace
 from fairtrial.run.progress import LiveProgress, Progress
 from fairtrial.run.schedule import Schedule
@@ -91,9 +92,10 @@ class Conductor:
         with contextlib.ExitStack() as shown:
             try:
                 shown.enter_context(self.mirror)  # from here on, who interrupts the run is in the journal
-                self._repair()
-                self._run_trials()
-                self._note_page()
+                with interrupting.goes_first():
+                    self._repair()
+                    self._run_trials()
+                    self._note_page()
             except KeyboardInterrupt:
                 self._note_page()
                 self.steering.interrupted()

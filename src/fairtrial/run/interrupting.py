@@ -20,6 +20,8 @@ WAKE_AFTER_S: Final = (0.05, 0.5, 5.0)
 AGAIN_S: Final = 0.05
 HEARD_BYTES: Final = 1 << 10
 
+_told: Final = threading.Event()  # since `heed`, to end
+
 
 def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
     """Ends it as Ctrl-C does: what it changed is undone, what is finished stays."""
@@ -27,11 +29,14 @@ def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def behind(error: BaseException) -> KeyboardInterrupt | None:
-    """The interrupt that an error came in place of, while that unwound."""
+    """The interrupt that an error came in place of, while that unwound.
+
+    Of one that came in a function which a library calls, such as a serializer, only the library's own error is left.
+    """
     found: BaseException | None = error
     while found is not None and not isinstance(found, KeyboardInterrupt):
         found = found.__context__
-    return found
+    return KeyboardInterrupt() if found is None and _told.is_set() else found
 
 
 @contextlib.contextmanager
@@ -46,15 +51,16 @@ def goes_first() -> Iterator[None]:
 
 
 def heed() -> None:
-    """From now on SIGTERM ends this process as Ctrl-C does, what becomes of Ctrl-C is Python's, and neither is lost.
+    """From now on SIGTERM ends this process as Ctrl-C does, whose handler is not Polars', and neither is lost.
 
     Polars, as it is imported, puts a handler of its own before Python's. An interrupt while it computes then comes
     twice. And a process that ignores Ctrl-C, such as one in the background of a script, no longer looks as if it did:
     `steering` would send it a signal that is lost.
     """
     importlib.import_module("polars")
-    signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
-    signal.signal(signal.SIGTERM, as_interrupt)
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, _end if before is signal.default_int_handler else before)
+    signal.signal(signal.SIGTERM, _end)
     sys.unraisablehook = _raise_again
     heard, told = socket.socketpair()
     told.settimeout(0)
@@ -63,6 +69,11 @@ def heed() -> None:
     threading.Thread(
         target=_wake, args=(heard, told, threading.get_ident()), name="fairtrial-signals", daemon=True
     ).start()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    _told.set()
+    as_interrupt(number, frame)
 
 
 def _wake(heard: socket.socket, _told: socket.socket, main: int) -> None:

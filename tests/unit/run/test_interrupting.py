@@ -10,7 +10,8 @@ from support.command_line import PATIENCE_S
 
 WAITING = """
 import os, signal, threading, time
-from fairtrial.run.interrupting import heed
+from pydantic import BaseModel, model_serializer
+from fairtrial.run.interrupting import goes_first, heed
 threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()  # may take the signal
 heed()
 waiting = threading.Lock()
@@ -31,9 +32,19 @@ DROPPED = """
             signal.raise_signal(signal.SIGTERM)
     Dropping()
 """
+REPLACED = """
+    class Written(BaseModel):
+        @model_serializer
+        def write(self):
+            signal.raise_signal(signal.SIGINT)
+    with goes_first():
+        Written().model_dump_json()
+"""
 
 
-@pytest.mark.parametrize("come", [ELSEWHERE, DROPPED], ids=["in another thread", "in a destructor"])
+@pytest.mark.parametrize(
+    "come", [ELSEWHERE, DROPPED, REPLACED], ids=["in another thread", "in a destructor", "in a function of a library"]
+)
 def test_a_stop_ends_a_wait_without_a_limit(come: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WAITING.format(come=come.strip())],

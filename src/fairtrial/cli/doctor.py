@@ -140,6 +140,8 @@ def restore_left(place: Section) -> list[Finding]:
         return []  # a session that lives will restore it itself
     if left.undone:
         print(f"restored {counted(left.undone, 'setting')} that an earlier run had left changed", file=sys.stderr)
+    for failed in left.failed:  # now, as looking further may fail
+        print(f"left by an earlier run and not restorable: {failed}", file=sys.stderr)
     if not left.failed:
         return []
     why = "an earlier run has changed what every trial here would run with, and it could not be restored"

@@ -49,8 +49,8 @@ class FarmRun(HandingRun):
         left: hosts that get no more blocks.
         lost_diagnostics: how often each diagnostic trial was lost.
         had: how many blocks of each cell each host has been given.
-        places: of each host, as they were opened last.
-        noted: those of them that this process has journalled.
+        places: facts of each host's places, as this process journalled them last.
+        known: places as they were opened before the run was resumed. Nodes may have one name.
         character: of the first host, by guest or container: what others must have in common with it; None is the host.
         machine: the same of what its places have in common, by the processor that they show (see `_processor`).
         served: processor time of the farm's own processes on each host, and for how long.
@@ -62,8 +62,8 @@ class FarmRun(HandingRun):
     left: set[str] = field(default_factory=set)
     lost_diagnostics: Counter[str] = field(default_factory=Counter)
     had: Counter[tuple[str, str]] = field(default_factory=Counter)
-    places: dict[tuple[str, Section], PlaceOpened] = field(default_factory=dict)
-    noted: set[tuple[str, Section]] = field(default_factory=set)
+    places: dict[tuple[str, Section], dict[str, JsonValue]] = field(default_factory=dict)
+    known: dict[tuple[str, Section], list[PlaceOpened]] = field(default_factory=dict)
     character: dict[Section | None, dict[str, JsonValue]] = field(default_factory=dict)
     machine: dict[str, dict[str, JsonValue]] = field(default_factory=dict)
     served: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class FarmRun(HandingRun):
         for opened in known.places:
             self.character.setdefault(_own_place(opened), _character(opened))
             self.machine.setdefault(_processor(opened), _machine(opened))
-            self.places[opened.host, opened.place] = opened
+            self.known.setdefault((opened.host, opened.place), []).append(opened)
         self.had.update((event.host, event.cell) for event in known.events if isinstance(event, BlockLeased))
         super()._run_trials()
 
@@ -219,6 +219,12 @@ class FarmRun(HandingRun):
             self._lost(asked, outcome.host, failed.message, begun=outcome.begun)
             return
         try:
+            self._require_as_known(outcome)
+        except PlaceError as error:
+            self.trouble = error
+            self._lost(asked, outcome.host, str(error), now=True, begun=False)  # nothing of it is in the record
+            return
+        try:
             self._require_alike(outcome)
             trials = adopting.arrived(outcome, returned.directory, order=asked)
             self._accept_all(trials)
@@ -237,21 +243,28 @@ class FarmRun(HandingRun):
         """Journals a place when it is first opened on a host, and again once it is another."""
         for opened in outcome.places:
             key = opened.host, opened.place
-            if key not in self.noted or _lasting(opened) != _lasting(self.places[key]):
+            facts = {name: value for name, value in opened.facts.items() if name != "free_bytes"}
+            if self.places.get(key) != facts:
+                self.places[key] = facts
                 self._append(opened)
-            self.noted.add(key)
-            self.places[key] = opened
 
-    def _require_alike(self, outcome: Outcome) -> None:
-        """Refuses a host that is another machine than before, and one that is another than the first host.
-
-        The latter not where the study counts hosts as a factor.
+    def _require_as_known(self, outcome: Outcome) -> None:
+        """Refuses a host that is none of its name before the run was resumed, or was booted otherwise since.
 
         Raises:
             PlaceError: with what differs.
         """
         for opened in outcome.places:
-            machines.require_same(opened, self.places.get((opened.host, opened.place)))
+            known = self.known.get((opened.host, opened.place), [])
+            if all(machines.differences(opened, each) for each in known):
+                machines.require_same(opened, known[-1] if known else None)
+
+    def _require_alike(self, outcome: Outcome) -> None:
+        """Refuses a host that is another machine than the first, unless the study counts hosts as a factor.
+
+        Raises:
+            PlaceError: with what differs.
+        """
         if self.writer.plan.design.hosts == "factor":
             return
         character, machine = {**self.character}, {**self.machine}
@@ -300,10 +313,6 @@ def _key(trial: PlannedTrial) -> tuple[str, int, str]:
 def _own_place(opened: PlaceOpened) -> Section | None:
     """The guest or container that a study names, which may differ between arms; None for a host, however reached."""
     return opened.place if is_fresh(opened.place) else None
-
-
-def _lasting(opened: PlaceOpened) -> dict[str, JsonValue]:
-    return {name: value for name, value in opened.facts.items() if name != "free_bytes"}
 
 
 def _character(opened: PlaceOpened) -> dict[str, JsonValue]:

@@ -96,7 +96,9 @@ class Conductor:
                     self._repair()
                     self._run_trials()
                     self._note_page()
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as stop:
+                if isinstance(stop.__cause__, FairtrialError | OSError):
+                    self.progress.note(f"while stopping: {stop.__cause__}")
                 self._note_page()
                 self.steering.interrupted()
                 self.writer.append(RunInterrupted(reason="stopped by the user", exit_code=INTERRUPTED))

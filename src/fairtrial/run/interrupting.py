@@ -20,7 +20,7 @@ WAKE_AFTER_S: Final = (0.05, 0.5, 5.0)
 AGAIN_S: Final = 0.05
 HEARD_BYTES: Final = 1 << 10
 
-_told: Final = threading.Event()  # since `heed`, to end
+_heeded: Final[list[int]] = []  # signals to end, since `heed`; a handler may come within a handler, so no lock
 
 
 def as_interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -36,7 +36,7 @@ def behind(error: BaseException) -> KeyboardInterrupt | None:
     found: BaseException | None = error
     while found is not None and not isinstance(found, KeyboardInterrupt):
         found = found.__context__
-    return KeyboardInterrupt() if found is None and _told.is_set() else found
+    return KeyboardInterrupt() if found is None and _heeded else found
 
 
 @contextlib.contextmanager
@@ -72,7 +72,7 @@ def heed() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    _told.set()
+    _heeded.append(number)
     as_interrupt(number, frame)
 
 

@@ -72,8 +72,12 @@ def identity_of(place: OpenPlace, parts: Parts) -> Identity:
     Raises:
         PlaceError: one of them is missing, with where it was looked for.
     """
-    found = parts.system.identity(place)
-    return found if parts.workload.data() is None else replace(found, loader=parts.workload.loader(place))
+    found, existing = parts.system.identity(place), parts.system.existing()
+    # One that keeps its data keeps those of an older loader, too: they are made once, and are not ours to remove.
+    kept = existing is not None and existing.restores in ("command", "none")
+    if kept or parts.workload.data() is None:
+        return found
+    return replace(found, loader=parts.workload.loader(place))
 
 
 def directories(place: OpenPlace, trials: Iterable[ResolvedTrial]) -> set[PurePosixPath]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -148,17 +147,14 @@ def free_port(place: OpenPlace) -> int:
     return free_ports(place, 1)[0]
 
 
-def free_ports(place: OpenPlace, count: int, *, among: range = PORTS) -> list[int]:
-    """As many ports that nobody at the place listens on or is connected from.
-
-    Looked for from a drawn one on: two servers that start at once hardly look at the same.
+def free_ports(place: OpenPlace, count: int, *, among: Sequence[int] = PORTS) -> list[int]:
+    """As many ports that nobody at the place listens on or is connected from, the first of those that may be taken.
 
     Raises:
         PlaceError: too many of those that are tried are taken.
     """
     ports: list[int] = []
-    first = secrets.randbelow(len(among))
-    for port in (*among[first:], *among[:first]):
+    for port in among:
         if len(ports) == count:
             break
         taken = place.execute(["grep", "-qi", f":{port:04X} ", "/proc/net/tcp", "/proc/net/tcp6"])

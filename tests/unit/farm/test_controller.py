@@ -22,7 +22,7 @@ from fairtrial.farm.controller import FarmRun
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Failure, Order, Outcome, order
 from fairtrial.record import Record
-from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
+from fairtrial.record.events import BlockLeased, FarmServed, HostLeft, RunInterrupted
 from fairtrial.record.models import Cell, Plan, TrialData
 from fairtrial.record.writer import Changes
 from fairtrial.run import steering
@@ -299,6 +299,22 @@ def test_an_imitated_processor_is_compared_with_its_like(tmp_path: Path, odd: st
 
     found, _ = conducted(tmp_path, InstantFarm("y", "x", fate=fate), plan(blocks=2))
     assert left(found) == gone
+
+
+def test_a_stop_is_one_whatever_fails_meanwhile_and_says_what_did(tmp_path: Path) -> None:
+    def fate(_host: str, _order: Order, _outcome: Outcome) -> Outcome | str:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise PlaceError("its disk is full", hint="make room")
+
+    writer, told = record.create(tmp_path / "run", plan=plan(), sources={"study.yaml": ""}), Told()
+    with pytest.raises(KeyboardInterrupt):
+        FarmRun(writer=writer, progress=told, farm=InstantFarm("x", fate=fate)).execute()
+    writer.close()
+    assert "while stopping: its disk is full" in told.notes
+    (interrupted,) = [event for event in writer.record().events if isinstance(event, RunInterrupted)]
+    assert interrupted.reason == "stopped by the user"
 
 
 def test_files_that_changed_on_the_way_are_not_believed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from fairtrial.errors import PlaceError
 from fairtrial.farm.controller import FarmRun
 from fairtrial.farm.orders import Order, Outcome
 from fairtrial.record.events import HostLeft
-from fairtrial.record.models import PlaceOpened
+from fairtrial.record.models import BlockVoided, PlaceOpened
 from fairtrial.study.resolved import Section
 
 GUEST: Final = "debian-6.12"
@@ -39,6 +39,10 @@ def executed(writer: record.Writer, farm: InstantFarm) -> FarmRun:
     return run
 
 
+def voided(directory: Path) -> int:
+    return sum(isinstance(event, BlockVoided) for event in record.read(directory / "run").events)
+
+
 def test_it_knows_the_character_of_every_kind_of_place(tmp_path: Path) -> None:
     def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome | str:
         (place,) = outcome.places
@@ -50,7 +54,7 @@ def test_it_knows_the_character_of_every_kind_of_place(tmp_path: Path) -> None:
     assert sorted(str(character["kernel"]) for character in run.character.values()) == ["6.1", GUEST]
 
 
-def test_a_host_that_was_booted_otherwise_since_is_refused(tmp_path: Path) -> None:
+def test_a_host_that_was_booted_otherwise_since_is_refused_and_its_block_is_anothers(tmp_path: Path) -> None:
     """Of one that counts as a factor, too: half of its blocks would be of another machine."""
 
     def fate(_host: str, order: Order, outcome: Outcome) -> Outcome | str:
@@ -59,12 +63,14 @@ def test_a_host_that_was_booted_otherwise_since_is_refused(tmp_path: Path) -> No
     before = {"x": {"kernel_command_line": "quiet"}}
     with pytest.raises(PlaceError, match="its stream ended"):
         begun(tmp_path, InstantFarm("x", facts=before, fate=fate), blocks=2)
+    before_it = voided(tmp_path)
     since = {"x": {"kernel_command_line": "quiet mitigations=off"}, "y": {"kernel_command_line": "quiet"}}
     executed(record.resume(tmp_path / "run"), InstantFarm("x", "y", facts=since))
     found = record.read(tmp_path / "run")
     *_, gone = [event for event in found.events if isinstance(event, HostLeft)]
     assert gone.host == "x"
     assert "kernel_command_line was quiet, is quiet mitigations=off" in gone.reason
+    assert voided(tmp_path) == before_it, "what it ran is in no record"
     assert {trial.trial.block: trial.host for trial in found.trials}.pop(1) == "x"
     assert {trial.host for trial in found.trials if trial.trial.block != 1} == {"y"}
     assert [event.host for event in found.events if isinstance(event, PlaceOpened)] == ["x", "y"]

@@ -100,6 +100,14 @@ def test_a_command_is_asked_for_its_version_where_it_runs(tmp_path: Path, monkey
         assert asked == [place]
 
 
+def test_what_loads_data_is_looked_at_where_they_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WORKLOADS["file_access"], "loader", lambda _workload, place: {"at": str(place.state_directory)})
+    with guest(tmp_path) as (place, host):
+        assert hosted.identity(place, trial(), parts_of(trial())).loader == {"at": str(host.state_directory)}
+        monkeypatch.setattr(hosted, "_is_shared", lambda _trial, _identity: False)
+        assert hosted.identity(place, trial(), parts_of(trial())).loader == {"at": str(place.state_directory)}
+
+
 def test_files_below_a_guests_own_mounts_are_not_this_machines(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to("/usr/bin/env")

@@ -36,7 +36,7 @@ REPLACED = """
     class Written(BaseModel):
         @model_serializer
         def write(self):
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
     with goes_first():
         Written().model_dump_json()
 """

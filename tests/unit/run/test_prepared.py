@@ -55,6 +55,21 @@ def test_what_determines_the_data_changes_their_key(other: ResolvedTrial) -> Non
     assert key(other) != key(trial())
 
 
+@pytest.mark.parametrize(
+    ("data", "restores", "told"),
+    [({}, None, True), ({}, "template", True), ({}, "none", False), ({}, "command", False), (None, None, False)],
+)
+def test_a_loader_counts_where_fairtrial_has_it_make_data(
+    data: dict[str, Any] | None, restores: str | None, *, told: bool
+) -> None:
+    """A server that keeps its data would lose them to another loader, and what is never loaded needs none."""
+    existing = None if restores is None else SimpleNamespace(restores=restores)
+    system = SimpleNamespace(identity=lambda _place: IDENTITY, existing=lambda: existing)
+    workload = SimpleNamespace(data=lambda: data, loader=lambda _place: {"version": "1"})
+    found = prepared.identity_of(cast("Any", None), cast("Any", SimpleNamespace(system=system, workload=workload)))
+    assert bool(found.loader) is told
+
+
 def test_another_binary_and_another_initial_option_change_the_key() -> None:
     assert key(trial(), Identity(version="1", sha256="b" * 64)) != key(trial())
     assert key(trial(), replace(IDENTITY, loader={"sysbench_version": "1.0.20"})) != key(trial())

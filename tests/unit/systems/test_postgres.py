@@ -221,17 +221,15 @@ def test_for_another_host_it_listens_on_one_address_and_asks_for_a_password_of_t
         lines = configuration(fake)
         access = fake.files["/w/server/pg_hba.conf"].decode()
         said = statements(fake)
-    assert isinstance(instance.remote, wire.PostgresEndpoint)
-    port = instance.remote.port
-    assert port in PORTS
-    assert {"listen_addresses = '10.0.0.2'", f"port = '{port}'"} <= set(lines)
+    assert {"listen_addresses = '10.0.0.2'", f"port = '{PORTS[0]}'"} <= set(lines)
     assert access == "local all fairtrial trust\nhost fairtrial fairtrial_load all scram-sha-256\n"
-    assert instance.remote.host == "10.0.0.2"
+    assert isinstance(instance.remote, wire.PostgresEndpoint)
+    assert (instance.remote.host, instance.remote.port) == ("10.0.0.2", PORTS[0])
     assert instance.remote.user == "fairtrial_load"
     assert f"ALTER ROLE fairtrial_load PASSWORD '{instance.remote.password}'" in said
     assert not any("SUPERUSER" in statement for statement in said)
     assert isinstance(instance.endpoint, wire.PostgresEndpoint)
-    assert instance.endpoint.port == port, "the socket's name holds it"
+    assert instance.endpoint.port == PORTS[0], "the socket's name holds it"
 
 
 def test_with_a_certificate_it_refuses_connections_that_are_not_encrypted() -> None:

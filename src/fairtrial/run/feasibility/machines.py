@@ -22,14 +22,17 @@ def require_same(opened: PlaceOpened, earlier: PlaceOpened | None) -> None:
     Raises:
         PlaceError: the facts that differ, as they were and as they are.
     """
-    if earlier is None:
-        return
-    stays = not is_booted(opened.place) and not boots_anew(opened.place)  # as the machine of a container does
-    was, now = earlier.facts, opened.facts
-    known = [name for name in (*OF_MACHINE, *(OF_BOOT if stays else ())) if name in was]
-    if differ := [f"{name} was {was[name]}, is {now[name]}" for name in known if was[name] != now[name]]:
+    if differ := [] if earlier is None else differences(opened, earlier):
         raise PlaceError(
             f"{place_of(opened.place).title} is not the machine that this run began on, or was booted differently: "
             + "; ".join(differ),
             hint="resume where the run began, booted as it was then, or start a new run",
         )
+
+
+def differences(opened: PlaceOpened, earlier: PlaceOpened) -> list[str]:
+    """What a place is now and was not earlier, a fact each; empty: the same machine, booted alike."""
+    stays = not is_booted(opened.place) and not boots_anew(opened.place)  # as the machine of a container does
+    was, now = earlier.facts, opened.facts
+    known = [name for name in (*OF_MACHINE, *(OF_BOOT if stays else ())) if name in was]
+    return [f"{name} was {was[name]}, is {now[name]}" for name in known if was[name] != now[name]]

@@ -6,6 +6,7 @@ Directories, ports and the configuration file are handed in by name; an option c
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -160,7 +161,8 @@ class Service(System[ServiceParameters]):
         parameters = self.parameters
         if parameters.at is not None:
             return self._reached(place, launch, parameters.at)
-        ports = server.free_ports(place, len(parameters.ports), among=PORTS)
+        first = secrets.randbelow(len(PORTS))
+        ports = server.free_ports(place, len(parameters.ports), among=(*PORTS[first:], *PORTS[:first]))
         handed_in = {
             **self._directories(launch),
             **{name: str(port) for name, port in zip(parameters.ports, ports, strict=True)},

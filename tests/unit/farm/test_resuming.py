@@ -54,7 +54,7 @@ def test_it_knows_the_character_of_every_kind_of_place(tmp_path: Path) -> None:
     assert sorted(str(character["kernel"]) for character in run.character.values()) == ["6.1", GUEST]
 
 
-def test_a_host_that_was_booted_otherwise_since_is_refused_and_its_block_is_anothers(tmp_path: Path) -> None:
+def test_a_host_that_was_booted_otherwise_since_is_refused_and_its_block_goes_to_another(tmp_path: Path) -> None:
     """Of one that counts as a factor, too: half of its blocks would be of another machine."""
 
     def fate(_host: str, order: Order, outcome: Outcome) -> Outcome | str:

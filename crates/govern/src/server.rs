@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use fairtrial_load::{Client, ClientError, ErrorKind, LoadError, in_full};
-use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::clock::{boottime_ns, monotonic_ns};
 use fairtrial_protocol::load::{Endpoint, Rows};
 use fairtrial_sample::server::counters::{self, Counter};
 use fairtrial_sample::server::family::{Family, VERSION};
@@ -251,7 +251,7 @@ impl GovernedServer {
     pub fn current(&mut self) -> Result<Current, Trouble> {
         let sql = format!("SELECT CONNECTION_ID(), @@global.{THREADS}, @@global.{BATCH_SIZE}");
         let values = self.ask(&sql)?;
-        let (uptime_s, now_s) = in_a_moment(awake_or_not_ns, || {
+        let (uptime_s, now_s) = in_a_moment(boottime_ns, || {
             let uptime_s = number(&self.ask("SHOW GLOBAL STATUS LIKE 'Uptime'")?, 1);
             Ok((uptime_s, clock_gettime(ClockId::Realtime).tv_sec))
         })?;
@@ -337,12 +337,6 @@ impl GovernedServer {
 
 fn cell(rows: &Rows, column: usize) -> Option<String> {
     rows.rows.first()?.get(column)?.clone()
-}
-
-/// Time since the boot, that in which the machine slept as well.
-fn awake_or_not_ns() -> i64 {
-    let now = clock_gettime(ClockId::Boottime);
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 /// What a look that took no longer than a moment saw, or the last of a few.

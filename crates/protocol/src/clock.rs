@@ -34,6 +34,12 @@ pub fn monotonic_ns() -> i64 {
     nanoseconds(ClockId::Monotonic)
 }
 
+/// `CLOCK_BOOTTIME` now, in nanoseconds: it goes on while the machine sleeps.
+#[must_use]
+pub fn boottime_ns() -> i64 {
+    nanoseconds(ClockId::Boottime)
+}
+
 #[inline]
 fn nanoseconds(clock: ClockId) -> i64 {
     let time = clock_gettime(clock);

@@ -4,10 +4,9 @@ use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 
-use fairtrial_protocol::clock::monotonic_ns;
+use fairtrial_protocol::clock::{boottime_ns, monotonic_ns};
 use fairtrial_protocol::state::Covariates;
 use rustix::param::page_size;
-use rustix::time::{ClockId, clock_gettime};
 
 /// 32 MiB: more than a processor's own caches hold.
 const WORDS: usize = 4 << 20;
@@ -71,8 +70,7 @@ fn mixed(state: u64) -> u64 {
 /// Seconds since the kernel started, sleep included.
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a century fit")]
 fn since_boot_s() -> f64 {
-    let time = clock_gettime(ClockId::Boottime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    boottime_ns() as f64 / 1e9
 }
 
 /// Share of free memory in pieces smaller than a huge page (proc(5), `/proc/buddyinfo`); none where it does not say.

@@ -256,8 +256,8 @@ class FarmRun(HandingRun):
         """
         for opened in outcome.places:
             known = self.known.get((opened.host, opened.place), [])
-            if all(machines.differences(opened, each) for each in known):
-                machines.require_same(opened, known[-1] if known else None)
+            if known and all(machines.differences(opened, each) for each in known):
+                machines.require_same(opened, known[-1])
 
     def _require_alike(self, outcome: Outcome) -> None:
         """Refuses a host that is another machine than the first, unless the study counts hosts as a factor.

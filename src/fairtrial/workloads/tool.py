@@ -54,6 +54,11 @@ class Life:
         return (self.duration_s or COUNTED_S) + GRACE_S
 
 
+def build(identity: Mapping[str, str], name: str) -> dict[str, str]:
+    """The version and SHA-256 of a program that was identified, wherever it is."""
+    return {each: value for each, value in identity.items() if each != name}
+
+
 @dataclass(frozen=True)
 class ToolRun:
     """One process from its start to its end.
@@ -154,10 +159,6 @@ class Tool:
             raise PlaceError(f"{path} reports version `{version}`: {self.needed}", hint=self.hint)
         digest = place.require(["sha256sum", path], hint=self.hint).split()[0]
         return {self.name: path, f"{self.name}_version": version, f"{self.name}_sha256": digest}
-
-    def build(self, place: OpenPlace) -> dict[str, str]:
-        """Its version and SHA-256, wherever it is."""
-        return {name: value for name, value in self.identify(place).items() if name != self.name}
 
     def run(self, place: OpenPlace, arguments: Sequence[str], invocation: Invocation) -> ToolRun:
         """Runs it to its end."""

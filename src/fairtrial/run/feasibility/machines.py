@@ -22,7 +22,7 @@ def require_same(opened: PlaceOpened, earlier: PlaceOpened | None) -> None:
     Raises:
         PlaceError: the facts that differ, as they were and as they are.
     """
-    if differ := [] if earlier is None else differences(opened, earlier):
+    if earlier is not None and (differ := differences(opened, earlier)):
         raise PlaceError(
             f"{place_of(opened.place).title} is not the machine that this run began on, or was booted differently: "
             + "; ".join(differ),

@@ -28,6 +28,7 @@ from fairtrial.workloads.hammerdb import scalars as hammerdb_scalars
 from fairtrial.workloads.hammerdb.parameters import RESERVED, HammerdbParameters
 from fairtrial.workloads.hammerdb.running import HammerdbBench, find, identify
 from fairtrial.workloads.text_files import refuse_kept
+from fairtrial.workloads.tool import build
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -87,8 +88,7 @@ class Hammerdb(Workload[HammerdbParameters]):
 
     def loader(self, place: OpenPlace) -> Mapping[str, str]:
         """The HammerDB whose procedures are stored with the data."""
-        found = identify(place, find(place, self.parameters))
-        return {name: value for name, value in found.items() if name != "hammerdb"}
+        return build(identify(place, find(place, self.parameters)), "hammerdb")
 
     def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty database by `buildschema`, after which all that it made is read."""

@@ -31,7 +31,7 @@ from fairtrial.workloads.pgbench.parameters import PgbenchParameters, reserved
 from fairtrial.workloads.pgbench.running import PROGRAM, PgbenchBench
 from fairtrial.workloads.pgbench.scripts import faults
 from fairtrial.workloads.text_files import refuse_kept
-from fairtrial.workloads.tool import Life, seed_of
+from fairtrial.workloads.tool import Life, build, seed_of
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 COMMAND: Final = re.compile(r"\\[A-Za-z!]|\bprogram\b", re.IGNORECASE)  # of psql and pgbench; of COPY
@@ -117,7 +117,7 @@ class Pgbench(Workload[PgbenchParameters]):
 
     def loader(self, place: OpenPlace) -> Mapping[str, str]:
         """The pgbench that initialises its tables."""
-        return PROGRAM.build(place)
+        return build(PROGRAM.identify(place), "pgbench")
 
     def load(self, place: OpenPlace, endpoint: Endpoint, *, on_progress: OnProgress) -> Loaded:
         """Fills an empty database by pgbench and by the SQL of `init`, after which all that they made is read."""

@@ -31,7 +31,7 @@ from fairtrial.workloads.sysbench.arguments import BULK_INSERT, seed_of
 from fairtrial.workloads.sysbench.parameters import NATIVE, SysbenchParameters, reserved
 from fairtrial.workloads.sysbench.running import PROGRAM, SysbenchBench
 from fairtrial.workloads.text_files import refuse_kept
-from fairtrial.workloads.tool import Life
+from fairtrial.workloads.tool import Life, build
 from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 LOADER_VERSION: Final = 1  # part of the key of prepared data: raise it when loading changes
@@ -103,7 +103,7 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def loader(self, place: OpenPlace) -> Mapping[str, str]:
         """Sysbench, where its `prepare` is what loads."""
-        return {} if self.parameters.is_native else PROGRAM.build(place)
+        return {} if self.parameters.is_native else build(PROGRAM.identify(place), "sysbench")
 
     @property
     def _tables(self) -> Oltp:

@@ -13,11 +13,14 @@ import pytest
 
 from fairtrial.errors import PlaceError
 from fairtrial.farm import children
+from fairtrial.farm.controller import FarmRun
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Order, Outcome
+from fairtrial.record import Writer
 from fairtrial.record.files import hashes
 from fairtrial.record.models import Clock, PlaceOpened, TrialFinished
 from fairtrial.study.resolved import Section
+from support.progress import Told
 from support.records import trial_record
 
 Fate = Callable[[str, Order, Outcome], Outcome | str]
@@ -105,6 +108,16 @@ class InstantFarm:
     def close(self) -> Sequence[str]:
         self.closed = True
         return self.killed
+
+
+def executed(writer: Writer, farm: InstantFarm) -> FarmRun:
+    """A run, to its end or its error."""
+    run = FarmRun(writer=writer, progress=Told(), farm=farm)
+    try:
+        run.execute()
+    finally:
+        writer.close()
+    return run
 
 
 def leaving(host: str, directory: Path, connection: Connection) -> None:

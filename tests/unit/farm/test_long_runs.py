@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.instant_farm import InstantFarm
-from support.progress import Told
+from support.instant_farm import InstantFarm, executed
 from support.records import planned, tiny_plan
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
-from fairtrial.farm.controller import FarmRun
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.orders import Failure, Order, Outcome
 from fairtrial.record.models import Plan
@@ -23,11 +21,7 @@ MOST: Final = 20
 
 
 def conducted(directory: Path, farm: InstantFarm, made: Plan) -> record.Record:
-    writer = record.create(directory / "run", plan=made, sources={"study.yaml": ""})
-    try:
-        FarmRun(writer=writer, progress=Told(), farm=farm).execute()
-    finally:
-        writer.close()
+    executed(record.create(directory / "run", plan=made, sources={"study.yaml": ""}), farm)
     return record.read(directory / "run")
 
 

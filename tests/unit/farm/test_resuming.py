@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.instant_farm import InstantFarm
-from support.progress import Told
+from support.instant_farm import InstantFarm, executed
 from support.records import planned, tiny_plan
 
 from fairtrial import record
@@ -28,15 +27,6 @@ def begun(directory: Path, farm: InstantFarm, *, blocks: int) -> FarmRun:
     design = tiny.design.model_copy(update={"blocks": blocks, "voided_limit": 4, "hosts": "factor"})
     plan = tiny.model_copy(update={"trials": trials, "design": design})
     return executed(record.create(directory / "run", plan=plan, sources={"study.yaml": ""}), farm)
-
-
-def executed(writer: record.Writer, farm: InstantFarm) -> FarmRun:
-    run = FarmRun(writer=writer, progress=Told(), farm=farm)
-    try:
-        run.execute()
-    finally:
-        writer.close()
-    return run
 
 
 def voided(directory: Path) -> int:

@@ -186,7 +186,7 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
     more = [(*host_doubts.about(each), *layout_doubts.about(each)) for each in judged]
     judged = [each.model_copy(update={"doubts": (*each.doubts, *new)}) for each, new in zip(judged, more, strict=True)]
     unmet = frozenset(cell for cell, found in course.expectations.items() if not all(each.met for each in found))
-    fitted = curves(table, request, finished=course.finished, unmet=unmet)
+    fitted = curves(table, request, finished=course.finished, unmet=unmet, cut_off=course.cut_off)
     return Analysis(
         study=request.study,
         question=request.question,

@@ -4,13 +4,44 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from fairtrial.analyse.models import ArmMean, ExpectationResult
-from fairtrial.record.models import Cell, Plan, RangeExpectation, TrialRecord
+from fairtrial.record.models import Cell, PlannedTrial, RangeExpectation
 
 
-def expectations(plan: Plan, trials: Sequence[TrialRecord]) -> dict[str, tuple[ExpectationResult, ...]]:
+class ExpectingPlan(Protocol):
+    """What is asked of a plan: `record.models.Plan` has it, and so has any other view of plan.json."""
+
+    @property
+    def arm(self) -> str: ...
+    @property
+    def factors(self) -> Mapping[str, Sequence[str]]: ...
+    @property
+    def cells(self) -> Sequence[Cell]: ...
+    @property
+    def expectations(self) -> Sequence[RangeExpectation]: ...
+
+
+class MeasuredTrial(Protocol):
+    """What is asked of a trial: `record.models.TrialRecord` has it, and so has any other view of trial.json."""
+
+    @property
+    def trial(self) -> PlannedTrial: ...
+    @property
+    def valid(self) -> bool: ...
+    @property
+    def scalars(self) -> Mapping[str, float | None]: ...
+
+
+def unmet(plan: ExpectingPlan, trials: Sequence[MeasuredTrial]) -> frozenset[str]:
+    """Cells that failed an expectation: they are not what their names say."""
+    found = expectations(plan, trials)
+    return frozenset(cell for cell, results in found.items() if not all(each.met for each in results))
+
+
+def expectations(plan: ExpectingPlan, trials: Sequence[MeasuredTrial]) -> dict[str, tuple[ExpectationResult, ...]]:
     """Results by the plan's cells. Trials of voided blocks count if they are valid themselves.
 
     An expectation is judged on the mean of the baseline arm: the condition without what is under test. A mean over all
@@ -20,7 +51,7 @@ def expectations(plan: Plan, trials: Sequence[TrialRecord]) -> dict[str, tuple[E
 
     Single trials are never thrown out by an expectation, which would bias the arms.
     """
-    valid: dict[tuple[str, str], list[TrialRecord]] = defaultdict(list)
+    valid: dict[tuple[str, str], list[MeasuredTrial]] = defaultdict(list)
     for trial in trials:
         if trial.valid:
             valid[trial.trial.cell, trial.trial.arm].append(trial)
@@ -35,7 +66,7 @@ def expectations(plan: Plan, trials: Sequence[TrialRecord]) -> dict[str, tuple[E
     }
 
 
-def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[TrialRecord]]) -> ExpectationResult:
+def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[MeasuredTrial]]) -> ExpectationResult:
     baseline, *others = (_mean(arm, expectation, trials) for arm, trials in arms.items())
     return ExpectationResult(
         cell=cell.name,
@@ -48,9 +79,9 @@ def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[Tria
     )
 
 
-def _mean(arm: str, expectation: RangeExpectation, trials: Sequence[TrialRecord]) -> ArmMean:
-    scalars = (trial.scalars.get(expectation.metric, math.nan) for trial in trials)
-    values = [value for value in scalars if math.isfinite(value)]
+def _mean(arm: str, expectation: RangeExpectation, trials: Sequence[MeasuredTrial]) -> ArmMean:
+    scalars = (trial.scalars.get(expectation.metric) for trial in trials)
+    values = [value for value in scalars if value is not None and math.isfinite(value)]
     mean = math.fsum(values) / len(values) if values else None
     low = -math.inf if expectation.low is None else expectation.low
     high = math.inf if expectation.high is None else expectation.high

@@ -145,6 +145,7 @@ def _examined(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOp
         standard_errors=tuple(point.standard_error for point in of.points),
         ns=tuple(point.n for point in of.points),
         newest=of.series.newest,
+        unmet=of.series.unmet,
         left_out=len(of.series.points) - len(of.points),
         constant=of.constant,
         noise=None if of.noise is None else of.noise.sd * of.size,

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from fairtrial.analyse import lower_bounds
 from fairtrial.analyse.boots import averaged
-from fairtrial.analyse.expectations import expectations
+from fairtrial.analyse.expectations import unmet
 from fairtrial.analyse.inference import comparing, guardrails, judging
 from fairtrial.analyse.measured import ArmValues, measured
 from fairtrial.analyse.models import Comparison, Interval, Role
@@ -33,6 +33,7 @@ OF_GUARDRAIL: Final[dict[GuardrailOutcome, Status]] = {
     "unclear": "undecided",
     "none": "undecided",
 }
+UNMET: Final = "the cell failed an expectation"
 DIGITS: Final = ".10g"  # of a constant: what differs beyond them is rounding
 BETWEEN_RUNS: Final = (
     "two runs are compared by their trials, so noise from run to run counts as a difference; "
@@ -113,6 +114,8 @@ def by_history(history: History) -> Gate:
 
 
 def _of_series(of: SeriesResult, level: float) -> GateCheck:
+    if of.unmet:
+        return _check(of, "undecided", f"{UNMET} in the newest run, {of.newest}")
     if of.newest and of.newest != of.runs[-1]:
         return _check(
             of, "failed", f"the newest run, {of.newest}, has no value; the last run with a value is {of.runs[-1]}"
@@ -254,8 +257,8 @@ def by_baseline(
         for pair, (new, old) in both.items()
         if comparing.comparable(old, new, paired=False)
     }
-    unmet = _unmet(run) | _unmet(baseline)
-    withheld = {named(cell, arm) for cell, arm, _ in pairs if cell in unmet}
+    failed = _unmet(run) | _unmet(baseline)
+    withheld = {named(cell, arm) for cell, arm, _ in pairs if cell in failed}
     judged = judging.judge(
         list(made.values()),
         metrics=definitions,
@@ -270,12 +273,10 @@ def by_baseline(
     return Gate(against=baseline.directory.name, checks=checks, notes=(BETWEEN_RUNS,))
 
 
-def _unmet(record: Record) -> set[str]:
+def _unmet(record: Record) -> frozenset[str]:
     """Cells that failed an expectation, on the trials that the run's report judges it by."""
     ends = last_rounds(record.events)
-    trials = [each for each in record.trials if in_time(each.trial, ends)]
-    found = expectations(record.plan, trials)
-    return {cell for cell, results in found.items() if not all(each.met for each in results)}
+    return unmet(record.plan, [each for each in record.trials if not each.trial.diagnostic and in_time(each.trial, ends)])
 
 
 def _measured(
@@ -329,7 +330,7 @@ def _of_pair(
         status = "skipped" if len(new.values) else "failed"
         message = f"{'the baseline' if len(new.values) else 'the run'} has no value"
     elif comparison.verdict == "none":
-        status, message = "undecided", "the cell failed an expectation"
+        status, message = "undecided", UNMET
     elif not comparison.claimable:
         message = f"too few trials for a verdict ({comparison.n})"
     else:

@@ -94,6 +94,7 @@ class SeriesResult(Result):
     Attributes:
         runs, times, values, standard_errors, ns: by point, in time order.
         newest: the newest run that should have a point here, whether it has one or not; empty if none should.
+        unmet: whether the newest run has no point because a cell failed an expectation in it.
         left_out: older points beyond the limit.
         constant: first point, and the point after the last, of the equal points that the newest is judged by, where
             the series has no noise.
@@ -117,6 +118,7 @@ class SeriesResult(Result):
     standard_errors: tuple[float | None, ...]
     ns: tuple[int, ...]
     newest: str = ""
+    unmet: bool = False
     left_out: int
     constant: tuple[int, int] | None
     noise: float | None

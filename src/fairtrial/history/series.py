@@ -20,11 +20,20 @@ from typing import Annotated, Any, Final, Self, TypeVar
 import duckdb
 from pydantic import BaseModel, Field, Json, ValidationError, model_validator
 
+from fairtrial.analyse import expectations
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.metrics.frames import in_time, last_rounds
 from fairtrial.record import reader
 from fairtrial.record.events import Event, RunFinished, RunStarted
-from fairtrial.record.models import BlockVoided, Cell, Design, PlannedMetrics, PlannedTrial, TrialFinished
+from fairtrial.record.models import (
+    BlockVoided,
+    Cell,
+    Design,
+    PlannedMetrics,
+    PlannedTrial,
+    RangeExpectation,
+    TrialFinished,
+)
 from fairtrial.study.catalogue import Better
 from fairtrial.study.tree.problems import listed
 from fairtrial.words import first_problem
@@ -34,6 +43,7 @@ ARM: Final = "arm"
 BY: Final = (CELL, ARM)  # what tells series apart unless asked otherwise
 VERIFY: Final = "`fairtrial verify RUN` names the file that is cut off or changed"
 INCOMPLETE: Final = "has no value in a cell or an arm that a series averages; `--by cell,arm` keeps them apart"
+UNMET: Final = "without the cells that failed an expectation"
 AGAIN: Final = "an A/A run: both arms are the baseline"
 FULL_CONFIDENCE_N: Final = 2  # trials from which a standard error exists
 
@@ -42,10 +52,10 @@ Row = TypeVar("Row", bound=BaseModel)
 _ALONE: Final = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}  # nothing is fetched
 _GLOB: Final = re.compile(r"[*?\[]")  # in the name of a directory they are themselves
 _PLANS: Final = """
-SELECT filename, format_version, study, size, arm, factors, cells, metrics, design, against_itself
+SELECT filename, format_version, study, size, arm, factors, cells, metrics, design, expectations, against_itself
 FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
     format_version: 'BIGINT', study: 'VARCHAR', size: 'VARCHAR', arm: 'VARCHAR', factors: 'JSON', cells: 'JSON',
-    metrics: 'JSON', design: 'JSON', against_itself: 'BOOLEAN'})
+    metrics: 'JSON', design: 'JSON', expectations: 'JSON', against_itself: 'BOOLEAN'})
 """
 _JOURNALS: Final = """
 SELECT filename, sequence, place, time, entry
@@ -96,6 +106,7 @@ class Series:
         role: of the newest run: `primary`, `secondary`, `guardrail`, or empty.
         in_units: whether some trial has no logarithm; then all points are means in the unit, with their errors.
         newest: the newest run of all that should have a point here, whether it has one or not; empty if none should.
+        unmet: whether the newest run has no point because a cell failed an expectation in it.
         incomplete: runs with values, but not of every cell and arm that a point is the mean of.
         resolution: as in the metric's definition; 0 if the source does not say.
     """
@@ -109,6 +120,7 @@ class Series:
     role: str = ""
     in_units: bool = False
     newest: str = ""
+    unmet: bool = False
     incomplete: tuple[str, ...] = ()
     resolution: float = 0.0
 
@@ -142,6 +154,7 @@ class _PlanRow(BaseModel):
     cells: Json[list[Cell]]
     metrics: Json[PlannedMetrics]
     design: Json[Design]
+    expectations: Json[list[RangeExpectation]]
     against_itself: bool | None = None
 
     @model_validator(mode="after")
@@ -209,6 +222,7 @@ class _Run:
     plan: _PlanRow
     trials: list[_TrialRow]
     left_out: str = ""
+    unmet: frozenset[str] = frozenset()  # cells that failed an expectation: none of their trials is among these
 
     @property
     def title(self) -> str:
@@ -269,9 +283,10 @@ def read(directories: Sequence[Path], *, metrics: Sequence[str] = (), by: Sequen
         for each in _of_study([run for run in compared if run.title == title], metrics=metrics, by=by)
     ]
     incomplete = dict.fromkeys((name for each in series for name in each.incomplete), INCOMPLETE)
+    unmet = {run.directory.name: f"{UNMET}: {listed(sorted(run.unmet))}" for run in compared if run.unmet}
     return Runs(
         series=tuple(each for each in series if each.points),
-        left_out=incomplete | {run.directory.name: run.left_out for run in runs if run.left_out},
+        left_out=incomplete | {run.directory.name: run.left_out for run in runs if run.left_out} | unmet,
         measured=_measured([run for run in runs if not run.left_out]),
     )
 
@@ -318,6 +333,7 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                     role=newest.roles.get(metric, ""),
                     in_units=not logs,
                     newest=ordered[-1].directory.name if _expects(ordered[-1].plan, metric, key=key, by=by) else "",
+                    unmet=any(cell in ordered[-1].unmet for cell, _ in averaged),
                     incomplete=tuple(run.directory.name for run, own in valued if not averaged <= own.keys()),
                     resolution=0.0 if definition is None else definition.resolution,
                 )
@@ -420,10 +436,13 @@ def _run(
     usable = [each for each in trials if not each.trial.diagnostic]
     lost |= {(each.trial.cell, each.trial.block) for each in usable if not each.valid}
     ends = last_rounds(entries)
-    used = [each for each in usable if (each.trial.cell, each.trial.block) not in lost and in_time(each.trial, ends)]
+    usable = [each for each in usable if in_time(each.trial, ends)]
+    unmet = expectations.unmet(plan, usable) if finished else frozenset[str]()
+    used = [each for each in usable if (each.trial.cell, each.trial.block) not in lost and each.trial.cell not in unmet]
     started = next((line.time for line in events if isinstance(line.entry, RunStarted)), "")
     reason = ("" if used else "no trial counts towards estimates") if finished else "unfinished"
-    return _Run(directory, started, plan=plan, trials=used, left_out=AGAIN if plan.against_itself else reason)
+    reason = AGAIN if plan.against_itself else reason
+    return _Run(directory, started, plan=plan, trials=used, left_out=reason, unmet=unmet)
 
 
 def _each_once(files: Sequence[Path], rows: Iterable[tuple[Path, Row]]) -> Iterator[tuple[Path, Row]]:

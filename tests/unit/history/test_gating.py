@@ -45,6 +45,12 @@ def test_a_newest_run_that_is_worse_fails() -> None:
     assert "newest run" in found.checks[0].message
 
 
+def test_a_newest_run_whose_cell_failed_an_expectation_is_undecided() -> None:
+    found = gate(replace(series(noisy(20, seed=2)), newest="r20", unmet=True))
+    assert (statuses(found), found.outcome) == (["undecided"], "undecided")
+    assert found.checks[0].message == "the cell failed an expectation in the newest run, r20"
+
+
 def test_a_level_that_became_worse_fails_until_it_is_acknowledged() -> None:
     values = stepped(30, at=18, ratio=0.9, seed=1)
     assert "level changed at r18" in gate(series(values)).checks[0].message

@@ -14,7 +14,7 @@ from fairtrial import record
 from fairtrial.errors import InputError, RecordError
 from fairtrial.history import series as across_runs
 from fairtrial.record.events import RunFinished
-from fairtrial.record.models import BlockVoided, CellLook, LookTaken
+from fairtrial.record.models import BlockVoided, Cell, CellLook, LookTaken, RangeExpectation
 
 SOURCES = {"study.yaml": "study: tiny\n"}
 Values = Mapping[tuple[int, str], float]
@@ -143,6 +143,20 @@ def test_the_newest_run_is_known_even_where_it_gives_no_point(tmp_path: Path) ->
     for names, newest in ((["old", "new"], "new"), (["old", "newer"], "newer")):
         for series in across_runs.read([tmp_path / name for name in names]).series:
             assert ([point.run for point in series.points], series.newest) == (["old"], newest)
+
+
+def test_a_cell_that_failed_an_expectation_gives_no_points(tmp_path: Path) -> None:
+    cells = [Cell(name="all", levels={"load": "low"})]
+    expected = RangeExpectation(factor="load", level="low", metric="extra", low=None, high=9.0, text="extra: ..9")
+    slow = VALUES | {(1, "a"): 6.0}  # a mean of the baseline arm of 10, and 5 in the others
+    for name, values in (("r1", VALUES), ("r2", slow), ("r3", VALUES)):
+        written(tmp_path / name, values, cells=cells, expectations=[expected])
+    for names, kept, newest in (("123", ["r1", "r3"], "r3"), ("12", ["r1"], "r2")):
+        found = across_runs.read([tmp_path / f"r{each}" for each in names])
+        assert found.left_out == {"r2": "without the cells that failed an expectation: `all`"}
+        for series in found.series:
+            assert [point.run for point in series.points] == kept
+            assert (series.newest, series.unmet) == (newest, newest == "r2")
 
 
 def test_a_cut_last_line_of_the_journal_is_no_harm(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ their own: they say how two arms grow, not which is faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -63,7 +63,12 @@ PARAMETERS: Final[Mapping[CurveModel, tuple[Parameter, ...]]] = {
 
 
 def curves(
-    table: Table, request: Request, *, finished: bool = True, unmet: frozenset[str] = frozenset()
+    table: Table,
+    request: Request,
+    *,
+    finished: bool = True,
+    unmet: frozenset[str] = frozenset(),
+    cut_off: Collection[tuple[str, str, str]] = frozenset(),
 ) -> tuple[Curves, ...]:
     """Of every primary metric under every combination of conditions; empty unless the request has a curve.
 
@@ -72,6 +77,7 @@ def curves(
         request: with the factor and the model.
         finished: whether the run reached its planned end; without it there is no verdict.
         unmet: cells that failed an expectation: no verdict rests on them.
+        cut_off: cell, metric and level of values of which some are lower bounds: no curve goes through them.
     """
     asked = request.curve
     if asked is None or asked.over == request.contrast:
@@ -93,6 +99,9 @@ def curves(
                 cells=tuple(cells.values()),
                 confidence=request.confidence,
             )
+            if any((cell, metric, level) in cut_off for cell in cells.values() for level in request.levels):
+                made.append(frame.model_copy(update={"reason": "some values were cut off at a limit"}))
+                continue
             arms = [table[cell, metric] for cell in cells.values()]
             made.append(_made(frame, arms, request, pairs=pairs, judged=judged))
     return _adjusted(made, alpha=1 - request.confidence)

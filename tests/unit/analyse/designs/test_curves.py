@@ -172,6 +172,15 @@ def test_no_verdict_rests_on_an_unfinished_run_or_a_failed_expectation() -> None
         assert {each.verdict for each in found.pairs[0].parameters} == {"none"}
 
 
+@pytest.mark.parametrize("arm", TWO)
+def test_no_curve_goes_through_values_that_were_cut_off_at_a_limit(arm: str) -> None:
+    (found,) = curves(table(TWO), request(), cut_off={("64", "tpm", arm), ("64", "other", arm)})
+    assert (found.reason, found.arms, found.pairs) == ("some values were cut off at a limit", (), ())
+    assert fitted(table(TWO), request()).arms
+    (other,) = curves(table(TWO), request(), cut_off={("64", "other", arm)})
+    assert other.arms
+
+
 def test_a_law_that_does_not_fit_is_doubted_and_one_that_does_is_not() -> None:
     counts = Counts(planned=1, finished=1, valid=1, invalid=0, used=1, blocks_voided=0, blocks_replaced=0)
 

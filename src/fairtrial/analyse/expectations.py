@@ -11,7 +11,7 @@ from fairtrial.analyse.models import ArmMean, ExpectationResult
 from fairtrial.record.models import Cell, PlannedTrial, RangeExpectation
 
 
-class ExpectingPlan(Protocol):
+class _ExpectingPlan(Protocol):
     """What is asked of a plan: `record.models.Plan` has it, and so has any other view of plan.json."""
 
     @property
@@ -24,7 +24,7 @@ class ExpectingPlan(Protocol):
     def expectations(self) -> Sequence[RangeExpectation]: ...
 
 
-class MeasuredTrial(Protocol):
+class _MeasuredTrial(Protocol):
     """What is asked of a trial: `record.models.TrialRecord` has it, and so has any other view of trial.json."""
 
     @property
@@ -35,13 +35,13 @@ class MeasuredTrial(Protocol):
     def scalars(self) -> Mapping[str, float | None]: ...
 
 
-def unmet(plan: ExpectingPlan, trials: Sequence[MeasuredTrial]) -> frozenset[str]:
+def unmet(plan: _ExpectingPlan, trials: Sequence[_MeasuredTrial]) -> frozenset[str]:
     """Cells that failed an expectation: they are not what their names say."""
     found = expectations(plan, trials)
     return frozenset(cell for cell, results in found.items() if not all(each.met for each in results))
 
 
-def expectations(plan: ExpectingPlan, trials: Sequence[MeasuredTrial]) -> dict[str, tuple[ExpectationResult, ...]]:
+def expectations(plan: _ExpectingPlan, trials: Sequence[_MeasuredTrial]) -> dict[str, tuple[ExpectationResult, ...]]:
     """Results by the plan's cells. Trials of voided blocks count if they are valid themselves.
 
     An expectation is judged on the mean of the baseline arm: the condition without what is under test. A mean over all
@@ -51,7 +51,7 @@ def expectations(plan: ExpectingPlan, trials: Sequence[MeasuredTrial]) -> dict[s
 
     Single trials are never thrown out by an expectation, which would bias the arms.
     """
-    valid: dict[tuple[str, str], list[MeasuredTrial]] = defaultdict(list)
+    valid: dict[tuple[str, str], list[_MeasuredTrial]] = defaultdict(list)
     for trial in trials:
         if trial.valid:
             valid[trial.trial.cell, trial.trial.arm].append(trial)
@@ -66,7 +66,7 @@ def expectations(plan: ExpectingPlan, trials: Sequence[MeasuredTrial]) -> dict[s
     }
 
 
-def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[MeasuredTrial]]) -> ExpectationResult:
+def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[_MeasuredTrial]]) -> ExpectationResult:
     baseline, *others = (_mean(arm, expectation, trials) for arm, trials in arms.items())
     return ExpectationResult(
         cell=cell.name,
@@ -79,7 +79,7 @@ def _result(cell: Cell, expectation: RangeExpectation, arms: dict[str, list[Meas
     )
 
 
-def _mean(arm: str, expectation: RangeExpectation, trials: Sequence[MeasuredTrial]) -> ArmMean:
+def _mean(arm: str, expectation: RangeExpectation, trials: Sequence[_MeasuredTrial]) -> ArmMean:
     scalars = (trial.scalars.get(expectation.metric) for trial in trials)
     values = [value for value in scalars if value is not None and math.isfinite(value)]
     mean = math.fsum(values) / len(values) if values else None

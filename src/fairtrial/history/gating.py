@@ -276,7 +276,8 @@ def by_baseline(
 def _unmet(record: Record) -> frozenset[str]:
     """Cells that failed an expectation, on the trials that the run's report judges it by."""
     ends = last_rounds(record.events)
-    return unmet(record.plan, [each for each in record.trials if not each.trial.diagnostic and in_time(each.trial, ends)])
+    trials = [each for each in record.trials if not each.trial.diagnostic and in_time(each.trial, ends)]
+    return unmet(record.plan, trials)
 
 
 def _measured(

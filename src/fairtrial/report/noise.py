@@ -77,12 +77,6 @@ def floors(analysis: Analysis, metric: str) -> list[str]:
     return [f"noise floor of this place: {_shares(group)} ({source})" for source, group in spoken.items()]
 
 
-def floor_of(analysis: Analysis, *, cell: str, metric: str) -> str:
-    """One cell's floor: `± 0.7 %`; empty if none is known."""
-    floor = next((each for each in analysis.floors if (each.cell, each.metric) == (cell, metric)), None)
-    return "" if floor is None else f"± {_percent(floor.share)}"
-
-
 def _source(floor: NoiseFloor, *, study: str) -> str:
     size = f" in size {floor.size}" if floor.size else ""
     other = f"different study, {floor.study}" if floor.study != study else f"different size of the study, {floor.study}"

@@ -119,8 +119,6 @@ def test_equal_floors_are_said_once_and_different_ones_by_cell(analysis: Analysi
     (said,) = noise.floors(other, "throughput_tpm")
     assert "± 0.7 % with 6 blocks in low, ± 2 % with 6 blocks in high" in said
     assert noise.floors(other, "latency_ns_p99") == []
-    assert noise.floor_of(other, cell="high", metric="throughput_tpm") == "± 2 %"
-    assert noise.floor_of(other, cell="high", metric="latency_ns_p99") == ""
 
 
 def test_another_studys_noise_says_whose_it_is_and_that_it_is_a_hint(analysis: Analysis) -> None:

@@ -43,6 +43,8 @@ _SEED: Final = 1957
 class Model:
     """Least squares of logarithms on replicates and options, as operators on any values of the same trials.
 
+    `beside` has columns that the options are adjusted for and that have no effects of their own, by row.
+
     Attributes:
         estimable: whether every option has an effect of its own; nothing else is there if not.
         scales: standard errors of the effects for a standard deviation of 1 of a trial, shape (k,).
@@ -51,10 +53,19 @@ class Model:
         exchanges: orders of the trials that effects are held against.
     """
 
-    def __init__(self, codes: Values, *, rows: Whole, replicates: Whole, exchanges: int = EXCHANGES) -> None:
+    def __init__(
+        self,
+        codes: Values,
+        *,
+        rows: Whole,
+        replicates: Whole,
+        beside: Values | None = None,
+        exchanges: int = EXCHANGES,
+    ) -> None:
         self.codes, self.replicates, self.exchanges = codes[rows], replicates, exchanges
         dummies = (replicates[:, None] == np.unique(replicates)).astype(float)
-        design, options = np.hstack([dummies, self.codes]), codes.shape[1]
+        others = dummies if beside is None else np.hstack([dummies, beside[rows]])
+        design, options = np.hstack([others, self.codes]), codes.shape[1]
         self.estimable = int(np.linalg.matrix_rank(design)) == design.shape[1]
         if not self.estimable:
             return
@@ -126,13 +137,8 @@ def one_metric(
     error, df = error_source(of, df=model.df, pure_df=model.pure_df)
     sd = _spread(model, logs, error)
     judged = _judged(model, logs, error=error, df=df, confidence=confidence)
-    effects = [
-        _effect(option, levels, effect=effect, judged=judged.of(index), alpha=1 - confidence)
-        for index, ((option, levels), effect) in enumerate(
-            zip(of.options.items(), model.effects(logs).tolist(), strict=True)
-        )
-    ]
-    ordered = sorted(effects, key=lambda each: -abs(each.effect))
+    ends = [(option, levels[0], levels[-1]) for option, levels in of.options.items()]
+    ordered = _effects(model, logs, judged, compared=ends, alpha=1 - confidence)
     return ScreenedMetric(
         metric=metric,
         n=len(trials),
@@ -144,6 +150,7 @@ def one_metric(
         simultaneous_margin=judged.margins[1],
         effects=tuple(_with_suspects(of, each, stronger=ordered[:place]) for place, each in enumerate(ordered)),
         columns=_columns(of, codes, model, rows=rows, logs=logs),
+        curvature=tuple(_curvature(of, model, rows=rows, logs=logs, confidence=confidence)),
         lack_of_fit_p=_lack_of_fit(model, logs),
     )
 
@@ -261,14 +268,45 @@ def _orders(of: tuple[int, ...], exchanges: int) -> Whole:
     return places
 
 
-def _effect(option: str, levels: Sequence[str], *, effect: float, judged: _One | None, alpha: float) -> MainEffect:
+def _effects(
+    model: Model, logs: Values, judged: _Judged, *, compared: Sequence[tuple[str, str, str]], alpha: float
+) -> list[MainEffect]:
+    """Strongest first. `compared`: of every option, its name and what is low and high."""
+    effects = [
+        _effect(each, effect=effect, judged=judged.of(index), alpha=alpha)
+        for index, (each, effect) in enumerate(zip(compared, model.effects(logs).tolist(), strict=True))
+    ]
+    return sorted(effects, key=lambda each: -abs(each.effect))
+
+
+def _curvature(of: Screening, model: Model, *, rows: Whole, logs: Values, confidence: float) -> list[MainEffect]:
+    """What the middle of three levels has over the mean of its ends, beside all main effects.
+
+    Judged by replicates alone: Lenth's quantiles are of independent effects, which these are not.
+    """
+    if of.design != "definitive":
+        return []
+    codes = np.array(list(of.rows.values()), dtype=float)
+    middles = 1 - HIGH_OVER_LOW * codes**2  # 1 in the middle, -1 at both ends
+    bent = Model(middles, rows=rows, replicates=model.replicates, beside=codes)
+    if not bent.estimable:
+        return []
+    error: ErrorSource = "replicates" if bent.pure_df > 0 else "none"
+    judged = _judged(bent, logs, error=error, df=bent.pure_df, confidence=confidence)
+    compared = [(option, f"{levels[0]}, {levels[-1]}", levels[1]) for option, levels in of.options.items()]
+    return _effects(bent, logs, judged, compared=compared, alpha=1 - confidence)
+
+
+def _effect(compared: tuple[str, str, str], *, effect: float, judged: _One | None, alpha: float) -> MainEffect:
+    option, low, high = compared
+
     def interval(reach: float) -> tuple[float, float]:
         return math.exp(effect - reach), math.exp(effect + reach)
 
     return MainEffect(
         option=option,
-        low=levels[0],
-        high=levels[-1],
+        low=low,
+        high=high,
         effect=effect,
         ratio=math.exp(effect),
         interval=None if judged is None else interval(judged.reach),

@@ -60,6 +60,7 @@ class ScreenedMetric(Result):
         margin, simultaneous_margin: how far an effect of nothing may lie from 0, alone and the largest of all.
         effects: strongest first.
         columns: strongest first, of designs of two levels; what interactions have to say.
+        curvature: strongest first, of designs of three levels: the middle level over the geometric mean of its ends.
         lack_of_fit_p: whether the columns that no option has hold more than noise; None without replicates.
     """
 
@@ -73,6 +74,7 @@ class ScreenedMetric(Result):
     simultaneous_margin: float | None
     effects: tuple[MainEffect, ...]
     columns: tuple[MixedInteractions, ...] = ()
+    curvature: tuple[MainEffect, ...] = ()
     lack_of_fit_p: float | None = None
 
 

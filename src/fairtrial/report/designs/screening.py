@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fairtrial.analyse.designs.screening_models import MainEffect, ScreenedMetric, ScreeningResult
@@ -33,6 +33,11 @@ RATIOS: Final = (
 COLUMNS: Final = (
     "Columns of the design that no option has, strongest first: interactions of two options, each line as a whole. A "
     "large one says that some of its options do not act alone."
+)
+CURVATURE: Final = (
+    "Ratio of the geometric means at the middle level and at its two ends, beside the effects above. A level in the "
+    "middle that is better than both ends shows here and not there. Three rows of a replicate have an option in the "
+    "middle, so intervals are wider; they come from replicates, and interactions are partly mixed with these ratios."
 )
 _CODES: Final = {-1: "−", 0: "0", 1: "+"}
 
@@ -73,19 +78,26 @@ def summary(analysis: Analysis, of: ScreeningResult) -> tuple[str, ...]:
 
 
 def _found(each: ScreenedMetric, definition: MetricDefinition, *, confidence: float) -> Iterator[str]:
-    standing, share = _standing(each), numbers.percent(confidence)
-    among = f"of {counted(len(each.effects), 'option')}"
+    standing, among = _standing(each), f"of {counted(len(each.effects), 'option')}"
     if not standing:
         yield f"None {among} stands out in {definition.label}."
-        return
-    listed = "; ".join(
-        f"{effect.option} ({effect.high} instead of {effect.low}: {ratio} times as high, {share} "
-        f"interval {interval}{_suspected(effect)})"
-        for effect in standing
+    else:
+        verb = "stands" if len(standing) == 1 else "stand"
+        yield f"In {definition.label} {len(standing)} {among} {verb} out: {_listed(standing, confidence=confidence)}."
+    if bent := [effect for effect in each.curvature if effect.stands_out]:
+        yield (
+            f"In {definition.label} the middle level differs from its ends: {_listed(bent, confidence=confidence)}. "
+            "A paired study with that level as an arm decides."
+        )
+
+
+def _listed(every: Sequence[MainEffect], *, confidence: float) -> str:
+    return "; ".join(
+        f"{effect.option} ({effect.high} instead of {effect.low}: {ratio} times as high, "
+        f"{numbers.percent(confidence)} interval {interval}{_suspected(effect)})"
+        for effect in every
         for ratio, interval in [_ratio_and_interval(effect)]
     )
-    verb = "stands" if len(standing) == 1 else "stand"
-    yield f"In {definition.label} {len(standing)} {among} {verb} out: {listed}."
 
 
 def _suspected(effect: MainEffect) -> str:
@@ -106,6 +118,8 @@ def sections(analysis: Analysis, plan: Plan) -> Iterator[Section]:
         yield effects(analysis, each, note="" if number else RATIOS)
         if each.columns and analysis.roles[each.metric] == "primary":
             yield _interactions(each, analysis.metrics[each.metric])
+        if each.curvature and analysis.roles[each.metric] == "primary":
+            yield _curvature(analysis, each)
     title = f"What this {DESIGNS[plan.screening.design]} cannot tell apart"
     yield Section(title, tuple(matrices.sentences(plan.screening)))
     yield _options(plan.screening)
@@ -114,15 +128,27 @@ def sections(analysis: Analysis, plan: Plan) -> Iterator[Section]:
 
 def effects(analysis: Analysis, each: ScreenedMetric, *, note: str = "") -> Section:
     """All options on one metric, strongest first."""
-    definition, share = analysis.metrics[each.metric], numbers.percent(analysis.confidence)
+    definition = analysis.metrics[each.metric]
     unit = f", {definition.unit}" if definition.unit else ""
+    title = f"Effects on {definition.label}{unit}, {definition.better} is better ({analysis.roles[each.metric]})"
+    judged = tuple(_judged_by(each, confidence=analysis.confidence))
+    return replace(_table(title, each.effects, definition, confidence=analysis.confidence), sentences=judged, note=note)
+
+
+def _curvature(analysis: Analysis, each: ScreenedMetric) -> Section:
+    definition = analysis.metrics[each.metric]
+    title = f"Curvature in {definition.label}"
+    return replace(_table(title, each.curvature, definition, confidence=analysis.confidence), note=CURVATURE)
+
+
+def _table(title: str, every: Sequence[MainEffect], definition: MetricDefinition, *, confidence: float) -> Section:
+    share = numbers.percent(confidence)
     return Section(
-        title=f"Effects on {definition.label}{unit}, {definition.better} is better ({analysis.roles[each.metric]})",
-        sentences=tuple(_judged_by(each, confidence=analysis.confidence)),
+        title=title,
+        sentences=(),
         header=("option", "levels", "ratio", f"{share} interval", "for all", "p", "adjusted p", "better"),
-        rows=tuple(_row(effect, definition) for effect in each.effects),
+        rows=tuple(_row(effect, definition) for effect in every),
         left=2,
-        note=note,
     )
 
 

@@ -18,7 +18,7 @@ PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9._]*")
 
 
 def render(scene: Scene, of: Screening, result: ScreeningResult) -> str:
-    """The script. `Rscript raw_data.r` prints one tab-separated row per metric and option."""
+    """The script. `Rscript raw_data.r` prints one tab-separated row per metric and option, and of its curvature."""
     analysis = scene.analysis
     used = [each for each in scene.trials if each.used]
     sources = ", ".join(f"{json.dumps(each.metric)} = {json.dumps(each.error)}" for each in result.metrics)
@@ -34,6 +34,7 @@ def render(scene: Scene, of: Screening, result: ScreeningResult) -> str:
         ",\n".join(line for each in result.metrics for line in _trials(each, used)),
         ")",
         f"judged_by <- c({sources})",
+        f"curved <- c({', '.join(json.dumps(each.metric) for each in result.metrics if each.curvature)})",
     ]
     template = resources.files("fairtrial.report") / "page" / "templates" / TEMPLATE
     return "\n".join(lines) + "\n" + template.read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from statsmodels.regression.linear_model import OLS, RegressionResults
 
 from fairtrial.analyse.designs import maxima
@@ -247,6 +248,47 @@ def test_a_definitive_design_compares_the_ends() -> None:
     assert metric is not None
     assert (metric.error, metric.effects[0].option, metric.effects[0].high) == ("Lenth", "o3", "high")
     assert metric.effects[0].ratio == pytest.approx(math.exp(0.2), rel=1e-4)
+
+
+@pytest.mark.parametrize(("options", "missing"), [(6, None), (5, None), (6, 20)])
+def test_the_middle_of_three_levels_is_held_against_its_ends(options: int, missing: int | None) -> None:
+    of = design("definitive", options)
+    bend = math.log(1.25)  # o2 is better in the middle, by a quarter, and its ends are alike
+    made = [
+        (row, replicate, value * math.exp(bend * (of.rows[row][2] == 0)))
+        for row, replicate, value in trials(of, {"o0": 0.2}, replicates=3, sd=0.02)
+    ]
+    measured = [each for place, each in enumerate(made) if place != missing]
+    metric = one_metric(of, "tpm", measured, confidence=0.95)
+    assert metric is not None
+    assert [each.option for each in metric.effects if each.stands_out] == ["o0"]
+    assert [each.option for each in metric.curvature if each.stands_out] == ["o2"]
+    first = metric.curvature[0]
+    assert (first.option, first.low, first.high) == ("o2", "low, high", "middle")
+    fit, pure = by_statsmodels(of, measured), by_statsmodels(of, measured, saturated=True)
+    squares = [[1.0 - 2 * code**2 for code in of.rows[row]] for row, _, _ in measured]
+    both = OLS(fit.model.endog, np.hstack([fit.model.exog, np.array(squares)])).fit()
+    found = {each.option: each.effect for each in metric.curvature}
+    assert [found[option] for option in of.options] == pytest.approx(2 * both.params[-options:], rel=1e-9)
+    error = 2 * both.bse[-options + 2] * math.sqrt(pure.mse_resid / both.mse_resid)
+    reach = stats.t.ppf(0.975, pure.df_resid) * error
+    assert first.interval == pytest.approx((math.exp(first.effect - reach), math.exp(first.effect + reach)), rel=1e-9)
+    assert first.effect == pytest.approx(bend, abs=4 * error)
+
+
+def test_curvature_has_no_error_without_replicates_and_none_of_two_levels() -> None:
+    of = design("definitive", 6)
+    metric = one_metric(of, "tpm", trials(of, {"o0": 0.2}), confidence=0.95)
+    assert metric is not None
+    assert len(metric.curvature) == 6
+    assert not any(each.interval or each.stands_out for each in metric.curvature)
+    few = one_metric(of, "tpm", trials(of, {"o0": 0.2})[1:], confidence=0.95)
+    assert few is not None
+    assert few.curvature == ()
+    two = design("plackett_burman", 11)
+    ends = one_metric(two, "tpm", trials(two, {}, replicates=2), confidence=0.95)
+    assert ends is not None
+    assert ends.curvature == ()
 
 
 def test_few_rows_let_no_effect_stand_out_however_large_it_is() -> None:

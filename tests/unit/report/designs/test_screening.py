@@ -5,8 +5,12 @@ from __future__ import annotations
 import io
 import json
 import math
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Literal, cast
 
 import pytest
 from rich.console import Console
@@ -15,7 +19,7 @@ from support.records import RESOLVED, tiny_plan, trial_record
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
 from fairtrial.plan import screening as plans
-from fairtrial.record.models import Plan
+from fairtrial.record.models import Plan, TrialRecord
 from fairtrial.record.screening import ROW, Screening
 from fairtrial.report.designs import screening, screening_figures, screening_r
 from fairtrial.report.scene import Scene
@@ -27,15 +31,26 @@ VERDICTS = ("faster", "slower", "equivalent", "undecided")
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     """Three options in four rows, three replicates."""
-    names = ["cache", "flush", "threads"]
-    codes = plans.matrix("plackett_burman", 3)
+    return planned(
+        "plackett_burman", {"cache": ["small", "large"], "flush": ["safe", "fast"], "threads": ["one", "four"]}
+    )
+
+
+@pytest.fixture(scope="module")
+def bent() -> Plan:
+    """Three options of three levels, three replicates."""
+    return planned("definitive", {name: ["low", "middle", "high"] for name in ("cache", "flush", "threads")})
+
+
+def planned(kind: Literal["plackett_burman", "definitive"], options: dict[str, list[str]]) -> Plan:
+    codes = plans.matrix(kind, len(options))
     of = Screening(
-        design="plackett_burman",
-        options={"cache": ["small", "large"], "flush": ["safe", "fast"], "threads": ["one", "four"]},
+        design=kind,
+        options=options,
         rows={f"r{n}": row for n, row in enumerate(codes.tolist(), start=1)},
         resolution=3,
-        folded=False,
-        aliases=plans.aliasing(codes, names),
+        folded=kind == "definitive",
+        aliases=plans.aliasing(codes, list(options)),
     )
     tiny = tiny_plan()
     design = tiny.design.model_copy(update={"blocks": 3})
@@ -54,15 +69,23 @@ def plan() -> Plan:
 @pytest.fixture(scope="module")
 def analysis(plan: Plan) -> Analysis:
     """`cache` takes a fifth of the time away, `flush` a tenth, and less together, which `threads` gets."""
+    return analyse(plan, measured(plan, lambda cache, flush, _: -0.1 * cache - 0.05 * flush + 0.02 * cache * flush))
+
+
+def measured(plan: Plan, log_seconds: Callable[..., float]) -> list[TrialRecord]:
+    """Trials of so much time by the codes of their row, and a little noise."""
     assert plan.screening is not None
-    trials = []
-    for trial in plan.trials:
-        cache, flush, _ = plan.screening.rows[trial.arm]
-        seconds = math.exp(-0.1 * cache - 0.05 * flush + 0.02 * cache * flush + 0.001 * (trial.position % 3))
-        trials.append(
-            trial_record(trial).model_copy(update={"levels": {ROW: trial.arm}, "scalars": {"elapsed_s": seconds}})
+    return [
+        trial_record(trial).model_copy(
+            update={
+                "levels": {ROW: trial.arm},
+                "scalars": {
+                    "elapsed_s": math.exp(log_seconds(*plan.screening.rows[trial.arm]) + 0.001 * (trial.position % 3))
+                },
+            }
         )
-    return analyse(plan, trials)
+        for trial in plan.trials
+    ]
 
 
 def test_nothing_is_compared_and_no_word_is_a_verdict(plan: Plan, analysis: Analysis) -> None:
@@ -111,6 +134,43 @@ def test_a_ratio_has_as_many_decimals_as_its_interval(plan: Plan, analysis: Anal
     section, *_ = screening.sections(changed, plan)
     assert section.rows[0][2:4] == ("1.00009", "1.00008 – 1.00010")
     assert "1.00009 times as high, 95 % interval 1.00008 – 1.00010" in summary.sentences(changed)[0]
+
+
+def test_a_level_in_the_middle_that_is_better_than_both_ends_is_shown(bent: Plan) -> None:
+    found = analyse(bent, measured(bent, lambda cache, flush, _: -0.1 * cache - 0.2 * (flush == 0)))
+    standing, middle, nominated, _ = summary.sentences(found)
+    assert standing.startswith("In wall time 1 of 3 options stands out: cache (high instead of low: 0.8")
+    assert middle.startswith(
+        "In wall time the middle level differs from its ends: flush (middle instead of low, high: 0.8"
+    )
+    assert ": cache, " in nominated  # whose ends differ
+    curvature = next(each for each in screening.sections(found, bent) if each.title == "Curvature in wall time")
+    assert (curvature.rows[0][:2], curvature.rows[0][-1]) == (("* flush", "middle / low, high"), "middle")
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+def test_r_finds_the_same_effects_and_the_same_curvature(bent: Plan, tmp_path: Path) -> None:
+    trials = measured(bent, lambda cache, flush, threads: -0.1 * cache - 0.01 * (flush == 0) + 0.002 * threads)
+    found = analyse(bent, trials)
+    assert bent.screening is not None
+    assert found.screening is not None
+    used = [SimpleNamespace(used=True, trial=each, arm=each.trial.arm) for each in trials]
+    path = tmp_path / "raw_data.r"
+    scene = cast("Scene", SimpleNamespace(analysis=found, trials=used))
+    path.write_text(screening_r.render(scene, bent.screening, found.screening), encoding="utf-8")
+    printed = subprocess.run(["Rscript", str(path)], check=True, capture_output=True, text=True).stdout
+    header, *rows = (line.split("\t") for line in printed.splitlines())
+    told = {(row[1], row[2]): dict(zip(header, row, strict=True)) for row in rows}
+    (metric,) = found.screening.metrics
+    for compared, effects in (("high/low", metric.effects), ("middle/ends", metric.curvature)):
+        for each in effects:
+            row = told.pop((compared, each.option))
+            assert each.interval is not None
+            expected = {"ratio": each.ratio, "low": each.interval[0], "high": each.interval[1], "p": each.p}
+            assert {name: float(row[name]) for name in expected} == pytest.approx(expected, rel=1e-6)
+            if not each.stands_out:  # exchanged trials, which R does not have, only raise what would stand out
+                assert float(row["p_adjusted"]) == pytest.approx(each.p_adjusted, rel=1e-5)
+    assert not told
 
 
 def test_figures_have_every_option(analysis: Analysis) -> None:

@@ -22,13 +22,16 @@ pseudo_error <- function(effects) {
 }
 
 # Codes are -1 and 1, so an effect, high over low, is twice a coefficient. Replicates have means of their own.
+# `x` has the columns whose effects are wanted, `beside` others that are fitted with them, both by row.
 # The report's adjusted p is raised where trials exchanged between rows show an effect as large more often.
-screened <- function(metric, error) {
+screened <- function(metric, error, x, beside, compared) {
   own <- trials[trials$metric == metric, ]
-  x <- codes[own$row, , drop = FALSE]
   y <- log(own$value)
   replicate <- factor(own$replicate)
-  fit <- if (nlevels(replicate) > 1) lm(y ~ replicate + x) else lm(y ~ x)
+  means <- outer(own$replicate, unique(own$replicate), "==") * 1
+  x <- x[own$row, , drop = FALSE]
+  others <- cbind(means, beside[own$row, , drop = FALSE])
+  fit <- lm(y ~ 0 + others + x)
   k <- ncol(x)
   effects <- 2 * tail(coef(fit), k)
   unit <- 2 * sqrt(tail(diag(summary(fit)$cov.unscaled), k))
@@ -48,11 +51,18 @@ screened <- function(metric, error) {
     high <- exp(effects + reach)
   }
   data.frame(
-    metric = metric, option = colnames(codes), judged_by = error, ratio = exp(effects), low = low, high = high,
-    t = t, p = p, p_adjusted = adjusted, row.names = NULL
+    metric = metric, compared = compared, option = colnames(codes), judged_by = error, ratio = exp(effects), low = low,
+    high = high, t = t, p = p, p_adjusted = adjusted, row.names = NULL
   )
 }
 
-results <- do.call(rbind, Map(screened, names(judged_by), judged_by))
-results <- results[order(match(results$metric, names(judged_by)), -abs(log(results$ratio))), ]
+ends <- function(metric, error) screened(metric, error, codes, codes[, 0], "high/low")
+# The middle of three levels over the mean of its ends: 1 in the middle, -1 at both ends, beside the effects.
+middle <- function(metric) {
+  error <- if (judged_by[[metric]] == "replicates") "replicates" else "none"
+  screened(metric, error, 1 - 2 * codes^2, codes, "middle/ends")
+}
+
+results <- do.call(rbind, c(Map(ends, names(judged_by), judged_by), lapply(curved, middle)))
+results <- results[order(match(results$metric, names(judged_by)), results$compared, -abs(log(results$ratio))), ]
 write.table(format(results, digits = 12, trim = TRUE), sep = "\t", quote = FALSE, row.names = FALSE)

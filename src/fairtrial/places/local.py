@@ -14,7 +14,7 @@ from fairtrial.wire import Limits, PipeTransport, find_agent
 STATE_VARIABLE = "FAIRTRIAL_STATE_DIRECTORY"
 # The beginning of a command line by which an agent that is not root has root write settings.
 HELPER_VARIABLE = "FAIRTRIAL_HELPER"
-STATE_DIRECTORIES = "/var/lib/fairtrial (root) or ~/.local/state/fairtrial (others)"
+STATE_DIRECTORIES = "/var/lib/fairtrial (root), or fairtrial below $XDG_STATE_HOME or ~/.local/state (others)"
 YOU = "the user who runs fairtrial"
 
 
@@ -51,9 +51,8 @@ class Local(ReachedPlace[LocalParameters]):
     def acts(self) -> Iterator[Act]:
         """The agent, and where it keeps what it makes."""
         yield Act("runs", "fairtrial-agent serve", "as long as the run")
-        yield Act(
-            "writes", self.parameters.state_directory or STATE_DIRECTORIES, "data, work directories, undo journal"
-        )
+        asked = self.parameters.state_directory or os.environ.get(STATE_VARIABLE)
+        yield Act("writes", asked or STATE_DIRECTORIES, "data, work directories, undo journal")
 
     def connect(self, limits: Limits, *, path: str = "") -> PipeTransport:
         """Starts an agent.

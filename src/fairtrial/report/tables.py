@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairtrial.analyse.hosts.models import OverHosts
+from fairtrial.analyse.inference import t_tests
 from fairtrial.analyse.models import (
     Adjustment,
     Analysis,
@@ -221,6 +222,13 @@ def change(comparison: Comparison, scale: Scale) -> tuple[str, str]:
         return numbers.ABSENT, numbers.ABSENT
     moved = f"{'+' if interval.estimate > 0 else ''}{scale.value(interval.estimate)} {scale.brief_difference_unit}"
     return f"difference {moved.rstrip()}", scale.interval(interval.low, interval.high)
+
+
+def tested(comparison: Comparison) -> tuple[str, str]:
+    """p, and p adjusted over the family; none where 1 stands in for a test that cannot be made."""
+    if comparison.n < t_tests.SMALLEST_N:
+        return numbers.ABSENT, numbers.ABSENT
+    return numbers.p_value(comparison.p), numbers.p_value(comparison.p_adjusted)
 
 
 def kind(comparison: Comparison) -> Verdict:

@@ -21,6 +21,7 @@ from fairtrial.study.tree.paths import OwnPath
 from fairtrial.systems import private_acts
 from fairtrial.systems.existing.parameters import ServerAt
 from fairtrial.systems.instance import Identity, Launch
+from fairtrial.systems.server import Option
 from fairtrial.systems.system import System
 from fairtrial.wire.open_place import OpenPlace
 
@@ -177,9 +178,14 @@ class PrivateServer(System[S]):
         """The server's own tables are in it, where it is started."""
         return self.parameters.at is None
 
+    def written(self, value: Option) -> str:
+        """An option's value as the server takes it."""
+        return str(value)
+
     def acts(self) -> Iterator[Act]:
         """Its files, its programs and its options; of one that is there, what is done to it."""
-        parameters, options = self.parameters, getattr(self.parameters, "options", {})
+        parameters, asked = self.parameters, getattr(self.parameters, "options", {})
+        options = {name: self.written(value) for name, value in asked.items()}
         if parameters.at is not None:
             restore = getattr(parameters.at, "restore", None)
             yield from private_acts.there(parameters.at, options, restore=restore)

@@ -154,6 +154,10 @@ class Mysqld(PrivateServer[MysqldParameters]):
         """The options that are fixed in the data when they are created."""
         return mysql_options.initial(self.parameters.options, self.fixed)
 
+    def written(self, value: Option) -> str:
+        """As its configuration file takes it."""
+        return mysql_options.text(value)
+
     def initial(self) -> dict[str, str]:
         """Those, and what acts on tables when they are made or loaded."""
         options = self.parameters.options

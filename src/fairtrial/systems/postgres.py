@@ -118,6 +118,10 @@ class Postgres(PrivateServer[PostgresParameters]):
         argv = [_program(place, installation, "postgres"), "--version"]
         return identified(place, installation, argv, version=self.parameters.version)
 
+    def written(self, value: Option) -> str:
+        """As its configuration file takes it."""
+        return postgres_options.text(value)
+
     def initial(self) -> dict[str, str]:
         """The options that are fixed in the data when they are created."""
         return postgres_options.initial(self.parameters.options)

@@ -8,7 +8,7 @@ from typing import Final
 from fairtrial import servers
 from fairtrial.programs import SERVERS, Act
 from fairtrial.systems.existing.parameters import PostgresAt, RestoreCommand, ServerAt
-from fairtrial.systems.server import PORTS, Option
+from fairtrial.systems.server import PORTS
 
 GONE: Final = "the server ends with its trial"
 CHECKS: Final = {
@@ -25,18 +25,20 @@ def fetching(source: servers.Source) -> Act:
     return Act("reads" if source.kind == "archive" else "downloads", what, when, here=True)
 
 
-def private(programs: Sequence[str], *, base: str | None, options: Mapping[str, Option]) -> Iterator[Act]:
+def private(programs: Sequence[str], *, base: str | None, options: Mapping[str, str]) -> Iterator[Act]:
     """A server of the trial's own.
 
     Args:
         programs: its main program first, then those that make its data.
         base: directory of an installation at the place.
-        options: of its configuration file.
+        options: of its configuration file, as they are written there.
     """
     where = "" if base is None else f"{base}/{{bin,sbin,libexec}}/"
-    for program in programs:
-        yield Act("runs", f"{where}{program} --version", "in every trial, for the record", user=SERVERS)
-        yield Act("runs", f"{where}{program}", "to make data, and in every trial", user=SERVERS)
+    server, *making = programs
+    yield Act("runs", f"{where}{server} --version", "in every trial, for the record", user=SERVERS)
+    yield Act("runs", f"{where}{server}", "to make data, and in every trial", user=SERVERS)
+    for program in making:
+        yield Act("runs", f"{where}{program}", "to make data", user=SERVERS)
     yield Act("listens", "a Unix socket in the trial's directory")
     yield Act("writes", "configuration and data of the server, in the trial's directory")
     for name, value in options.items():
@@ -48,7 +50,7 @@ def open_to_clients() -> Act:
     return Act("listens", f"a free port from {PORTS[0]} to {PORTS[-1]}, on the address that clients reach")
 
 
-def there(at: ServerAt, options: Mapping[str, Option], *, restore: object) -> Iterator[Act]:
+def there(at: ServerAt, options: Mapping[str, str], *, restore: object) -> Iterator[Act]:
     """A server that is there already."""
     address = at.socket_path or (at.host if at.port is None else f"{at.host}:{at.port}")
     password = "" if at.password is None else f", password from the variable {at.password.env}"

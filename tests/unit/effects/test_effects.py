@@ -68,6 +68,34 @@ def test_data_of_a_guest_are_told_to_be_made_on_this_machine(capsys: pytest.Capt
     assert not any("mkswap" in line for line in listed(STUDIES / "tpcc-pmem.yaml", capsys).splitlines())
 
 
+POSTGRES = """
+study: kind
+system: {postgres: {options: {autovacuum: false}}}
+workload: {oltp: {profile: point_select, tables: 1, table_size: 1000, virtual_users: 1, duration: 5s}}
+factors: {fsync: {on: {}, off: {system: {postgres: {options: {fsync: off}}}}}}
+arm: fsync
+metrics: {primary: throughput_tps}
+"""
+
+
+def test_options_stand_as_they_are_written_and_every_program_when_it_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", "/srv/state")
+    study = tmp_path / "study.yaml"
+    study.write_text(POSTGRES)
+    printed = listed(study, capsys)
+    assert "option autovacuum = off" in printed
+    assert "option fsync = off" in printed
+    assert "  /srv/state\n" in printed
+    assert "initdb --version" not in printed
+    lines = [line.strip() for line in printed.splitlines()]
+    for program, when in (("initdb", "to make data"), ("fairtrial-agent oltp-check", "after every trial")):
+        after = next(lines[at + 1] for at, line in enumerate(lines) if line.endswith(program))
+        assert after.startswith(when)
+        assert "in every trial" not in after
+
+
 PAGE_CACHE = "page cache of the whole machine: written out and, where the agent is root, dropped"
 
 

@@ -178,6 +178,12 @@ def test_a_difference_says_that_it_is_one_and_of_shares_in_points(analysis: Anal
     assert tables.change(compared, printed) == (said, printed.interval(0.08, 0.08))
 
 
+def test_a_single_trial_of_each_arm_has_no_p(analysis: Analysis) -> None:
+    two = table(analysis).rows[0].comparison.model_copy(update={"n": 2, "p": 0.5, "p_adjusted": 1.0})
+    assert tables.tested(two) == ("0.5000", "1.0000")
+    assert tables.tested(two.model_copy(update={"n": 1})) == (numbers.ABSENT, numbers.ABSENT)
+
+
 @pytest.mark.parametrize(
     ("verdict", "said"), [("faster", "better"), ("slower", "worse"), ("undecided", "undecided"), ("none", "no verdict")]
 )

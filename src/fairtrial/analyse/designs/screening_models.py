@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from fairtrial.analyse.result import Result
 
@@ -60,7 +62,8 @@ class ScreenedMetric(Result):
         margin, simultaneous_margin: how far an effect of nothing may lie from 0, alone and the largest of all.
         effects: strongest first.
         columns: strongest first, of designs of two levels; what interactions have to say.
-        curvature: strongest first, of designs of three levels: the middle level over the geometric mean of its ends.
+        curvature: strongest first, of designs of three levels: the middle level over the geometric mean of its ends; left
+            out elsewhere.
         lack_of_fit_p: whether the columns that no option has hold more than noise; None without replicates.
     """
 
@@ -74,7 +77,7 @@ class ScreenedMetric(Result):
     simultaneous_margin: float | None
     effects: tuple[MainEffect, ...]
     columns: tuple[MixedInteractions, ...] = ()
-    curvature: tuple[MainEffect, ...] = ()
+    curvature: Annotated[tuple[MainEffect, ...], Field(exclude_if=lambda curvature: not curvature)] = ()
     lack_of_fit_p: float | None = None
 
 

@@ -187,12 +187,19 @@ def _failed(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[D
     for results in expected.values():
         for result in results:
             if not result.met:
-                mean = "unknown" if result.mean is None else f"{result.mean:.4g}"
                 of = "".join(f" of {each.arm}" for each in result.by_arm[:1])
+                if result.mean is None:
+                    found = f"no trial{of} has a value of it"
+                    advice = (
+                        "nothing says that the cell is what its name says, so it gets no verdict: expect another metric"
+                    )
+                else:
+                    found = f"the mean of {counted(result.n, 'trial')}{of} is {result.mean:.4g}"
+                    advice = "the cell is not what its name says, so it gets no verdict: change its levels"
                 yield Doubt(
                     code="expectation_failed",
-                    message=f"expected {result.text}, but the mean of {counted(result.n, 'trial')}{of} is {mean}",
-                    advice="the cell is not what its name says, so it gets no verdict: change its levels",
+                    message=f"expected {result.text}, but {found}",
+                    advice=advice,
                     cell=result.cell,
                     metric=result.metric,
                 )

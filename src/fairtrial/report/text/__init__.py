@@ -29,6 +29,7 @@ from fairtrial.report.tables import (
     over_hosts,
     procedure,
     ratio_interval,
+    tested,
     verdict,
     word,
 )
@@ -261,8 +262,7 @@ def _ratio(metric: MetricTable, row: Row) -> tuple[str, ...]:
         metric.scale.value(row.arm.mean),
         estimated(row.comparison),
         ratio_interval(row.comparison),
-        numbers.p_value(row.comparison.p),
-        numbers.p_value(row.comparison.p_adjusted),
+        *tested(row.comparison),
         _verdict(row.comparison, metric.definition),
     )
 

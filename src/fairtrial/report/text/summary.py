@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from fairtrial.analyse.models import Analysis, Comparison, Estimand, Guardrail, Outcome
 from fairtrial.analyse.result import Verdict
@@ -15,9 +15,11 @@ from fairtrial.words import counted
 
 TWO_ARMS: Final = 2
 _ESTIMANDS: Final[tuple[Estimand, ...]] = ("mean", "typical", "some")
-_NO_CLAIM: dict[Verdict, str] = {
+_FEW: Final = "few"
+_NO_CLAIM: dict[Verdict | Literal["few"], str] = {
     "equivalent": "They are equivalent within {margin}",
     "undecided": "There was no statistically significant change",
+    _FEW: "Too few trials were made to claim a change",
     "none": "There is no verdict",
 }
 _ORDER: Final = ("faster", "better", "slower", "worse", "equivalent", "undecided", "no verdict")
@@ -162,13 +164,18 @@ def _paragraph(analysis: Analysis, table: MetricTable, *, arm: str) -> str:
     spoken = [f"With {compared}, {label} was {_joined(claims)}."] if claims else []
     about = "" if claims else f" in {label} with {compared}"
     for verdict, words in _NO_CLAIM.items():
-        places = [_place(row.levels) for row in rows if row.comparison.verdict == verdict]
+        places = [_place(row.levels) for row in rows if _outcome(row.comparison) == verdict]
         if places:
             outcome = words.format(margin=numbers.percent(analysis.margin))
             spoken.append(f"{outcome}{about}{_at(places)}.")
     if absent := _absent(analysis, table, arm=arm):
         spoken.append(f"There is no verdict{about}{_at(absent)}, because there is no value to compare.")
     return " ".join(spoken)
+
+
+def _outcome(of: Comparison) -> Verdict | Literal["few"]:
+    """The verdict; undecided is also what so few trials could not have decided."""
+    return _FEW if of.verdict == "undecided" and not of.claimable else of.verdict
 
 
 def _claim(analysis: Analysis, table: MetricTable, row: Row) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -24,8 +24,12 @@ from fairtrial.wire.messages import SAME_VERSION
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads.engine import arrival_scalars, arrivals, replay, search_scalars
 from fairtrial.workloads.engine.arrivals import HIGHEST_PER_S, Arrivals, Offered, Search, Spacing
-from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
+from fairtrial.workloads.workload import Drive, DriveOutcome, When, Workload
 
+CHECKED: Final[Mapping[When, str]] = {
+    "every_trial": "after every trial",
+    "once_per_cell": "after one trial of each cell",
+}
 DRIVE_GRACE_S = 300.0  # beyond ramp-up and window, for users to finish and files to be written
 LARGEST = 2**32 - 1  # of the engine's counts within a transaction
 TRANSACTIONS_LIMIT_S = 6 * 3600.0  # a drive by count, at least; the engine itself ends one that makes no progress
@@ -180,20 +184,24 @@ class NativeWorkload(Workload[Parameters]):
 
     Attributes:
         guessed_per_s: transactions per second, to estimate a drive by count before anything was measured.
+        checked_by: what the agent checks data with; its own check of the workload if empty.
     """
 
     example = MappingProxyType({"duration": "60s"})
     systems = frozenset({"mariadb", "mysql", "postgres", "sqlite"})
     is_native = True
     guessed_per_s: ClassVar[float]
+    checked_by: ClassVar[str] = ""
 
     def duration_s(self) -> float:
         """Ramp-up and window, or a search's probes; a window by count is guessed."""
         return duration_s(self.parameters, guessed_per_s=self.guessed_per_s)
 
     def acts(self) -> Iterator[Act]:
-        """The load generator alone."""
+        """The load generator, and what looks at the data afterwards."""
         yield engine_act(f"{self.name}-drive")
+        if when := CHECKED.get(self.checks_after()):
+            yield Act("runs", f"fairtrial-agent {self.checked_by or f'{self.name}-check'}", when)
 
     def loading(self) -> Iterator[Act]:
         """Our own loader, unless no data are needed."""

@@ -52,6 +52,16 @@ def test_no_claim_at_all(analysis: Analysis) -> None:
     )
 
 
+def test_what_so_few_trials_could_not_have_shown_is_told_apart_from_what_they_did_not_show(analysis: Analysis) -> None:
+    found = _with(_judged(analysis, "undecided", "undecided"), "throughput_tpm", cell=0, claimable=False)
+    paragraph, *_ = summary.sentences(found)
+    about = " in throughput with journal wal instead of delete at users "
+    assert paragraph == (
+        f"There was no statistically significant change{about}high. "
+        f"Too few trials were made to claim a change{about}low."
+    )
+
+
 def test_equivalence_names_its_margin_and_a_missing_verdict_is_said(analysis: Analysis) -> None:
     sentence, *_ = summary.sentences(_judged(analysis, "equivalent", "none"))
     assert "within 2 %" in sentence

@@ -94,6 +94,7 @@ class Script(native.NativeWorkload[ScriptParameters]):
     )
     files = MappingProxyType({"file": "content"})
     guessed_per_s = GUESSED_PER_S
+    checked_by = "sql"
 
     def acts(self) -> Iterator[Act]:
         """The load generator, and every statement that it sends."""

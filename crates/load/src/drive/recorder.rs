@@ -2,7 +2,8 @@
 //!
 //! A worker's shard holds one open slot: histograms and counts of the present interval. Recording adds to it and
 //! allocates nothing; a slot whose interval is over moves aside, once per interval, until the collector takes it.
-//! The end of a transaction is read under the shard's lock, so a slot once taken can get no later sample.
+//! The end that decides a transaction's interval is read under the shard's lock, so a slot once taken can get no later
+//! sample. The one that its latency ends by is read before, so that waiting for the lock is in no latency.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -162,7 +162,7 @@ impl Schedule {
         }
     }
 
-    /// First and last-but-one nanosecond of an interval; the last intervals of ramp-up and window are cut.
+    /// First nanosecond of an interval, and the first after it; the last intervals of ramp-up and window are cut.
     pub fn span(&self, moment: Moment) -> (i64, i64) {
         let (first, limit) = match moment {
             Moment::RampUp(index) => (self.ramp_ns + index * self.interval_ns, self.window_ns()),

@@ -28,7 +28,8 @@ use crate::stop::Stop;
 const SHAPING: [&str; 3] = ["page_size", "auto_vacuum", "encoding"];
 
 /// Pragmas always read back, asked for or not: they decide what a commit costs.
-const ALWAYS_READ: [&str; 5] = [
+const ALWAYS_READ: [&str; 6] = [
+    "busy_timeout",
     "journal_mode",
     "synchronous",
     "cache_size",
@@ -128,10 +129,6 @@ impl Driver for Sqlite {
             );
         }
         effective.insert("sqlite_version".into(), rusqlite::version().into());
-        effective.insert(
-            "busy_timeout".into(),
-            self.busy_timeout.as_millis().to_string(),
-        );
         effective.insert("isolation".into(), "SERIALIZABLE".into());
         Ok(effective)
     }

@@ -55,6 +55,22 @@ fn a_pragma_that_does_not_read_back_is_an_error_naming_both_values() {
 }
 
 #[test]
+fn the_time_that_a_connection_waits_is_read_back() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (name, value, waits) in [("cache_size", "100", "10"), ("busy_timeout", "100", "100")] {
+        let driver = driver(&directory, name, value);
+        let effective = driver.block_on(async {
+            let mut connection = driver.connect(&[]).await?;
+            driver.effective(&mut connection).await
+        });
+        assert_eq!(
+            effective.expect("ready").expect("it answers")["busy_timeout"],
+            waits
+        );
+    }
+}
+
+#[test]
 fn a_second_writer_is_told_that_the_database_is_busy_and_may_try_again() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let driver = driver(&directory, "journal_mode", "wal");

@@ -1,11 +1,11 @@
-# `make demo` runs the main job, `make test` passes every test; both set up what they need.
+# `make demo` runs the main job, `make test` all tests but the long ones; both set up what they need.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := --require-hashes --only-binary :all:
 PIP := $(BIN)/python -m pip install --quiet --no-compile $(LOCKED)
-# Whose wheels `make wheel` builds.
-MACHINES ?= x86_64 aarch64
+# Whose wheels `make wheel` builds: x86-64's is built on x86-64 alone (scripts/build-wheel).
+MACHINES ?= $(if $(filter x86_64,$(shell uname -m)),x86_64) aarch64
 # Three workers a processor: docs/explanation/developing.md says why. Files in the order of tests/conftest.py: few and long before the
 # thousands of short ones, so that no worker waits for another's at the end.
 PYTEST := $(BIN)/pytest -n $$((3 * $$(nproc))) --dist loadfile --no-loadscope-reorder
@@ -103,15 +103,19 @@ wheel: $(VENV)/.zig
 deb:
 	packaging/debian/build dist
 
+# On the release of Debian that the package is for.
 image: deb
-	podman build --tag fairtrial --file packaging/Containerfile .
+	podman build --tag fairtrial --file packaging/Containerfile \
+		--build-arg BASE=docker.io/library/debian:$$(. /etc/os-release && echo $$VERSION_ID)-slim \
+		--build-arg TARGETARCH=$$(dpkg --print-architecture) \
+		--build-arg VERSION=$$(sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml) .
 
 generate: setup
 	scripts/generate-wire
 	scripts/generate-reference
 	scripts/generate-audits
 	scripts/generate-manual
-	scripts/generate-third-party
+	$(BIN)/python scripts/generate-third-party
 
 clean:
 	rm -rf $(VENV) target dist src/fairtrial/locks/libfairtrial_locks.so

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -64,6 +65,13 @@ def test_what_the_wheel_brings_is_not_stale(script: str, at: str, tmp_path: Path
     if at:
         there = {path.relative_to(ROOT / at) for path in (ROOT / at).rglob("*") if path.is_file()}
         assert sorted(map(str, there - fresh.keys())) == [], "pages of commands that are gone"
+
+
+def test_the_bill_that_is_attested_to_wheels_is_their_own_and_can_be_attested() -> None:
+    (attested,) = re.findall(r"sbom-path: dist/(\S+)", words(".github/workflows/release.yml"))
+    (brought,) = tomllib.loads(words("pyproject.toml"))["tool"]["maturin"]["sbom"]["include"]
+    assert brought == f"packaging/{attested}"
+    assert {"bomFormat", "specVersion", "serialNumber"} <= json.loads(words(brought)).keys()  # what the action reads
 
 
 def imported() -> set[str]:

@@ -90,17 +90,19 @@ def test_a_wheel_is_made_of_what_git_knows_and_has_the_notice_of_the_compiler_th
 
 def test_the_debian_package_holds_the_versions_of_the_lock_file() -> None:
     script = (ROOT / "packaging" / "debian" / "build").read_text(encoding="utf-8")
-    (pinned,) = re.findall(r"^(sed -n .*) \S+/requirements.lock", script, re.MULTILINE)
+    (pinned,) = re.findall(r'^(sed -n .*) "\$lock"', script, re.MULTILINE)
     command = ["sh", "-c", f"{pinned} requirements.lock"]
     versions = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     assert len(versions) > 100
     assert [each for each in versions if not re.fullmatch(r"[\w.-]+==[\w.+!]+( ; .*[^\\ ])?", each)] == []
-    assert '--constraint "$versions" "$wheel"' in script
+    assert '--constraint "$work/versions" --report "$work/report" "$wheel[page,tune]"' in script
+    assert 'install --require-hashes --only-binary :all: --no-deps --requirement "$work/needed"' in script
 
 
 def packages(manifest: Path) -> list[dict[str, Any]]:
     """Every crate of a lock file, for whatever target, as Cargo itself knows it."""
-    command = ["cargo", "metadata", "--locked", "--offline", "--format-version", "1", "--manifest-path", manifest]
+    # Not offline: a build fetches the crates of one target only.
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path", manifest]
     shown = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return list(json.loads(shown)["packages"])
 
@@ -166,6 +168,12 @@ def test_what_workflows_install_has_a_version() -> None:
     named = [word for line in lines if ".whl" not in line for word in line.split() if not word.startswith("-")]
     assert len(named) > 3
     assert [name for name in named if not re.fullmatch(r"[\w./-]+(==|@v?)\d[\w.]*", name)] == []
+
+
+def test_workflows_install_the_uv_that_is_locked() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")]
+    (locked,) = re.findall(r"^uv==(\S+)", (ROOT / "packaging" / "uv.lock").read_text(), re.MULTILINE)
+    assert {version for text in texts for version in re.findall(r"\buv==(\S+)", text)} == {locked}
 
 
 def test_the_toolchain_of_workflows_is_pinned_and_new_enough() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ PROGRAMS = {
     """,
     "apt-get": """
         echo "$*" >> "$APT/asked"
+        [ ! -e "$APT/signal" ] || { [ "$1" = update ] || kill -"$(cat "$APT/signal")" "$PPID"; }
         [ "$1" = update ] && exit "$(cat "$APT/update")"
         shift
         for word; do
@@ -51,10 +53,22 @@ class Machine:
         given = {
             "PATH": f"{self.directory / 'bin'}:{os.defpath}",
             "APT": str(self.directory),
-            "POLICY_RC_D": str(self.directory / "policy-rc.d"),
+            "POLICY_RC_D": str(self.policy),
             **environment,
         }
         return subprocess.run([SCRIPT], env=given, capture_output=True, text=True, check=False, timeout=60)
+
+    @property
+    def policy(self) -> Path:
+        return self.directory / "policy-rc.d"
+
+    def interrupted(self, name: str) -> int:
+        """The exit code of a run that a signal reaches while apt installs."""
+        signalled = self.directory / "signal"
+        signalled.write_text(name)
+        code = self.run().returncode
+        signalled.unlink()
+        return code
 
     @property
     def installed(self) -> set[str]:
@@ -79,7 +93,35 @@ def test_what_is_missing_is_installed(machine: Machine) -> None:
     done = machine.run(CI="true")
     assert (done.returncode, done.stderr) == (0, "")
     assert machine.installed == set(PACKAGES)
-    assert not (machine.directory / "policy-rc.d").exists()
+    assert not machine.policy.exists()
+
+
+@pytest.mark.parametrize(("name", "code"), [("HUP", 129), ("INT", 130), ("TERM", 143)])
+def test_a_signal_leaves_no_policy_behind(machine: Machine, name: str, code: int) -> None:
+    assert machine.interrupted(name) == code
+    assert not machine.policy.exists()
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_what_a_killed_run_left_is_removed_by_the_next(machine: Machine, *, missing: bool) -> None:
+    assert machine.interrupted("KILL") == -signal.SIGKILL
+    assert machine.policy.exists()
+    machine.has("installed", PACKAGES[missing:])
+    assert machine.run(CI="true").returncode == 0
+    assert not machine.policy.exists()
+
+
+def test_a_policy_of_somebody_else_stays(machine: Machine) -> None:
+    machine.policy.write_text("#!/bin/sh\nexit 0\n")
+    assert machine.run(CI="true").returncode == 0
+    assert machine.policy.exists()
+
+
+def test_the_policy_of_a_run_that_goes_on_stays(machine: Machine) -> None:
+    machine.interrupted("KILL")
+    machine.policy.write_text(re.sub(r"process \d+", f"process {os.getpid()}", machine.policy.read_text()))
+    assert machine.run(CI="true").returncode == 0
+    assert machine.policy.exists()
 
 
 def test_where_nothing_is_missing_apt_is_not_asked(machine: Machine) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Literal, cast
 import pytest
 from rich.console import Console
 from support.records import RESOLVED, tiny_plan, trial_record
+from support.skips import require
 
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
@@ -148,8 +148,9 @@ def test_a_level_in_the_middle_that_is_better_than_both_ends_is_shown(bent: Plan
     assert (curvature.rows[0][:2], curvature.rows[0][-1]) == (("* flush", "middle / low, high"), "middle")
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+@pytest.mark.servers
 def test_r_finds_the_same_effects_and_the_same_curvature(bent: Plan, tmp_path: Path) -> None:
+    require("Rscript")
     trials = measured(bent, lambda cache, flush, threads: -0.1 * cache - 0.01 * (flush == 0) + 0.002 * threads)
     found = analyse(bent, trials)
     assert bent.screening is not None

@@ -19,12 +19,12 @@ NOTES = {
     "it for later reports. The page of `--page` is a process of its own, on the processors that trials leave free if "
     "they leave any. It goes on after the run, however that ends, until nobody has looked for 10 minutes. The record "
     "states its processor time.",
-    "plan": "Estimates the duration before any measurement. Reports all mistakes in the study at once, each with file, "
-    "line and column. If this machine keeps an A/A run of the study, the plan states the smallest effect that the "
-    "planned blocks can detect. With `--effects` it lists instead what a run does: every command line with its user "
-    "and place, every setting with its undo, files, addresses, downloads with their checksums, the machine's page "
-    "cache, and what a boot leaves on a host. It starts nothing for that, not even a program that prints its version, "
-    "and reaches no host.",
+    "plan": "Estimates the duration before any measurement. Reports all mistakes in the study and its sizes at "
+    "once, each with file, line and column. If this machine keeps an A/A run of the study, the plan states the "
+    "smallest effect that the planned blocks can detect. With `--effects` it lists instead what a run does: every "
+    "command line with its user and place, every setting with its undo, files, addresses, downloads with their "
+    "checksums, the machine's page cache, and what a boot leaves on a host. It starts nothing for that, not even a "
+    "program that prints its version, and reaches no host.",
     "power": "Needs a pilot of at least three whole blocks: the study's A/A run that its place keeps, or a run named "
     "by `--from`. No place keeps that of a duet, and a guest or a container is not booted to ask for it: name the run. "
     "Plans for power 0.8 with the upper bound of the pilot's deviation, at the level that the family leaves, and of "

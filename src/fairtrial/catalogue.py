@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairtrial import places, settings, systems, workloads
-from fairtrial.metrics import telemetry
+from fairtrial.metrics import drive, telemetry
 from fairtrial.metrics.telemetry import shutdown
 from fairtrial.study.catalogue import Catalogue
 
@@ -17,5 +17,10 @@ def catalogue() -> Catalogue:
         settings={name: settings.kind_of(setting) for name, setting in settings.SETTINGS.items()},
         telemetry_metrics={**telemetry.DEFINITIONS, **shutdown.DEFINITIONS},
         window_metrics=telemetry.DEFINITIONS.keys(),
+        server_metrics={
+            *(name for name in telemetry.DEFINITIONS if name.startswith("server_")),
+            *shutdown.DEFINITIONS,
+            *drive.OF_CLIENTS,
+        },
         check_settings=settings.check,
     )

@@ -15,6 +15,8 @@ STEAL: Final = GradeLimits(caution=0.01, unfit=0.1)
 # scheduler's as much as the system's.
 OTHER_LOAD: Final = GradeLimits(caution=0.05, unfit=0.25)
 BUSY_NAMED: Final = 3  # processes in the value
+FLAGS: Final = 6  # index in /proc/PID/stat, counted after the name
+KERNEL_THREAD: Final = 0x00200000  # PF_KTHREAD of the kernel's include/linux/sched.h
 
 
 def findings(observation: PlaceObservation) -> Iterator[Finding]:
@@ -54,6 +56,7 @@ def other_load(observation: PlaceObservation) -> Finding:
     averages = (observation.text("/proc/loadavg") or "").split()
     load = f", load average {averages[0]}" if averages else ""
     named = list(dict.fromkeys(process for process, _ticks in processes(observation)))
+    kernel = _kernel_threads(observation)
     busiest = named[: BUSY_NAMED if grade != "fine" else 1]
     top = f", most by {', '.join(busiest)}" if busiest else ""
     others = max(0, sample.runnable - 1)  # grep itself, which reads the file
@@ -62,9 +65,21 @@ def other_load(observation: PlaceObservation) -> Finding:
         value=f"{share(sample.busy)} busy, {others} runnable{load}{top}",
         grade=grade,
         why=why,
-        fix=_fix(busiest),
+        fix=_fix([name for name in busiest if name not in kernel]),
         biases=True,
     )
+
+
+def _kernel_threads(observation: PlaceObservation) -> set[str]:
+    """Names of those that nobody can stop, by the ninth field of /proc/PID/stat (proc(5))."""
+    threads = set()
+    for path, lines in observation.second.items():
+        if path.endswith("/stat") and path != "/proc/stat":
+            head, _, tail = "\n".join(lines).rpartition(")")
+            fields = tail.split()[FLAGS:]
+            if fields and int(fields[0]) & KERNEL_THREAD:
+                threads.add(head.partition("(")[2])
+    return threads
 
 
 def _fix(busiest: list[str]) -> str:

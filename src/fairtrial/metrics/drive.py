@@ -19,6 +19,7 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
 FILE: Final = "result.json"
+OF_CLIENTS: Final = ("client_busy_share", "client_longest_turn_s")  # of the threads that wait for a server's answers
 NANOSECONDS_PER_SECOND: Final = 1e9
 LARGEST: Final = 1 << 62
 
@@ -218,13 +219,13 @@ DEFINITIONS: Final = (
                 "client_busy_share",
                 "client's busiest thread",
                 unit="share of time",
-                source="loops: time on a processor or ready for one, of the busiest thread, whole drive",
+                source="loops: time on a processor or ready for one, of the busiest thread, whole drive; not of SQLite",
             ),
             definition(
                 "client_longest_turn_s",
                 "client's longest turn",
                 unit="s",
-                source="loops: longest time in which a thread did not look for answers, whole drive",
+                source="loops: longest time in which a thread did not look for answers, whole drive; not of SQLite",
             ),
             definition("deadlocks", "deadlocks", unit="deadlocks", source="errors the system called a deadlock"),
             definition(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
-from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree
+from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree, dotted
 from fairtrial.study.tree.problems import Problems
 from fairtrial.study.tree.reading import parse
 
@@ -26,7 +27,13 @@ def overlays(assignments: Iterable[str], problems: Problems) -> list[Tree]:
             problems.add(f"expected path=value, found `{assignment}`", AT, suggestion="for example trials.blocks=5")
             continue
         path, text = split
-        node = parse(text, file=AT.file, problems=problems) if text.strip() else Scalar(None, "", AT)
+        unread = Problems()
+        node = parse(text, file=AT.file, problems=unread) if text.strip() else Scalar(None, "", AT)
+        for each in unread:
+            field = ".".join(filter(None, (dotted(path), each.field)))
+            problems.note(replace(each, line=0, column=0, field=field))
+        if len(unread):
+            continue
         trees.append(_nested(path, _at_command_line(node or Scalar(None, "", AT))))
     return trees
 

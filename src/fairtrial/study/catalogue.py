@@ -99,6 +99,7 @@ class Kind:
         files: keys whose value names a YAML file, each with the key that the file's content takes the place of.
         handed_in: names that telemetry's addresses and commands may have in braces, from its parameters as a resolved
             trial holds them: what a system of this kind is started with.
+        has_server: whether a system of this kind has a process of its own, from the same.
         check: notes what a model cannot see in validated parameters, given their nodes with their path.
     """
 
@@ -115,6 +116,7 @@ class Kind:
     systems: frozenset[str] = frozenset()
     files: Mapping[str, str] = field(default_factory=dict)
     handed_in: Callable[[Any], Collection[str]] = lambda _parameters: ()
+    has_server: Callable[[Any], bool] = lambda _parameters: True
     check: Callable[[Any, Branch, Problems], None] = lambda _parameters, _branch, _problems: None
 
 
@@ -126,6 +128,7 @@ class Catalogue:
         places, systems, workloads, settings: kinds by name.
         telemetry_metrics: metrics available whatever the workload (from the samplers).
         window_metrics: names of those that are of the measured window.
+        server_metrics: names of metrics that only a system with a server of its own has values of.
         check_settings: notes settings that contradict each other, given those of a resolved trial and their node.
     """
 
@@ -135,4 +138,5 @@ class Catalogue:
     settings: Mapping[str, Kind]
     telemetry_metrics: Mapping[str, MetricDefinition]
     window_metrics: Collection[str] = ()
+    server_metrics: Collection[str] = ()
     check_settings: Callable[[Mapping[str, Any], Branch, Problems], None] = lambda _settings, _branch, _problems: None

@@ -5,7 +5,7 @@ Owns the checks that need factors and kinds together. All are noted at the line 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
@@ -72,12 +72,13 @@ def check(
     expectations = read_expectations(
         tree, {name: list(levels) for name, levels in factors.items()}, numeric=numeric, arm=arm, problems=problems
     )
+    factors = {name: levels for name, levels in factors.items() if levels}  # the others are noted; one hides no mistake
     count = prod(len(levels) for levels in factors.values())
     if count > MAXIMUM_COMBINATIONS and not design:
         message = f"{count} combinations of levels, more than {MAXIMUM_COMBINATIONS}"
         problems.add(message, tree.where("factors"), field=("factors",), suggestion="split it into several studies")
         return StudyDefinitions((), {})
-    combinations_ = one_at_a_time(factors) if design and count else list(product(*factors.values()))
+    combinations_ = one_at_a_time(factors) if design else list(product(*factors.values()))
     resolutions = _resolve_all(tree, factors, every=combinations_, catalogue=catalogue, problems=problems)
     _check_base_kinds(tree, catalogue, problems)
     trials = [each.trial for each in resolutions.values() if each.trial is not None]
@@ -100,6 +101,7 @@ def check(
         uses.append(_MetricUse(expectation.metric, at, ("expect", expectation.level), among))
     _check_placeholders(tree, factors, catalogue=catalogue, resolutions=resolutions, problems=problems)
     own = _own_metrics(tree, resolutions, problems)
+    uses = _measurable(uses, resolutions, of_servers=catalogue.server_metrics, problems=problems)
     definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems, own=own)
     _check_duet_metrics(tree, uses, definitions=definitions, problems=problems)
     windowed = {**own, **{name: catalogue.telemetry_metrics[name] for name in catalogue.window_metrics}}
@@ -310,6 +312,18 @@ def _own_metrics(
         except ValidationError:
             continue
     return own
+
+
+def _measurable(
+    uses: list[_MetricUse], resolutions: Mapping[Levels, Resolution], *, of_servers: Collection[str], problems: Problems
+) -> list[_MetricUse]:
+    """All but the metrics that no trial can measure for lack of a server, which are noted."""
+    known = {name for each in resolutions.values() for name in each.metrics or of_servers}
+    lacking = [use for use in uses if use.name in of_servers and use.name not in known]
+    for use in lacking:
+        message = f"metric `{use.name}` is not measured: the system has no server of its own"
+        problems.add(message, use.at, field=use.field, suggestion="name another, or leave it out")
+    return [use for use in uses if use not in lacking]
 
 
 def _check_metrics(

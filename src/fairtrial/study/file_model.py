@@ -6,10 +6,10 @@ catalogue's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -31,8 +31,8 @@ from fairtrial.study.service_counters import (
     Exporters,
     one_or_more,
 )
-from fairtrial.study.tree.problems import listed, wrong_below
-from fairtrial.study.tree.quantities import Seconds, Share
+from fairtrial.study.tree.problems import listed, raise_all, wrong_below
+from fairtrial.study.tree.quantities import Seconds, Share, WholeMilliseconds
 from fairtrial.study.tuning import Tuning
 
 MAXIMUM_BLOCKS = 10_000  # a year of one-hour trials; more is a typing error
@@ -63,12 +63,6 @@ def _as_list(value: object) -> object:
 
 
 Names = Annotated[list[str], BeforeValidator(_as_list)]
-
-
-def _whole_milliseconds(seconds: float) -> float:
-    if round(seconds * 1000) != round(seconds * 1000, 6):
-        raise ValueError(f"expected whole milliseconds, found {seconds * 1000:g} ms")
-    return seconds
 
 
 class FileModel(BaseModel):
@@ -328,30 +322,33 @@ class Metrics(FileModel):
         return dict(self.__pydantic_extra__ or {})
 
     @model_validator(mode="after")
-    def _one_role_each(self) -> Self:
+    def _fits_together(self) -> Self:
+        raise_all(self._wrong())
+        return self
+
+    def _wrong(self) -> Iterator[PydanticCustomError]:
         met: set[str] = set()
         for role in ("primary", "secondary", "guardrails"):
             for index, name in enumerate(getattr(self, role)):
                 if name in met:
                     message = f"expected each metric once, in one role; found {name} more than once"
-                    raise wrong_below(role, index, message=message)
+                    yield wrong_below(role, index, message=message)
                 met.add(name)
-        unknown = [name for name in self.guardrail_margins if name not in self.guardrails]
-        if unknown:
-            message = f"expected margins of guardrails only; not a guardrail: {', '.join(unknown)}"
-            raise wrong_below("guardrail_margins", unknown[0], message=message)
+        for name in self.guardrail_margins:
+            if name not in self.guardrails:
+                message = f"expected margins of guardrails only; not a guardrail: {name}"
+                yield wrong_below("guardrail_margins", name, message=message)
         if len(set(self.covariates)) < len(self.covariates):
-            raise wrong_below("covariates", message=f"expected each covariate once, found {', '.join(self.covariates)}")
+            yield wrong_below("covariates", message=f"expected each covariate once, found {', '.join(self.covariates)}")
         if self.adjust and not self.covariates:
             message = "`adjust` has no effect without `covariates`; name some, or leave it out"
-            raise wrong_below("adjust", message=message)
-        return self
+            yield wrong_below("adjust", message=message)
 
 
 class Telemetry(FileModel):
     """What is sampled beside the load."""
 
-    interval: Annotated[Seconds, AfterValidator(_whole_milliseconds)] = Field(
+    interval: WholeMilliseconds = Field(
         1.0,
         ge=FASTEST_TELEMETRY_S,
         le=60,
@@ -383,20 +380,19 @@ class Telemetry(FileModel):
     )
 
     @model_validator(mode="after")
-    def _probes_for_blocks(self) -> Self:
-        if self.diagnostic_blocks is not None and not self.probes:
-            message = "`diagnostic_blocks` has no effect without `probes`; add probes, or leave it out"
-            raise wrong_below("diagnostic_blocks", message=message)
+    def _fits_together(self) -> Self:
+        raise_all(self._wrong())
         return self
 
-    @model_validator(mode="after")
-    def _one_command_per_name(self) -> Self:
+    def _wrong(self) -> Iterator[PydanticCustomError]:
+        if self.diagnostic_blocks is not None and not self.probes:
+            message = "`diagnostic_blocks` has no effect without `probes`; add probes, or leave it out"
+            yield wrong_below("diagnostic_blocks", message=message)
         names = [command.name for command in self.command]
         for index, name in enumerate(names):
             if name in names[:index]:
                 message = f"another command is called {name}; expressions would add them up"
-                raise wrong_below("command", index, "name", message=message)
-        return self
+                yield wrong_below("command", index, "name", message=message)
 
     @property
     def blocks_of_diagnostics(self) -> int:
@@ -448,45 +444,44 @@ class StudyFile(FileModel):
     )
 
     @model_validator(mode="after")
-    def _builds_are_the_arms(self) -> Self:
+    def _fits_together(self) -> Self:
+        raise_all([*self._wrong_builds(), *self._wrong_covariates(), *self._wrong_own_metrics()])
+        return self
+
+    def _wrong_builds(self) -> Iterator[PydanticCustomError]:
         if self.builds is None:
-            return self
+            return
         levels = list(self.factors.get(self.arm or "", {}))
         if set(self.builds.objects) != set(levels):
             message = f"expected one entry for each level of the arm, {listed(levels)}"
-            raise wrong_below("builds", "objects", message=message)
+            yield wrong_below("builds", "objects", message=message)
         if self.trials.order in ("sequential", "duet"):
             message = f"with `builds`, blocks share a layout, one trial at a time; `order: {self.trials.order}` cannot"
-            raise wrong_below("trials", "order", message=message)
-        return self
+            yield wrong_below("trials", "order", message=message)
 
-    @model_validator(mode="after")
-    def _covariates_have_blocks(self) -> Self:
+    def _wrong_covariates(self) -> Iterator[PydanticCustomError]:
         if self.metrics.covariates and self.trials.order == "sequential":
             message = "covariates compare the trials of a block, and `order: sequential` has no blocks"
-            raise wrong_below("metrics", "covariates", message=message)
+            yield wrong_below("metrics", "covariates", message=message)
         if self.metrics.adjust and self.trials.stop != "fixed":
             suggestion = f"leave `adjust` out, or write `stop: fixed` instead of `stop: {self.trials.stop}`"
             message = f"a rule that stops early looks at plain estimates; {suggestion}"
-            raise wrong_below("metrics", "adjust", message=message)
-        return self
+            yield wrong_below("metrics", "adjust", message=message)
 
-    @model_validator(mode="after")
-    def _own_metrics_have_a_source(self) -> Self:
+    def _wrong_own_metrics(self) -> Iterator[PydanticCustomError]:
         commands = [command.name for command in self.telemetry.command]
         for name, metric in self.metrics.own.items():
             wanted = metric.expression.metric
             if not getattr(self.telemetry, metric.source):
                 suggestion = f"add `telemetry: {{{metric.source}: …}}`"
                 message = f"made from `{metric.source}`, and `telemetry` has none; {suggestion}"
-                raise wrong_below("metrics", name, message=message)
-            if metric.source == "command" and wanted not in commands:
+                yield wrong_below("metrics", name, message=message)
+            elif metric.source == "command" and wanted not in commands:
                 message = f"no command is called {wanted}; expected one of {listed(commands)}"
-                raise wrong_below("metrics", name, "command", message=message)
-            if metric.source == "prometheus" and not any(each.keeps(wanted) for each in self.telemetry.prometheus):
+                yield wrong_below("metrics", name, "command", message=message)
+            elif metric.source == "prometheus" and not any(each.keeps(wanted) for each in self.telemetry.prometheus):
                 message = f"no `match` of telemetry.prometheus keeps {wanted}; add it there"
-                raise wrong_below("metrics", name, "prometheus", message=message)
+                yield wrong_below("metrics", name, "prometheus", message=message)
             if name.endswith(ERROR_SUFFIX):
                 message = f"names that end in {ERROR_SUFFIX} are those of error bars"
-                raise wrong_below("metrics", name, message=message)
-        return self
+                yield wrong_below("metrics", name, message=message)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from fairtrial.errors import InputError, Problem
 from fairtrial.study import assignments, tuning
 from fairtrial.study.catalogue import Catalogue, MetricDefinition
-from fairtrial.study.checking import check, factors_of
+from fairtrial.study.checking import StudyDefinitions, check, factors_of
 from fairtrial.study.designs.numeric_factors import NumericFactor, check_curve, expanded
 from fairtrial.study.expectations import Expectation
 from fairtrial.study.file_model import NOT_IN_SIZES, TEXTS_AS_WRITTEN, StudyFile, Trials
@@ -25,7 +25,7 @@ from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.study.resolving import overlaid, resolve
 from fairtrial.study.tree.embedding import embed
 from fairtrial.study.tree.merging import SECTIONS, merge
-from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, from_plain, plain
+from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, dotted, from_plain, plain
 from fairtrial.study.tree.problems import Problems, validate
 from fairtrial.study.tree.quantities import WITH_UNITS
 from fairtrial.study.tree.reading import read_documents
@@ -36,6 +36,9 @@ from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 # This machine, and no server: a command compared with a command needs neither.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {"place": {"local": {}}, "system": {"command": {}}}
 _FILE = TypeAdapter(StudyFile)
+_IN_SIZES = dict.fromkeys(
+    [*(key for key in StudyFile.model_fields if key not in NOT_IN_SIZES), WORKLOAD_PLACE, NETWORK]
+)
 _ONLY_IN_FILES = {"include", "sizes"}  # both are done with when `--set` is merged
 _LINE_WIDTH = 4096  # a folded line would be harder to compare
 
@@ -149,7 +152,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         overrides: `path=value` texts, merged last.
 
     Raises:
-        InputError: with every mistake found, each with its line.
+        InputError: with every mistake found, each with its line; those of other sizes, too, if nothing is overridden.
     """
     problems, unread = Problems(), Problems()
     merged: Tree | None = None
@@ -157,8 +160,10 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         merged = merge(merged, aside(embed(document, catalogue=catalogue, problems=unread), problems))
     assert merged is not None  # noqa: S101 - a file gives at least itself
     _check_sizes(merged, problems)
+    every_size = merged
     if size is not None:
         merged = merge(merged, _size(merged, size, problems))
+    overrides = tuple(overrides)
     for overlay in assignments.overlays(overrides, problems):
         for key in _ONLY_IN_FILES & overlay.entries.keys():
             problems.add(
@@ -166,16 +171,11 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
             )
         merged = merge(merged, aside(embed(overlay, catalogue=catalogue, problems=unread), problems))
     _give_up_without(unread, problems)
-    tree, numeric = expanded(_completed(merged.without("sizes"), catalogue), problems)
-    if tunes := tuning.SECTION in tree.entries:
-        tree = levels.with_levels(tree, catalogue=catalogue, problems=problems)
-    file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
-    if tunes:
-        problems.raise_if_any()  # levels of options that are wrong would be reported as mistakes of their own
-    checked = check(tree, numeric=numeric, catalogue=catalogue, problems=problems)
-    check_curve(tree, numeric, definitions=checked.definitions, problems=problems)
+    tree, numeric, file, checked = _checked(merged, catalogue, problems)
+    if not overrides:  # which another size may need, or not bear
+        _check_other_sizes(every_size, size, catalogue=catalogue, problems=problems)
     problems.raise_if_any()
-    assert isinstance(file, StudyFile)  # noqa: S101 - nothing was noted
+    assert file is not None  # noqa: S101 - nothing was noted
     return Study(
         file=file,
         base=Tree({key: node for key, node in tree.entries.items() if key in SECTIONS}, tree.at, tree.key_at),
@@ -188,6 +188,34 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         catalogue=catalogue,
         written=tree,
     )
+
+
+def _checked(
+    merged: Tree, catalogue: Catalogue, problems: Problems
+) -> tuple[Tree, Mapping[str, NumericFactor], StudyFile | None, StudyDefinitions]:
+    """A merged study, complete and with levels, and what checking it found out; None for a file that is wrong."""
+    tree, numeric = expanded(_completed(merged.without("sizes"), catalogue), problems)
+    if tunes := tuning.SECTION in tree.entries:
+        tree = levels.with_levels(tree, catalogue=catalogue, problems=problems)
+    file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
+    if tunes and len(problems):  # levels of options that are wrong would be reported as mistakes of their own
+        return tree, numeric, None, StudyDefinitions((), {})
+    checked = check(tree, numeric=numeric, catalogue=catalogue, problems=problems)
+    check_curve(tree, numeric, definitions=checked.definitions, problems=problems)
+    return tree, numeric, file, checked
+
+
+def _check_other_sizes(tree: Tree, chosen: str | None, *, catalogue: Catalogue, problems: Problems) -> None:
+    """Notes what is wrong with each size that is not chosen, but for what is wrong without it as well."""
+    noted = {(each.file, each.line, each.column, each.field) for each in problems}
+    for name, node in tree.tree("sizes").entries.items():
+        if name == chosen or not isinstance(node, Tree):
+            continue
+        here = Problems()
+        _checked(merge(tree, _size(tree, name, here)), catalogue, here)
+        for each in here:
+            if (each.file, each.line, each.column, each.field) not in noted:
+                problems.note(replace(each, field=f"{dotted(('sizes', name))}.{each.field}"))
 
 
 def _give_up_without(unread: Problems, problems: Problems) -> None:
@@ -226,18 +254,17 @@ def _named(tree: Tree) -> dict[str, Any]:
 
 
 def _check_sizes(tree: Tree, problems: Problems) -> None:
-    """Every size's keys, chosen or not: a misspelt key should not wait for the day its size is used."""
+    """Every size's shape and keys, chosen or not."""
     sizes = tree.tree("sizes")
     if not isinstance(tree.entries.get("sizes", sizes), Tree):
         problems.add("expected a mapping", sizes.at, field=("sizes",))
-    known = [*(key for key in StudyFile.model_fields if key not in NOT_IN_SIZES), WORKLOAD_PLACE, NETWORK]
     for name, node in sizes.entries.items():
         if not isinstance(node, Tree):
             problems.add("expected a partial study", node.at, field=("sizes", name))
             continue
         for key in node.entries:
-            if key not in known:
-                problems.unknown("key", key, known, at=node.where(key), field=("sizes", name, key))
+            if key not in _IN_SIZES:
+                problems.unknown("key", key, _IN_SIZES, at=node.where(key), field=("sizes", name, key))
 
 
 def _size(tree: Tree, size: str, problems: Problems) -> Tree:
@@ -245,7 +272,8 @@ def _size(tree: Tree, size: str, problems: Problems) -> Tree:
     if size not in sizes.entries:
         at = sizes.at if "sizes" in tree.entries else Position("--size")
         problems.unknown("size", size, sizes.entries, at=at, field=("sizes",))
-    return sizes.tree(size).without(*NOT_IN_SIZES)
+    overlay = sizes.tree(size)
+    return overlay.without(*(overlay.entries.keys() - _IN_SIZES.keys()))  # noted with every size's
 
 
 def dump(study: Study) -> str:

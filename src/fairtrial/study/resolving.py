@@ -70,6 +70,7 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
     places = _client_places(trial, catalogue=catalogue, problems=problems)
     network = _network(trial, problems)
     complete = places is not None and network is not None
+    served = True
     for section in SECTIONS:
         if section in (WORKLOAD_PLACE, NETWORK):
             continue
@@ -79,15 +80,18 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
             continue
         sections[section] = {}
         for kind, value in values:
-            sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
+            resolved = sections[section][kind.name] = kind.parameters.dump_python(value, mode="json")
             metrics |= kind.metrics(value)
+            served = served and kind.has_server(resolved)
     if "settings" in sections:
         before = len(problems)
         catalogue.check_settings(sections["settings"], Branch(trial.tree("settings"), ("settings",)), problems)
         complete = complete and len(problems) == before
     return Resolution(
         trial=_trial(sections, places or [], network or Network()) if complete else None,
-        metrics=metrics if "workload" in sections else None,
+        metrics={name: each for name, each in metrics.items() if served or name not in catalogue.server_metrics}
+        if "workload" in sections
+        else None,
     )
 
 

@@ -34,6 +34,8 @@ _COMMON: Final = re.compile(rf"(?:[^\\\[(){{*+?]|\)|\\[AbB]|{_ESCAPE}|{_SET}|{_G
 
 
 def _http(url: str) -> str:
+    if re.match(r"([^/]*//)?[^/]*@", url):
+        raise ValueError("names a user or a password, which every record would keep; leave out all before the `@`")
     if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", url):
         raise ValueError(f"expected `http://HOST:PORT/PATH` or the same by `https`, found {url!r}")
     return url

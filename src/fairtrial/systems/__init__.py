@@ -67,6 +67,7 @@ def kind_of(system: type[System[Any]]) -> Kind:
         disk_bytes=lambda parameters: of(parameters).disk_bytes(),
         determines_data=lambda parameters: _determines_data(of(parameters)),
         handed_in=lambda parameters: of(parameters).handed_in(),
+        has_server=lambda parameters: of(parameters).has_server(),
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
 
 from fairtrial.programs import Act
 from fairtrial.protocol.generated import Sql, SqliteEndpoint
 from fairtrial.protocol.subcommands import SQL
-from fairtrial.study.tree.quantities import Seconds
+from fairtrial.study.tree.quantities import WholeMilliseconds
 from fairtrial.systems.instance import Identity, Instance, Launch
 from fairtrial.systems.server import read_number
 from fairtrial.systems.system import System
@@ -18,6 +18,7 @@ from fairtrial.wire.facts import Facts
 from fairtrial.wire.open_place import OpenPlace
 
 DATABASE = "database.sqlite3"
+LONGEST_WAIT_S = 86_400.0  # SQLite counts milliseconds in 31 bits
 # Pragmas that are fixed in the file when it is created (sqlite.org/pragma.html).
 INITIAL_PRAGMAS = ("auto_vacuum", "encoding", "page_size")
 
@@ -39,7 +40,18 @@ class SqliteParameters(BaseModel):
         default_factory=dict,
         description="Pragmas of every connection, read back after they are set: `journal_mode: WAL`, for example.",
     )
-    busy_timeout: Seconds = Field(5.0, description="Time that a connection waits for a lock before it gives up.")
+    busy_timeout: WholeMilliseconds = Field(
+        5.0,
+        le=LONGEST_WAIT_S,
+        description="Time that a connection waits for a lock before it gives up, in whole milliseconds.",
+    )
+
+    @field_validator("pragmas")
+    @classmethod
+    def _said_once(cls, pragmas: dict[str, str]) -> dict[str, str]:
+        if "busy_timeout" in pragmas:
+            raise ValueError("`busy_timeout` has a key of its own, beside `pragmas`: give the time there")
+        return pragmas
 
 
 class Sqlite(System[SqliteParameters]):

@@ -64,6 +64,20 @@ def test_the_processes_that_ran_most_are_named_each_once() -> None:
     assert "(cc1, cron)" in other_load(found).fix
 
 
+def test_the_advice_is_to_stop_programs_and_no_threads_of_the_kernel() -> None:
+    names = ("rustc", "kcompactd0", "cron")
+    flags = {"kcompactd0": "2097216"}  # 0x200040
+
+    def reading(ticks: int) -> dict[str, str]:
+        lines = {name: process(name, ticks).replace("4194304", flags.get(name, "4194304")) for name in names}
+        return {f"/proc/{number}/stat": line for number, line in enumerate(lines.values())}
+
+    before, after = {"/proc/stat": stat(idle=1000)}, {"/proc/stat": stat(user=101, idle=1099, running=3)}
+    found = other_load(sampled(before | reading(0), after | reading(50)))
+    assert found.value.endswith("most by cron, kcompactd0, rustc")
+    assert found.fix == "stop the other programs (cron, rustc), or wait for their end"
+
+
 def test_a_process_may_be_called_anything() -> None:
     odd = "a) R (b c"
     before, after = {"/proc/5/stat": process(odd, 10)}, {"/proc/5/stat": process(odd, 30)}

@@ -92,7 +92,7 @@ SMALL = Catalogue(
     },
     systems={
         "mariadb": Kind("mariadb", "A private MariaDB.", TypeAdapter(Mariadb), duration_s=lambda _: 3.0),
-        "sqlite": Kind("sqlite", "SQLite, embedded.", TypeAdapter(Sqlite)),
+        "sqlite": Kind("sqlite", "SQLite, embedded.", TypeAdapter(Sqlite), has_server=lambda _: False),
     },
     workloads={
         "tpcc": Kind(
@@ -118,7 +118,8 @@ SMALL = Catalogue(
             TypeAdapter(Annotated[dict[str, str | int], Field(description="By name.")]),
         ),
     },
-    telemetry_metrics={name: metric(name, "share") for name in ("swapped_out_share", "cpu_user_share")},
+    telemetry_metrics={name: metric(name, "share") for name in ("swapped_out_share", "cpu_user_share", "server_cpu")},
+    server_metrics={"server_cpu"},
 )
 
 MGLRU = """\

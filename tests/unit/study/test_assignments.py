@@ -59,3 +59,12 @@ def test_values_stand_on_the_command_line_and_nowhere_else() -> None:
     assert {node.at for _, node in leaves(found)} == {AT}
     assert found.where("a") == AT
     assert found.tree("a").where("b") == AT
+
+
+@pytest.mark.parametrize(
+    ("assignment", "field"), [("trials.margin=.nan", "trials.margin"), ('a."b.c"={d: [.nan]}', 'a."b.c".d.0')]
+)
+def test_a_value_that_cannot_be_read_is_noted_with_its_path_and_left_out(assignment: str, field: str) -> None:
+    problems = Problems()
+    assert overlays([assignment], problems) == []
+    assert [str(problem) for problem in problems] == [f"--set: {field}: expected a finite number, found .nan"]

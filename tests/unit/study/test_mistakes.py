@@ -7,6 +7,8 @@ from types import ModuleType
 
 import pytest
 
+from fairtrial import study
+
 Mistakes = Callable[..., list[str]]
 
 FIVE_KINDS = """\
@@ -25,6 +27,21 @@ metrics: {primary: throughput_tpm}
 """
 
 
+def test_a_metric_of_servers_is_refused_where_no_system_has_one(mistakes: Mistakes) -> None:
+    text = MINIMAL.replace("mariadb: {}", "sqlite: {}").replace("throughput_tpm", "[throughput_tpm, server_cpu]")
+    message = "metric `server_cpu` is not measured: the system has no server of its own (name another, or leave it out)"
+    assert mistakes(text) == [f"study.yaml:6:37: metrics.primary: {message}"]
+    (other,) = mistakes(f"{text.replace('sqlite', 'mariadb')}trails: {{}}\n")
+    assert other.startswith("study.yaml:7:1: trails: ")
+
+
+def test_a_metric_of_servers_is_refused_where_one_arm_has_none(mistakes: Mistakes) -> None:
+    arms = "factors: {lru: {off: {}, on: {system: {sqlite: {}}}}}"
+    text = MINIMAL.replace("throughput_tpm", "server_cpu").replace(MINIMAL.splitlines()[3], arms)
+    message = "metric `server_cpu` is not measured, with lru=on (name a metric that every trial measures)"
+    assert mistakes(text) == [f"study.yaml:6:20: metrics.primary: {message}"]
+
+
 def test_five_kinds_of_mistakes_are_reported_together_in_the_order_of_the_file(mistakes: Mistakes) -> None:
     assert mistakes(FIVE_KINDS) == [
         (
@@ -37,7 +54,7 @@ def test_five_kinds_of_mistakes_are_reported_together_in_the_order_of_the_file(m
             "'parsecs' is not one of ns, us, ms, s, min, h"
         ),
         "study.yaml:8:33: settings.lru_gen: expected 'on' or 'off', found 'yes', with kernel=mglru",
-        "study.yaml:9:5: key `mglru` is given twice (first at 8:5) (keep one of them)",
+        "study.yaml:9:5: factors.kernel.mglru: key `mglru` is given twice (first at 8:5) (keep one of them)",
         "study.yaml:10:6: arm: unknown factor `kernell`; expected one of `kernel` (did you mean `kernel`?)",
         "study.yaml:11:18: trials.blocks: expected a whole number, found 'many'",
     ]
@@ -79,8 +96,16 @@ metrics: {primary: throughput_tpm}
         ("trials: {stop: sequental}", "found 'sequental' (did you mean `sequential`?)"),
         ("trials: {order: abab}", "found 'abab' (did you mean `abba`?)"),
         ("trials: 5", ":7:9: trials: expected a mapping, found 5"),
-        ("trials: {margin: 200 %}", "trials.margin: expected a value less than 1"),
-        ("telemetry: {interval: 1us}", "telemetry.interval: expected a value greater than or equal to 0.01"),
+        ("trials: {margin: 200 %}", "trials.margin: expected a value less than 100%, found '200 %'"),
+        (
+            "telemetry: {interval: 1us}",
+            "telemetry.interval: expected a value greater than or equal to 10ms",
+        ),
+        ("telemetry: {interval: 0.0050}", "expected a value greater than or equal to 0.01, found 0.0050"),
+        ("trials: {confidence: 100 %}", "trials.confidence: expected a value less than 100%, found '100 %'"),
+        ("trials: {margin: 0 %}", "trials.margin: expected a value greater than 0, found '0 %'"),
+        ("trials: {voided_limit: true}", "trials.voided_limit: expected a whole number, found true"),
+        ("trials: {margin: true}", "trials.margin: expected a share such as 2 % or 0.02, found true"),
         ("telemetry: {interval: 10500us}", "telemetry.interval: expected whole milliseconds, found 10.5 ms"),
         (
             "place: {loqal: {}}",
@@ -166,6 +191,42 @@ def test_what_is_wrong_with_a_metric_is_told_where_it_stands(mistakes: Mistakes,
     assert found.startswith(f"study.yaml:{expected}")
 
 
+def test_what_keys_say_together_is_told_of_all_of_them(mistakes: Mistakes) -> None:
+    text = MINIMAL.replace("throughput_tpm}", "[x, x], secondary: [y, x, y], guardrail_margins: {a: 3 %, b: 4 %}}")
+    found = mistakes(text + "telemetry: {command: [{run: a, name: x}, {run: b, name: x}], diagnostic_blocks: 2}\n")
+    assert [problem.split(": ")[1] for problem in found if "unknown metric" not in problem] == [
+        "metrics.primary.1",
+        "metrics.secondary.1",
+        "metrics.secondary.2",
+        "metrics.guardrail_margins.a",
+        "metrics.guardrail_margins.b",
+        "telemetry.command.1.name",
+        "telemetry.diagnostic_blocks",
+    ]
+
+
+def test_every_metric_of_the_study_s_own_that_lacks_its_source_is_told(mistakes: Mistakes) -> None:
+    own = "throughput_tpm, a: {command: mean(q), better: lower}, b_error: {prometheus: mean(q), better: lower}}"
+    builds = "builds: {program: /p, objects: {off: /a}, link: 'cc -o {output} {objects}'}\n"
+    assert [problem.split(": ")[1] for problem in mistakes(MINIMAL.replace("throughput_tpm}", own) + builds)] == [
+        "metrics.a",
+        "metrics.b_error",
+        "builds.objects",
+    ]
+
+
+@pytest.mark.parametrize("number", [".nan", "-.inf", "1e400", "18446744073709551616"])
+def test_what_is_no_finite_number_is_told_once_with_its_field(mistakes: Mistakes, number: str) -> None:
+    (found,) = mistakes(MINIMAL.replace("60s", number))
+    assert found.startswith("study.yaml:3:29: workload.tpcc.duration: expected a ")
+    assert found.endswith(f"found {number}") or "below 2^64" in found
+
+
+def test_a_level_given_twice_is_not_missed_as_well(mistakes: Mistakes) -> None:
+    (found,) = mistakes(MINIMAL.replace(", on: {", ", off: {"))
+    assert found.startswith("study.yaml:4:50: factors.lru.off: key `off` is given twice (first at 4:17)")
+
+
 @pytest.mark.parametrize("factors", ["[lru]", "lru"])
 def test_factors_that_are_no_mapping_are_told_as_what_they_are(mistakes: Mistakes, factors: str) -> None:
     found = mistakes(MINIMAL.replace(MINIMAL.splitlines()[3], f"factors: {factors}"))
@@ -183,6 +244,49 @@ def test_levels_that_are_wrong_are_not_missed_as_well(mistakes: Mistakes) -> Non
     assert "factors.lru.on: expected a mapping, found 5" in found
 
 
+@pytest.mark.parametrize("factors", ["{lru: {}}", "{lru: {off: 5, on: 6}}", "{users: {}, lru: {off: {}, on: 6}}"])
+def test_a_factor_without_levels_hides_no_mistake_of_the_base_trial(mistakes: Mistakes, factors: str) -> None:
+    text = MINIMAL.replace(MINIMAL.splitlines()[3], f"factors: {factors}").replace("60s", "60s, transactions: 5")
+    found = mistakes(text + "settings: {swapiness: 10}\n")
+    assert any(problem.startswith("study.yaml:7:12: settings.swapiness: unknown setting") for problem in found)
+    assert any("workload.tpcc: expected exactly one of `duration` and `transactions`" in problem for problem in found)
+
+
+SIZES = """\
+sizes:
+  ci: {trials: {blocks: 0}, workload: {tpcc: {duratoin: 1h}}, factors: {lru: {on: {settings: {lru: on}}}}}
+  large: {metrics: {primary: throughput}}
+"""
+
+
+@pytest.mark.parametrize("size", [None, "large"])
+def test_every_size_is_checked_whichever_is_chosen(mistakes: Mistakes, size: str | None) -> None:
+    field = "" if size else "sizes.large."
+    assert [problem.partition("; ")[0] for problem in mistakes(MINIMAL + SIZES, size=size)] == [
+        "study.yaml:8:25: sizes.ci.trials.blocks: expected a value greater than or equal to 1, found 0",
+        "study.yaml:8:47: sizes.ci.workload.tpcc.duratoin: unknown key",
+        "study.yaml:8:95: sizes.ci.settings.lru: unknown setting `lru`",
+        f"study.yaml:9:30: {field}metrics.primary: unknown metric `throughput`",
+    ]
+
+
+def test_what_is_wrong_at_every_size_is_told_once(mistakes: Mistakes) -> None:
+    sizes = "sizes: {ci: {trails: {}}, large: {factors: {lru: {two: {settings: {sysctl: {a: 1}}}}}}}\n"
+    text = MINIMAL.replace("lru_gen: on", "lru_gen: yes").replace("60s", "60 parsecs")
+    assert [problem.split(": ")[1] for problem in mistakes(text + sizes)] == [
+        "workload.tpcc.duration",
+        "settings.lru_gen",
+        "sizes.ci.trails",
+    ]
+    (found,) = mistakes(MINIMAL + sizes, size="ci")
+    assert "sizes.ci.trails: unknown key `trails`" in found
+
+
+def test_what_is_overridden_counts_for_the_size_that_is_chosen_alone(load: Callable[..., study.Study]) -> None:
+    sizes = "sizes: {ci: {trials: {blocks: 9, stop: anytime, min_blocks: 9}}, large: {}}\n"
+    assert load(MINIMAL + sizes, size="large", overrides=["trials.blocks=3"]).trials.blocks == 3
+
+
 def test_a_factor_that_is_compared_twice_is_refused(mistakes: Mistakes) -> None:
     users = "users: {few: {}, many: {workload: {tpcc: {virtual_users: 9}}}}"
     text = MINIMAL.replace("factors: {", f"factors: {{{users}, ") + "also_compare: [users, users]\n"
@@ -195,7 +299,7 @@ def test_a_factor_that_is_compared_twice_is_refused(mistakes: Mistakes) -> None:
         ("study: minimal", "study: a b", ":1:8: study: expected text that matches"),
         ("study: minimal", "question: what?", "study: required but missing"),
         ("metrics: {primary: throughput_tpm}", "", "metrics: required but missing"),
-        ("metrics: {primary: throughput_tpm}", "metrics: {primary: []}", "metrics.primary: "),
+        ("throughput_tpm}", "[]}", "metrics.primary: expected at least 1 item, found an empty list"),
         (
             "throughput_tpm",
             "throughput_tmp",
@@ -209,7 +313,11 @@ def test_a_factor_that_is_compared_twice_is_refused(mistakes: Mistakes) -> None:
         ),
         ("arm: lru", "", "arm: required but missing"),
         ("{duration: 60s}", "{}", ":3:18: workload.tpcc: expected exactly one of `duration` and `transactions`"),
-        ("{duration: 60s}", "{duration: -3s}", ":3:29: workload.tpcc.duration: expected a time"),
+        (
+            "{duration: 60s}",
+            "{duration: -3s}",
+            "250ms, 60s or 10min, found '-3s', which is negative",
+        ),
         ("system: {mariadb: {}}", "", "system: found nothing; expected exactly one kind of `mariadb`, `sqlite`"),
         ("on: {settings", "on: {syztem: {}, settings", "factors.lru.on.syztem: unknown key; expected one of `place`"),
         ("on: {settings: {lru_gen: on}}", "on: 5", "factors.lru.on: expected a mapping, found 5"),
@@ -218,7 +326,7 @@ def test_a_factor_that_is_compared_twice_is_refused(mistakes: Mistakes) -> None:
         (
             "factors: {lru: {off: {settings: {lru_gen: off}}, on: {settings: {lru_gen: on}}}}",
             "factors: {}",
-            "factors: expected at least 1, found an empty mapping",
+            "factors: expected at least 1 entry, found an empty mapping",
         ),
     ],
 )

@@ -137,3 +137,10 @@ def test_a_regular_expression_that_only_python_knows_is_refused_when_it_is_loade
 )
 def test_a_regular_expression_that_the_sampler_knows_is_accepted(text: str) -> None:
     assert CounterCommand.model_validate({"run": "cat x", "name": "x", "regex": text}).regex == text
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@h/metrics", "https://secret@h:1", "me:secret@h:1/metrics"])
+def test_an_address_with_a_password_is_refused_without_showing_it(tmp_path: Path, url: str) -> None:
+    (found,) = problems(tmp_path, "http://{host}:{metrics}/metrics", url)
+    assert found.field == "telemetry.prometheus.url"
+    assert found.message == "names a user or a password, which every record would keep; leave out all before the `@`"

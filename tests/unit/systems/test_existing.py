@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 
-from fairtrial.errors import PlaceError
+from fairtrial import study
+from fairtrial.catalogue import catalogue
+from fairtrial.errors import InputError, PlaceError
 from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, Rows, Sql, Tls
 from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres, MysqldAt
 from fairtrial.systems.existing.mysqld import PersistingMysqld
@@ -45,7 +47,7 @@ def mariadb(**options: Any) -> ExistingMysqld:
         ({"at": {**AT, "tls": "require"}}, "a Unix socket is not encrypted"),
         ({"at": {**AT, "may_overwrite": "other"}}, "expected the database's name 'bench' again"),
         ({"at": {**AT, "database": 'x"; DROP DATABASE y'}}, "should match pattern"),
-        ({"at": {**AT, "password": "plain"}}, "Password"),
+        ({"at": {**AT, "password": "plain"}}, r"as `password: \{env: NAME\}`"),
         ({"at": {**AT, "database": "postgres", "may_overwrite": "postgres"}}, "postgres is a database of the server"),
         ({"at": {**AT, "database": "MySQL", "may_overwrite": "MySQL"}}, "MySQL is a database of the server"),
         ({"at": AT, "version": "15"}, "version: the server that `at` names is there already"),
@@ -55,6 +57,23 @@ def mariadb(**options: Any) -> ExistingMysqld:
 def test_what_contradicts_itself_is_refused(parameters: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         PostgresParameters.model_validate(parameters)
+
+
+@pytest.mark.parametrize(
+    "password", ["hunter2", ["hunter2"], 4711, {"env": "hunter-2"}, {"env": "hunter2\n"}, {"env": 4711}]
+)
+def test_a_password_in_the_study_is_refused_without_showing_it(tmp_path: Path, password: object) -> None:
+    (tmp_path / "study.yaml").write_text(
+        "study: secret\nworkload: {oltp: {duration: 1s}}\nmetrics: {primary: throughput_tps}\narm: a\n"
+        "factors: {a: {one: {}, two: {workload: {oltp: {duration: 2s}}}}}\n"
+        f"system: {{postgres: {{at: {json.dumps({**AT, 'password': password})}}}}}\n"
+    )
+    with pytest.raises(InputError) as raised:
+        study.load(tmp_path / "study.yaml", catalogue=catalogue())
+    (problem,) = raised.value.problems
+    assert problem.field == "system.postgres.at.password"
+    assert problem.message.startswith("expected the environment variable that holds it, as `password: {env: NAME}`")
+    assert not any(secret in str(problem) for secret in ("hunter", "4711"))
 
 
 def test_a_server_that_is_not_stopped_has_no_slow_shutdown_and_is_no_template() -> None:

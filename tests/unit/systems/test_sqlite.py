@@ -3,6 +3,8 @@
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import pytest
+from pydantic import ValidationError
 from support.facts import facts_of
 from support.machines.places import place_here, place_in_memory
 
@@ -37,6 +39,19 @@ def test_its_endpoint_names_the_file_and_every_pragma() -> None:
         pragmas={"journal_mode": "WAL", "cache_size": "-2000"},
         busy_timeout_ms=1500,
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"pragmas": {"busy_timeout": 100}}, "`busy_timeout` has a key of its own"),
+        ({"busy_timeout": "500us"}, "expected whole milliseconds, found 0.5 ms"),
+        ({"busy_timeout": "600h"}, "less than or equal to 86400"),
+    ],
+)
+def test_a_time_to_wait_is_given_once_and_as_sqlite_takes_it(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        sqlite(**given)
 
 
 def test_only_what_a_file_keeps_for_life_is_used_to_load() -> None:

@@ -62,8 +62,8 @@ class ScreenedMetric(Result):
         margin, simultaneous_margin: how far an effect of nothing may lie from 0, alone and the largest of all.
         effects: strongest first.
         columns: strongest first, of designs of two levels; what interactions have to say.
-        curvature: strongest first, of designs of three levels: the middle level over the geometric mean of its ends; left
-            out elsewhere.
+        curvature: strongest first, of designs of three levels: the middle level over the geometric mean of its ends;
+            left out elsewhere.
         lack_of_fit_p: whether the columns that no option has hold more than noise; None without replicates.
     """
 

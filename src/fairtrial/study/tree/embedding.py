@@ -7,6 +7,7 @@ whole. It must not know what is in the files: they are YAML, and the kind's own 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from fairtrial.errors import InputError
 from fairtrial.study.catalogue import Catalogue, Kind
 from fairtrial.study.resolving import kinds
 from fairtrial.study.tree.merging import SECTIONS
-from fairtrial.study.tree.nodes import Scalar, Tree
+from fairtrial.study.tree.nodes import Path as Keys
+from fairtrial.study.tree.nodes import Scalar, Tree, dotted
 from fairtrial.study.tree.overlays import below, everywhere
 from fairtrial.study.tree.problems import Problems
 from fairtrial.study.tree.reading import read_tree
@@ -31,17 +33,18 @@ def embed(tree: Tree, *, catalogue: Catalogue, problems: Problems) -> Tree:
 def _overlay(tree: Tree, *, known: Mapping[str, Mapping[str, Kind]], problems: Problems) -> Tree:
     for section in SECTIONS:
         named = {name: kind for name, kind in known.get(section, {}).items() if kind.files}
-        tree = below(tree, section, partial(_kinds, known=named, problems=problems))
+        tree = below(tree, section, partial(_kinds, known=named, section=section, problems=problems))
     return tree
 
 
-def _kinds(tree: Tree, *, known: Mapping[str, Kind], problems: Problems) -> Tree:
+def _kinds(tree: Tree, *, known: Mapping[str, Kind], section: str, problems: Problems) -> Tree:
     for name, kind in known.items():
-        tree = below(tree, name, partial(_parameters, kind=kind, problems=problems))
+        path = (*section.split("."), name)
+        tree = below(tree, name, partial(_parameters, kind=kind, path=path, problems=problems))
     return tree
 
 
-def _parameters(tree: Tree, *, kind: Kind, problems: Problems) -> Tree:
+def _parameters(tree: Tree, *, kind: Kind, path: Keys, problems: Problems) -> Tree:
     for key, content in kind.files.items():
         node = tree.entries.get(key)
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
@@ -50,7 +53,7 @@ def _parameters(tree: Tree, *, kind: Kind, problems: Problems) -> Tree:
             problems.add(
                 f"`{key}` and `{content}` are both present",
                 tree.where(content),
-                field=(kind.name, content),
+                field=(*path, content),
                 suggestion=f"`{content}` holds the text of the file: keep one of them",
             )
             continue
@@ -58,7 +61,8 @@ def _parameters(tree: Tree, *, kind: Kind, problems: Problems) -> Tree:
             file = read_tree(Path(node.at.file).parent / node.text, problems, at=node.at)
         except InputError as error:
             for problem in error.problems:
-                problems.note(problem)
+                named = problem.file == node.at.file
+                problems.note(replace(problem, field=dotted((*path, key))) if named else problem)
             continue
         tree = _replaced(tree, key, content=content, file=file)
     return tree

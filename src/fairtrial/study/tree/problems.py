@@ -6,21 +6,24 @@ Owns the wording of what pydantic finds. It must not know the study's keys.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Tree, dotted, locate
+from fairtrial.study.tree.nodes import KEY_MARK, Listing, Node, Path, Position, Scalar, Tree, dotted, locate
+from fairtrial.study.tree.quantities import with_unit_of
 
 FILE_OF = "file_of"  # key of a validation's context; see `validate`
 OF_STUDIES = "fix the lines listed above; with `fairtrial schema` your editor checks and completes every key"
 
 _BELOW = "wrong_below"  # of an error; see `wrong_below`
 _CLOSE = 0.6  # difflib's own default: closer misses typing errors, wider suggests nonsense
+_CREDENTIALS = re.compile(r"//[^/\s]*@")  # of an address: what a message shows, logs keep
 _LISTED = 12  # names in a message; more hide the sentence
 _SHOWN = 60  # characters of a found value; it stands at the position given anyway
 _SCHEMAS_KEPT = 256  # one per kind, and those of several catalogues in a test
@@ -40,6 +43,12 @@ _EXPECTED = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
     "none_required": "null",
+}
+_LENGTHS = {
+    "too_short": ("at least", "min_length"),
+    "too_long": ("at most", "max_length"),
+    "string_too_short": ("at least", "min_length"),
+    "string_too_long": ("at most", "max_length"),
 }
 
 
@@ -63,15 +72,28 @@ def wrong_below(*path: str | int, message: str) -> PydanticCustomError:
     return PydanticCustomError(_BELOW, "{message}", {"message": message, "path": path})
 
 
+def raise_all(wrong: Iterable[PydanticCustomError]) -> None:
+    """Raises all that a validator of a whole model found with `wrong_below`; nothing if that is nothing.
+
+    Raises:
+        ValidationError: of all of them.
+    """
+    if lines := [InitErrorDetails(type=each, input=None) for each in wrong]:
+        raise ValidationError.from_exception_data("", lines)
+
+
 def brief(value: object) -> str:
-    """A value as a message shows it."""
+    """A value as a message shows it; a number of a file as it is written."""
     if isinstance(value, Mapping):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list | tuple):
         return "a list" if value else "an empty list"
     if value is None:
         return "nothing (null)"
-    text = repr(value)
+    if isinstance(value, Scalar) and type(value.value) not in (int, float):
+        return brief(value.value)
+    text = value.text if isinstance(value, Scalar) else str(value).lower() if isinstance(value, bool) else repr(value)
+    text = _CREDENTIALS.sub("//…@", text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
@@ -80,6 +102,7 @@ class Problems:
 
     def __init__(self) -> None:
         self._noted: dict[Problem, None] = {}
+        self._alone: set[Problem] = set()
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self._noted)
@@ -91,9 +114,11 @@ class Problems:
         """Notes a mistake."""
         self.note(Problem(message, at.file, at.line, at.column, dotted(field), suggestion))
 
-    def note(self, problem: Problem) -> None:
-        """Notes a mistake, if it is not noted yet."""
+    def note(self, problem: Problem, *, alone: bool = False) -> None:
+        """Notes a mistake, if it is not noted yet. `alone`: all others found at its place come from it."""
         self._noted.setdefault(problem)
+        if alone:
+            self._alone.add(problem)
 
     def unknown(self, what: str, name: str, known: Iterable[str], *, at: Position, field: Sequence[str]) -> None:
         """Notes a name that is none of those known."""
@@ -108,8 +133,13 @@ class Problems:
             InputError: there are any.
         """
         if self._noted:
-            ordered = sorted(self._noted, key=lambda problem: (problem.file, problem.line, problem.column))
-            raise InputError(ordered, hint=hint)
+            taken = {_place(problem) for problem in self._alone}
+            kept = [each for each in self._noted if each in self._alone or _place(each) not in taken]
+            raise InputError(sorted(kept, key=_place), hint=hint)
+
+
+def _place(problem: Problem) -> tuple[str, int, int]:
+    return problem.file, problem.line, problem.column
 
 
 def validate(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path, problems: Problems) -> Any | None:
@@ -141,7 +171,7 @@ def _true_for_numbers(adapter: TypeAdapter[Any], value: Any, *, node: Node, pref
         types = list(dict.fromkeys(_types(_schemas(adapter, tuple(map(str, location))))))
         if {"integer", "number"} & set(types) and not {"boolean", ""} & set(types):
             expected = " or ".join(_TYPES[each] for each in types if each in _TYPES)
-            message = f"expected {expected}, found {truth}"
+            message = f"expected {expected}, found {brief(truth)}"
             yield Problem(message, at.file, at.line, at.column, dotted((*prefix, *path)))
 
 
@@ -169,26 +199,27 @@ def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node
         if detail["type"] == "missing":
             path = (*path, str(detail["loc"][-1]))
         elif detail["type"] == "extra_forbidden":
-            owner = _owner(node, path[:-1])
-            at = owner.where(path[-1]) if owner else at
+            owner = _node_at(node, path[:-1])
+            at = owner.where(path[-1]) if isinstance(owner, Tree) else at
         branches.setdefault((path, at), []).append(detail)
     for (path, at), details in branches.items():
-        message, suggestion = _worded(details, known=partial(_keys, adapter, path[:-1]))
+        written = None if details[0]["loc"][-1:] == (KEY_MARK,) else _node_at(node, path)
+        found = written if isinstance(written, Scalar) else details[0]["input"]
+        message, suggestion = _worded(details, found=found, known=partial(_keys, adapter, path[:-1]))
         yield Problem(message, at.file, at.line, at.column, dotted((*prefix, *path)), suggestion)
 
 
-def _owner(node: Node, path: Path) -> Tree | None:
+def _node_at(node: Node | None, path: Path) -> Node | None:
     for part in path:
         if isinstance(node, Listing):
             node = node.items[int(part)]
-        elif isinstance(node, Tree):
-            node = node.entries[part]
         else:
-            return None
-    return node if isinstance(node, Tree) else None
+            node = node.entries.get(part) if isinstance(node, Tree) else None
+    return node
 
 
-def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> tuple[str, str]:
+def _worded(details: list[ErrorDetails], *, found: object, known: Callable[[], list[str]]) -> tuple[str, str]:
+    """A message and a suggestion. `found`: as it was written, where validation may have seen it converted."""
     first = details[0]
     if first["type"] == "missing":
         return "required but missing", ""
@@ -203,12 +234,13 @@ def _worded(details: list[ErrorDetails], *, known: Callable[[], list[str]]) -> t
             return str(detail["msg"]), ""
         if detail["type"] in ("value_error", "assertion_error"):
             return str(detail["msg"]).partition(", ")[2], ""
-    expected = " or ".join(dict.fromkeys(_expected(detail) for detail in details))
+    expected = " or ".join(dict.fromkeys(_expected(detail, found) for detail in details))
     suggestion = ""
     if first["type"] == "literal_error":
         choices = [choice.strip("'") for choice in first["ctx"]["expected"].replace(" or ", ", ").split(", ")]
         suggestion = did_you_mean(str(first["input"]), choices)
-    return f"expected {expected}, found {brief(first['input'])}", suggestion
+    shown = str(first["ctx"]["actual_length"]) if first["type"] == "too_long" else brief(found)
+    return f"expected {expected}, found {shown}", suggestion
 
 
 def _tag_in_words(detail: ErrorDetails) -> tuple[str, str]:
@@ -221,18 +253,30 @@ def _tag_in_words(detail: ErrorDetails) -> tuple[str, str]:
     return f"unknown {key} `{tag}`; expected one of {listed(names)}", did_you_mean(tag, names)
 
 
-def _expected(detail: ErrorDetails) -> str:
+def _expected(detail: ErrorDetails, found: object) -> str:
     worded = _EXPECTED.get(detail["type"])
     if worded:
         return worded
-    if detail["type"] == "too_short":
-        return f"at least {detail['ctx']['min_length']}"
+    if detail["type"] in _LENGTHS:
+        return _counted(detail)
     if detail["type"] == "string_pattern_mismatch":
         return f"text that matches {detail['ctx']['pattern']}"
     message = detail["msg"]
     if message.startswith(("Input should be greater", "Input should be less")):
-        return message.replace("Input should be", "a value")
+        words, _, bound = message.replace("Input should be", "a value").rpartition(" ")
+        (limit,) = detail["ctx"].values()
+        return f"{words} {(isinstance(found, Scalar) and with_unit_of(found.text, limit)) or bound}"
     return message.removeprefix("Input should be ") if message.startswith("Input should be ") else f"({message})"
+
+
+def _counted(detail: ErrorDetails) -> str:
+    """What is too short or too long, as the number of its parts."""
+    bound, key = _LENGTHS[detail["type"]]
+    given, number = detail["input"], detail["ctx"][key]
+    one, more = ("entry", "entries") if isinstance(given, Mapping) else ("item", "items")
+    if isinstance(given, str):
+        one, more = "character", "characters"
+    return f"{bound} {number} {one if number == 1 else more}"
 
 
 def _keys(adapter: TypeAdapter[Any], path: Path) -> list[str]:

@@ -6,6 +6,7 @@ go through decimals, so that `format` then `parse` gives the very same number.
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -52,11 +53,13 @@ def _parse(value: object, units: Mapping[str, Decimal], *, expected: str) -> Dec
         ValueError: neither, with what was expected.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"expected {expected}, found {value!r}")  # noqa: TRY004 - pydantic collects ValueError only
+        shown = json.dumps(value, default=repr)  # `true` and `null` as in YAML
+        raise ValueError(f"expected {expected}, found {shown}")  # noqa: TRY004 - pydantic collects ValueError only
     text = value if isinstance(value, str) else repr(value)
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if match is None:
-        raise ValueError(f"expected {expected}, found {value!r}")
+        negative = text.lstrip().startswith("-") and _QUANTITY.fullmatch(text.lstrip()[1:])
+        raise ValueError(f"expected {expected}, found {value!r}{', which is negative' if negative else ''}")
     number, unit = Decimal(match[1]), match[2].replace("µ", "u")
     if unit and unit not in units:
         raise ValueError(f"expected {expected}, found {value!r}: {unit!r} is not one of {', '.join(units)}")
@@ -137,6 +140,19 @@ def format_share(value: float) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{percent}%"  # 3.8E-109%
 
 
+def with_unit_of(text: str, number: float) -> str:
+    """A number in base units as a quantity of the sort that a text is; empty for zero, and where it has no unit."""
+    match = _QUANTITY.fullmatch(text)
+    unit = match[2].replace("µ", "u") if match and number else ""
+    formats: tuple[tuple[Mapping[str, Decimal], Callable[[Any], str]], ...] = (
+        (BYTE_UNITS, format_bytes),
+        (SECOND_UNITS, format_seconds),
+        (RATE_UNITS, format_rate),
+        (SHARE_UNITS, format_share),
+    )
+    return next((formatted(number) for units, formatted in formats if unit in units), "")
+
+
 def _serialiser(formatter: Callable[[Any], str]) -> PlainSerializer:
     def serialise(value: Any, info: SerializationInfo) -> Any:
         return formatter(value) if info.context and info.context.get("units") else value
@@ -176,6 +192,15 @@ Rate = Annotated[
     _serialiser(format_rate),
     _schema(RATE_UNITS, number="number", description="Rate per second.", examples=["100/s", "90/min"]),
 ]
+
+
+def _whole_milliseconds(seconds: float) -> float:
+    if round(seconds * 1000) != round(seconds * 1000, 6):
+        raise ValueError(f"expected whole milliseconds, found {seconds * 1000:g} ms")
+    return seconds
+
+
+WholeMilliseconds = Annotated[Seconds, AfterValidator(_whole_milliseconds)]
 
 
 def _whole(rate: float) -> float:

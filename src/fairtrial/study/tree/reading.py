@@ -22,6 +22,7 @@ from ruamel.yaml.parser import Parser
 from fairtrial import foreign
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, plain
+from fairtrial.study.tree.nodes import Path as Keys
 from fairtrial.study.tree.problems import Problems, brief
 from fairtrial.words import cut
 
@@ -49,39 +50,43 @@ class _Converter:
     problems: Problems
     nodes: int = 0
 
-    def convert(self, node: Any, depth: int = 0) -> Node:
+    def convert(self, node: Any, path: Keys = ()) -> Node:
         at = self._at(node)
         self.nodes += 1
-        if depth > MAXIMUM_DEPTH or self.nodes > MAXIMUM_NODES:
+        if len(path) > MAXIMUM_DEPTH or self.nodes > MAXIMUM_NODES:
             limit = f"{MAXIMUM_DEPTH} levels or {MAXIMUM_NODES} values"
             raise _refusal(f"more than {limit}; does an alias contain itself?", at)
         if isinstance(node, MappingNode):
-            return self._tree(node, depth)
+            return self._tree(node, path)
         if isinstance(node, SequenceNode):
-            return Listing(tuple(self.convert(item, depth + 1) for item in node.value), at)
-        return self._scalar(node)
+            items = (self.convert(item, (*path, str(index))) for index, item in enumerate(node.value))
+            return Listing(tuple(items), at)
+        return self._scalar(node, path)
 
     def _at(self, node: Any) -> Position:
         return Position(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
 
-    def _tree(self, node: MappingNode, depth: int) -> Tree:
+    def _tree(self, node: MappingNode, path: Keys) -> Tree:
         entries: dict[str, Node] = {}
         key_at: dict[str, Position] = {}
         for key_node, value_node in node.value:
             at = self._at(key_node)
             if not isinstance(key_node, ScalarNode) or key_node.tag == f"{_TAG}merge":
-                self.problems.add("a key must be plain text", at, suggestion="for `<<`, use include or a level")
+                suggestion = "for `<<`, use include or a level"
+                self.problems.add("a key must be plain text", at, field=path, suggestion=suggestion)
                 continue
-            key = self._text(key_node)
-            value = self.convert(value_node, depth + 1)
+            key = self._text(key_node, path)
+            here = (*path, key)
+            value = self.convert(value_node, here)
             if key in entries:
                 first = f"first at {key_at[key].line}:{key_at[key].column}"
-                self.problems.add(f"key `{key}` is given twice ({first})", at, suggestion="keep one of them")
+                message = f"key `{key}` is given twice ({first})"
+                self.problems.add(message, at, field=here, suggestion="keep one of them")
                 continue
             entries[key], key_at[key] = value, at
         return Tree(entries, self._at(node), key_at)
 
-    def _text(self, node: ScalarNode) -> str:
+    def _text(self, node: ScalarNode, path: Keys) -> str:
         """As written; half of a surrogate pair, which an escape can name, is no text that anybody could print.
 
         Raises:
@@ -93,29 +98,30 @@ class _Converter:
             raise _refusal(message, self._at(node), hint="leave it out")
         printable = text.encode(errors="replace").decode()
         if printable != text:
-            self.problems.add("a surrogate is not a character", self._at(node), suggestion="write the character itself")
+            suggestion = "write the character itself"
+            self.problems.add("a surrogate is not a character", self._at(node), field=path, suggestion=suggestion)
         return printable
 
-    def _scalar(self, node: ScalarNode) -> Scalar:
+    def _scalar(self, node: ScalarNode, path: Keys) -> Scalar:
         at = self._at(node)
         tag = str(node.tag).removeprefix(_TAG)
-        text = self._text(node)
+        text = self._text(node, path)
         if tag in _TEXT_TAGS:
             written = self.text[node.start_mark.index : node.end_mark.index]
             return Scalar(text, text, at, written)
         if tag not in _VALUE_TAGS:
-            self.problems.add(f"the YAML tag `{node.tag}` is not supported", at)
+            self.problems.add(f"the YAML tag `{node.tag}` is not supported", at, field=path)
             return Scalar(text, text, at)
         try:
             value = self.yaml.constructor.construct_object(node)
         except (ValueError, LookupError):  # a tag that the text does not fit, or thousands of digits
-            self.problems.add(f"expected a value of the tag `{tag}`, found {brief(text)}", at)
+            self.problems.add(f"expected a value of the tag `{tag}`, found {brief(text)}", at, field=path)
             return Scalar(text, text, at)
         if isinstance(value, float) and not math.isfinite(value):
-            self.problems.add(f"expected a finite number, found {cut(text, LONGEST_SHOWN)}", at)
+            self.problems.add(f"expected a finite number, found {cut(text, LONGEST_SHOWN)}", at, field=path)
             return Scalar(text, text, at)
         if isinstance(value, int) and abs(value) > MAXIMUM_INTEGER:
-            self.problems.add(f"expected a number below 2^64, found {brief(text)}", at)
+            self.problems.add(f"expected a number below 2^64, found {brief(text)}", at, field=path)
             return Scalar(text, text, at)
         return Scalar(value, text, at)
 
@@ -132,7 +138,7 @@ def parse(text: str, *, file: str, problems: Problems) -> Node | None:
     """
     root, noted = _parsed(text, file)
     for each in noted:
-        problems.note(each)
+        problems.note(each, alone=True)
     return root
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+import re
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -21,6 +22,11 @@ SYSTEM_DATABASES = {
     "template1",
 }
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,47}$")]
+_VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+def _is_variable(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(_VARIABLE, value) is not None
 
 
 class Password(BaseModel):
@@ -28,7 +34,18 @@ class Password(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    env: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Environment variable that holds it.")
+    env: str = Field(pattern=_VARIABLE, description="Environment variable that holds it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_a_variable(cls, value: Any) -> Any:
+        """A password in its place is not shown: what a message shows, logs keep."""
+        if isinstance(value, Password) or (isinstance(value, dict) and _is_variable(value.get("env", "_"))):
+            return value
+        raise ValueError(
+            "expected the environment variable that holds it, as `password: {env: NAME}`; what was found is not shown, "
+            "as it may be the password itself"
+        )
 
 
 class RestoreCommand(BaseModel):

@@ -37,7 +37,7 @@ class Ready(BaseModel):
     port: PortName | None = Field(None, description="Name of the port on which it listens once it is ready.")
     http: str | None = Field(
         None,
-        pattern="^http://",
+        pattern="^http://[^/@]*(/|$)",  # no user and no password, which every record would keep
         description="URL that answers with a status of 200 to 299 once it is ready: `http://{host}:{api}/health`.",
     )
 

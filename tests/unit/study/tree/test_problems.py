@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from fairtrial.errors import InputError, Problem
 from fairtrial.study.tree.nodes import Position, from_plain
 from fairtrial.study.tree.problems import Problems, brief, did_you_mean, listed, validate
+from fairtrial.study.tree.quantities import Bytes, Rate
 
 
 class Inner(BaseModel):
@@ -28,6 +29,10 @@ class Outer(BaseModel):
     maybe: Inner | None = None
     share: float | str | None = None
     codes: list[int] = []
+    few: list[int] = Field([1], min_length=1, max_length=2)
+    letters: str = Field("x", min_length=1)
+    size: Bytes = Field(4096, ge=2048)
+    pace: Rate = Field(2.0, gt=1)
 
 
 def wrong(value: dict[str, Any]) -> list[str]:
@@ -52,10 +57,16 @@ UNKNOWN = "unknown key; expected one of `width`, `colour` did you mean `width`?"
         ({"inner": {"width": "x"}}, "workload.outer.inner.width: expected a whole number, found 'x'"),
         ({"inner": 5}, "workload.outer.inner: expected a mapping, found 5"),
         ({"inner": None}, "workload.outer.inner: expected a mapping, found nothing (null)"),
-        ({"inner": {"width": True}}, "workload.outer.inner.width: expected a whole number, found True"),
-        ({"by_name": {"a": {"width": True}}}, "workload.outer.by_name.a.width: expected a whole number, found True"),
-        ({"share": False}, "workload.outer.share: expected a number or text, found False"),
-        ({"codes": [1, True]}, "workload.outer.codes.1: expected a whole number, found True"),
+        ({"inner": {"width": True}}, "workload.outer.inner.width: expected a whole number, found true"),
+        ({"by_name": {"a": {"width": True}}}, "workload.outer.by_name.a.width: expected a whole number, found true"),
+        ({"share": False}, "workload.outer.share: expected a number or text, found false"),
+        ({"codes": [1, True]}, "workload.outer.codes.1: expected a whole number, found true"),
+        ({"few": []}, "workload.outer.few: expected at least 1 item, found an empty list"),
+        ({"few": [1, 2, 3]}, "workload.outer.few: expected at most 2 items, found 3"),
+        ({"letters": ""}, "workload.outer.letters: expected at least 1 character, found ''"),
+        ({"size": "1KiB"}, "workload.outer.size: expected a value greater than or equal to 2KiB, found '1KiB'"),
+        ({"pace": "9 /min"}, "workload.outer.pace: expected a value greater than 1/s, found '9 /min'"),
+        ({"inner": "http://me:secret@host/x"}, "workload.outer.inner: expected a mapping, found 'http://…@host/x'"),
         ({"listed": {}}, "workload.outer.listed: expected a list, found an empty mapping"),
         ({"name": 5}, "workload.outer.name: expected text, found 5"),
         ({"either": [1]}, "workload.outer.either: expected a whole number or true or false, found a list"),
@@ -76,8 +87,8 @@ def test_several_mistakes_in_one_value_are_all_found() -> None:
 
 def test_true_is_a_mistake_once_and_beside_others_and_no_mistake_where_it_is_allowed() -> None:
     once, other = wrong({"inner": {"width": False}, "codes": [True], "either": True})
-    assert once == "workload.outer.inner.width: expected a value greater than or equal to 1, found False"
-    assert other == "workload.outer.codes.0: expected a whole number, found True"
+    assert once == "workload.outer.inner.width: expected a value greater than or equal to 1, found false"
+    assert other == "workload.outer.codes.0: expected a whole number, found true"
 
 
 def test_a_valid_value_is_returned_and_nothing_noted() -> None:
@@ -96,6 +107,16 @@ def test_a_problem_is_noted_once_and_all_are_raised_in_the_order_of_the_file() -
         problems.raise_if_any()
     assert [problem.line for problem in raised.value.problems] == [1, 2, 3]
     assert str(raised.value).splitlines()[0] == "f.yaml:1:1: a: wrong"
+
+
+def test_what_is_noted_alone_is_all_that_is_told_of_its_place() -> None:
+    problems = Problems()
+    problems.add("follows", Position("f.yaml", 1, 1), field=("a",))
+    problems.note(Problem("is wrong", "f.yaml", 1, 1), alone=True)
+    problems.add("wrong as well", Position("f.yaml", 1, 2))
+    with pytest.raises(InputError) as raised:
+        problems.raise_if_any()
+    assert [problem.message for problem in raised.value.problems] == ["is wrong", "wrong as well"]
 
 
 def test_suggestions_forgive_letter_case_and_stay_silent_when_nothing_is_near() -> None:

@@ -64,8 +64,8 @@ def test_true_is_not_one() -> None:
 
 def test_every_duplicate_key_is_reported_where_it_stands() -> None:
     message = refusal("a: 1\nb: {c: 1, c: 2}\na: 3\n")
-    assert "study.yaml:2:11: key `c` is given twice (first at 2:5)" in message
-    assert "study.yaml:3:1: key `a` is given twice (first at 1:1)" in message
+    assert "study.yaml:2:11: b.c: key `c` is given twice (first at 2:5)" in message
+    assert "study.yaml:3:1: a: key `a` is given twice (first at 1:1)" in message
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_every_duplicate_key_is_reported_where_it_stands() -> None:
         ("a: >= 3", "study.yaml:1:5: not YAML"),
         ("a: 1\n---\nb: 2", "study.yaml:2:1: not YAML"),
         ("a: &a [*a]", "does an alias contain itself?"),
-        ("a: .nan", "study.yaml:1:4: expected a finite number, found .nan"),
-        ("a: !custom x", "study.yaml:1:4: the YAML tag `!custom` is not supported"),
+        ("a: .nan", "study.yaml:1:4: a: expected a finite number, found .nan"),
+        ("a: !custom x", "study.yaml:1:4: a: the YAML tag `!custom` is not supported"),
         ("base: &b {x: 1}\n<<: *b", "study.yaml:2:1: a key must be plain text"),
         ("? [a, b]\n: 1", "a key must be plain text"),
         ("a: \x00", "not YAML"),

@@ -121,7 +121,7 @@ def test_a_rate_that_levels_search_with_different_precision_is_known_to_the_coar
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("{steps: []}", "6:23: workload.oltp.arrivals.steps: expected at least 1, found an empty list"),
+        ("{steps: []}", "6:23: workload.oltp.arrivals.steps: expected at least 1 item, found an empty list"),
         ("{steps: [{rate: -5/s, length: 1s}]}", "6:31: workload.oltp.arrivals.steps.0.rate: expected a rate such as"),
         ("{steps: [{rate: 5, length: 0s}]}", "6:42: workload.oltp.arrivals.steps.0.length: expected a value greater"),
         ("{steps: [{rate: 5}]}", "6:24: workload.oltp.arrivals.steps.0.length: required but missing"),

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fairtrial import places, settings, systems, workloads
-from fairtrial.metrics import drive, telemetry
+from fairtrial.metrics import telemetry
 from fairtrial.metrics.telemetry import shutdown
 from fairtrial.study.catalogue import Catalogue
+
+# How sources of metrics begin that need a server: its process, its counters, its end, and threads that wait for it.
+_OF_SERVERS: Final = (
+    "telemetry-process-server.parquet",
+    "telemetry-server.parquet",
+    "telemetry-governor.parquet",
+    shutdown.FILE,
+    "loops:",
+)
 
 
 def catalogue() -> Catalogue:
@@ -17,10 +28,6 @@ def catalogue() -> Catalogue:
         settings={name: settings.kind_of(setting) for name, setting in settings.SETTINGS.items()},
         telemetry_metrics={**telemetry.DEFINITIONS, **shutdown.DEFINITIONS},
         window_metrics=telemetry.DEFINITIONS.keys(),
-        server_metrics={
-            *(name for name in telemetry.DEFINITIONS if name.startswith("server_")),
-            *shutdown.DEFINITIONS,
-            *drive.OF_CLIENTS,
-        },
+        is_of_servers=lambda definition: definition.source.startswith(_OF_SERVERS),
         check_settings=settings.check,
     )

@@ -321,6 +321,7 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                 for run, own in valued
                 if averaged <= own.keys()
             ]
+            wanted = _expects(ordered[-1].plan, metric, key=key, by=by)
             logs = all(value > 0 for _, groups in whole for group in groups.values() for value in group)
             if averaged:
                 yield Series(
@@ -332,8 +333,8 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                     margin=newest.margin(metric),
                     role=newest.roles.get(metric, ""),
                     in_units=not logs,
-                    newest=ordered[-1].directory.name if _expects(ordered[-1].plan, metric, key=key, by=by) else "",
-                    unmet=any(cell in ordered[-1].unmet for cell, _ in averaged),
+                    newest=ordered[-1].directory.name if wanted else "",
+                    unmet=wanted and any(cell in ordered[-1].unmet for cell, _ in averaged),
                     incomplete=tuple(run.directory.name for run, own in valued if not averaged <= own.keys()),
                     resolution=0.0 if definition is None else definition.resolution,
                 )
@@ -437,7 +438,8 @@ def _run(
     lost |= {(each.trial.cell, each.trial.block) for each in usable if not each.valid}
     ends = last_rounds(entries)
     usable = [each for each in usable if in_time(each.trial, ends)]
-    unmet = expectations.unmet(plan, usable) if finished else frozenset[str]()
+    measured = {each.trial.cell for each in usable if each.valid}  # without a valid trial there is nothing to expect of
+    unmet = expectations.unmet(plan, usable) & measured if finished else frozenset[str]()
     used = [each for each in usable if (each.trial.cell, each.trial.block) not in lost and each.trial.cell not in unmet]
     started = next((line.time for line in events if isinstance(line.entry, RunStarted)), "")
     reason = ("" if used else "no trial counts towards estimates") if finished else "unfinished"

@@ -19,7 +19,6 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
 FILE: Final = "result.json"
-OF_CLIENTS: Final = ("client_busy_share", "client_longest_turn_s")  # of the threads that wait for a server's answers
 NANOSECONDS_PER_SECOND: Final = 1e9
 LARGEST: Final = 1 << 62
 

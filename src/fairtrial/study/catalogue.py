@@ -128,7 +128,7 @@ class Catalogue:
         places, systems, workloads, settings: kinds by name.
         telemetry_metrics: metrics available whatever the workload (from the samplers).
         window_metrics: names of those that are of the measured window.
-        server_metrics: names of metrics that only a system with a server of its own has values of.
+        is_of_servers: whether only a system with a server of its own has values of a metric.
         check_settings: notes settings that contradict each other, given those of a resolved trial and their node.
     """
 
@@ -138,5 +138,5 @@ class Catalogue:
     settings: Mapping[str, Kind]
     telemetry_metrics: Mapping[str, MetricDefinition]
     window_metrics: Collection[str] = ()
-    server_metrics: Collection[str] = ()
+    is_of_servers: Callable[[MetricDefinition], bool] = lambda _definition: False
     check_settings: Callable[[Mapping[str, Any], Branch, Problems], None] = lambda _settings, _branch, _problems: None

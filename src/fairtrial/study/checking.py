@@ -5,7 +5,7 @@ Owns the checks that need factors and kinds together. All are noted at the line 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
@@ -59,9 +59,17 @@ def factors_of(tree: Tree) -> Factors:
 
 
 def check(
-    tree: Tree, *, numeric: Mapping[str, NumericFactor], catalogue: Catalogue, problems: Problems
+    tree: Tree,
+    *,
+    numeric: Mapping[str, NumericFactor],
+    catalogue: Catalogue,
+    problems: Problems,
+    recorded: bool = False,
 ) -> StudyDefinitions:
-    """Notes everything wrong with a merged study, whose factors all have levels; some stand for numbers."""
+    """Notes everything wrong with a merged study, whose factors all have levels; some stand for numbers.
+
+    `recorded`: as `loading.load` has it.
+    """
     factors = factors_of(tree)
     design = design_of(tree)
     if design:
@@ -72,19 +80,24 @@ def check(
     expectations = read_expectations(
         tree, {name: list(levels) for name, levels in factors.items()}, numeric=numeric, arm=arm, problems=problems
     )
-    factors = {name: levels for name, levels in factors.items() if levels}  # the others are noted; one hides no mistake
+    given, factors = factors, {name: levels for name, levels in factors.items() if levels}  # the others are noted
     count = prod(len(levels) for levels in factors.values())
     if count > MAXIMUM_COMBINATIONS and not design:
         message = f"{count} combinations of levels, more than {MAXIMUM_COMBINATIONS}"
         problems.add(message, tree.where("factors"), field=("factors",), suggestion="split it into several studies")
         return StudyDefinitions((), {})
     combinations_ = one_at_a_time(factors) if design else list(product(*factors.values()))
-    resolutions = _resolve_all(tree, factors, every=combinations_, catalogue=catalogue, problems=problems)
+    here = Problems()
+    resolutions = _resolve_all(tree, factors, every=combinations_, catalogue=catalogue, problems=here)
+    for problem in here:  # but for a section that levels may bring of a factor that has none yet
+        if factors == given or problem.field not in SECTIONS or tree.tree(problem.field).entries:
+            problems.note(problem)
     _check_base_kinds(tree, catalogue, problems)
     trials = [each.trial for each in resolutions.values() if each.trial is not None]
     check_duet(tree, factors, arm=arm, trials=trials, problems=problems)
     whole = {levels: each.trial for levels, each in resolutions.items() if each.trial is not None}
-    check_reboot(tree, factors, arm=arm, trials=whole, problems=problems)
+    if factors == given:
+        check_reboot(tree, factors, arm=arm, trials=whole, problems=problems)
     also = [item.text for item in _items(tree.entries.get("also_compare")) if isinstance(item, Scalar)]
     for each in factors if design else dict.fromkeys([arm, *also]):
         for first, second, equal in _equal_levels(factors, of=each, resolutions=resolutions):
@@ -101,7 +114,8 @@ def check(
         uses.append(_MetricUse(expectation.metric, at, ("expect", expectation.level), among))
     _check_placeholders(tree, factors, catalogue=catalogue, resolutions=resolutions, problems=problems)
     own = _own_metrics(tree, resolutions, problems)
-    uses = _measurable(uses, resolutions, of_servers=catalogue.server_metrics, problems=problems)
+    if not recorded:
+        _check_servers(uses, factors, resolutions=resolutions, problems=problems)
     definitions = _check_metrics(uses, factors, resolutions=resolutions, problems=problems, own=own)
     _check_duet_metrics(tree, uses, definitions=definitions, problems=problems)
     windowed = {**own, **{name: catalogue.telemetry_metrics[name] for name in catalogue.window_metrics}}
@@ -314,16 +328,20 @@ def _own_metrics(
     return own
 
 
-def _measurable(
-    uses: list[_MetricUse], resolutions: Mapping[Levels, Resolution], *, of_servers: Collection[str], problems: Problems
-) -> list[_MetricUse]:
-    """All but the metrics that no trial can measure for lack of a server, which are noted."""
-    known = {name for each in resolutions.values() for name in each.metrics or of_servers}
-    lacking = [use for use in uses if use.name in of_servers and use.name not in known]
-    for use in lacking:
-        message = f"metric `{use.name}` is not measured: the system has no server of its own"
-        problems.add(message, use.at, field=use.field, suggestion="name another, or leave it out")
-    return [use for use in uses if use not in lacking]
+def _check_servers(
+    uses: list[_MetricUse], factors: Factors, *, resolutions: Mapping[Levels, Resolution], problems: Problems
+) -> None:
+    """Notes the metrics of servers that are wanted where a system has none."""
+    for use in uses:
+        lacking = [
+            levels
+            for levels, each in resolutions.items()
+            if use.name in each.absent and (use.among is None or levels[use.among[0]] == use.among[1])
+        ]
+        if lacking:
+            message = f"metric `{use.name}` is not measured{_condition(factors, lacking)}"
+            suggestion = "the system has no server of its own there: name another metric, or leave it out"
+            problems.add(message, use.at, field=use.field, suggestion=suggestion)
 
 
 def _check_metrics(

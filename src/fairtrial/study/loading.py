@@ -142,7 +142,14 @@ class Study:
         return resolution.trial
 
 
-def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides: Iterable[str] = ()) -> Study:
+def load(
+    path: Path,
+    *,
+    catalogue: Catalogue,
+    size: str | None = None,
+    overrides: Iterable[str] = (),
+    recorded: bool = False,
+) -> Study:
     """Reads, merges and checks a study file.
 
     Args:
@@ -150,6 +157,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
         catalogue: the kinds it may name.
         size: one of its `sizes`.
         overrides: `path=value` texts, merged last.
+        recorded: a record's own copy, which ran: metrics that it turned out to lack are no mistakes.
 
     Raises:
         InputError: with every mistake found, each with its line; those of other sizes, too, if nothing is overridden.
@@ -171,7 +179,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
             )
         merged = merge(merged, aside(embed(overlay, catalogue=catalogue, problems=unread), problems))
     _give_up_without(unread, problems)
-    tree, numeric, file, checked = _checked(merged, catalogue, problems)
+    tree, numeric, file, checked = _checked(merged, catalogue, problems, recorded=recorded)
     if not overrides:  # which another size may need, or not bear
         _check_other_sizes(every_size, size, catalogue=catalogue, problems=problems)
     problems.raise_if_any()
@@ -191,7 +199,7 @@ def load(path: Path, *, catalogue: Catalogue, size: str | None = None, overrides
 
 
 def _checked(
-    merged: Tree, catalogue: Catalogue, problems: Problems
+    merged: Tree, catalogue: Catalogue, problems: Problems, *, recorded: bool = False
 ) -> tuple[Tree, Mapping[str, NumericFactor], StudyFile | None, StudyDefinitions]:
     """A merged study, complete and with levels, and what checking it found out; None for a file that is wrong."""
     tree, numeric = expanded(_completed(merged.without("sizes"), catalogue), problems)
@@ -200,7 +208,7 @@ def _checked(
     file = validate(_FILE, _named(tree), node=tree, prefix=(), problems=problems)
     if tunes and len(problems):  # levels of options that are wrong would be reported as mistakes of their own
         return tree, numeric, None, StudyDefinitions((), {})
-    checked = check(tree, numeric=numeric, catalogue=catalogue, problems=problems)
+    checked = check(tree, numeric=numeric, catalogue=catalogue, problems=problems, recorded=recorded)
     check_curve(tree, numeric, definitions=checked.definitions, problems=problems)
     return tree, numeric, file, checked
 

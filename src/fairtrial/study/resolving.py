@@ -30,10 +30,12 @@ class Resolution:
     Attributes:
         trial: in base units; None if any part is wrong.
         metrics: what it can measure, the workload's own and telemetry; None if the workload is wrong.
+        absent: those of them that it cannot, as its system has no server of its own.
     """
 
     trial: ResolvedTrial | None
     metrics: Mapping[str, MetricDefinition] | None
+    absent: frozenset[str] = frozenset()
 
 
 def kinds(catalogue: Catalogue) -> dict[str, Mapping[str, Kind]]:
@@ -89,9 +91,10 @@ def resolve(trial: Tree, *, catalogue: Catalogue, problems: Problems) -> Resolut
         complete = complete and len(problems) == before
     return Resolution(
         trial=_trial(sections, places or [], network or Network()) if complete else None,
-        metrics={name: each for name, each in metrics.items() if served or name not in catalogue.server_metrics}
-        if "workload" in sections
-        else None,
+        metrics=metrics if "workload" in sections else None,
+        absent=frozenset()
+        if served
+        else frozenset(name for name, each in metrics.items() if catalogue.is_of_servers(each)),
     )
 
 

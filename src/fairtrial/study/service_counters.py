@@ -33,9 +33,19 @@ _REPETITION: Final = r"(?:[*+?]|\{\d+(?:,\d*)?\})\??(?![*+?{])"
 _COMMON: Final = re.compile(rf"(?:[^\\\[(){{*+?]|\)|\\[AbB]|{_ESCAPE}|{_SET}|{_GROUP}|{_REPETITION})*+", re.DOTALL)
 
 
-def _http(url: str) -> str:
+def without_credentials(url: str) -> str:
+    """The address.
+
+    Raises:
+        ValueError: it names a user or a password.
+    """
     if re.match(r"([^/]*//)?[^/]*@", url):
         raise ValueError("names a user or a password, which every record would keep; leave out all before the `@`")
+    return url
+
+
+def _http(url: str) -> str:
+    url = without_credentials(url)
     if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", url):
         raise ValueError(f"expected `http://HOST:PORT/PATH` or the same by `https`, found {url!r}")
     return url

@@ -157,7 +157,7 @@ def read(directory: Path) -> TuneRecord:
         RecordError: not a tuning's directory, or a damaged one.
     """
     course = Course(tuple(journal.read(directory)))
-    study = language.load(directory / MERGED, catalogue=catalogue())
+    study = language.load(directory / MERGED, catalogue=catalogue(), recorded=True)
     search = {
         number: found for number in course.proposed if (found := begun(directory / search_run(number))) is not None
     }

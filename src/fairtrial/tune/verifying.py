@@ -44,7 +44,7 @@ def _proposed(tuning: TuneRecord) -> Iterator[str]:
     options, base = tuning_of(tuning.study), tuning.study.base
     proposed = {arm(number): each for number, each in tuning.course.proposed.items()}
     for found in tuning.records:
-        merged = language.load(found.directory / MERGED, catalogue=catalogue())
+        merged = language.load(found.directory / MERGED, catalogue=catalogue(), recorded=True)
         for name, level in (each for factor in merged.factors for each in factor.levels):
             known = proposed.get(name)
             if name != DEFAULT and (known is None or plain(overlay(options, base, known.values)) != plain(level)):

@@ -159,6 +159,32 @@ def test_a_cell_that_failed_an_expectation_gives_no_points(tmp_path: Path) -> No
             assert (series.newest, series.unmet) == (newest, newest == "r2")
 
 
+def test_a_run_without_a_valid_trial_failed_no_expectation(tmp_path: Path) -> None:
+    expecting = {
+        "cells": [Cell(name="all", levels={"load": "low"})],
+        "expectations": [RangeExpectation(factor="load", level="low", metric="extra", low=None, high=9.0, text="")],
+    }
+    written(tmp_path / "r1", VALUES, **expecting)
+    written(
+        tmp_path / "r2", VALUES, change=lambda facts: {**facts, "valid": False, "invalid_reason": "lost"}, **expecting
+    )
+    found = across_runs.read([tmp_path / "r1", tmp_path / "r2"])
+    assert found.left_out == {"r2": "no trial counts towards estimates"}
+    assert [(each.newest, each.unmet) for each in found.series] == [("r2", False)] * 2
+
+
+def test_a_series_that_the_newest_run_does_not_plan_is_not_undecided_for_it(tmp_path: Path) -> None:
+    cells = [Cell(name="all", levels={"load": "low"})]
+    expected = RangeExpectation(factor="load", level="low", metric="extra", low=None, high=0.0, text="")
+    written(tmp_path / "r1", VALUES, cells=cells)
+    written(tmp_path / "r2", {(1, "a"): 1.0}, cells=cells, expectations=[expected], factors={"arm": ["a", "c"]})
+    found = {
+        each.name: (each.newest, each.unmet) for each in across_runs.read([tmp_path / "r1", tmp_path / "r2"]).series
+    }
+    assert found["tiny · a"] == ("r2", True)
+    assert found["tiny · b"] == ("", False)
+
+
 def test_a_cut_last_line_of_the_journal_is_no_harm(tmp_path: Path) -> None:
     written(tmp_path / "r1", VALUES)
     with (tmp_path / "r1" / "journal.jsonl").open("a", encoding="utf-8") as file:

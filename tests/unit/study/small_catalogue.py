@@ -119,7 +119,7 @@ SMALL = Catalogue(
         ),
     },
     telemetry_metrics={name: metric(name, "share") for name in ("swapped_out_share", "cpu_user_share", "server_cpu")},
-    server_metrics={"server_cpu"},
+    is_of_servers=lambda definition: definition == metric("server_cpu", "share"),
 )
 
 MGLRU = """\

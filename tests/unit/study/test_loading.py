@@ -16,6 +16,22 @@ from fairtrial.errors import InputError
 Load = Callable[..., study.Study]
 
 
+WITHOUT_SERVER = """\
+study: embedded
+system: {sqlite: {}}
+workload: {tpcc: {duration: 60s}}
+factors: {lru: {off: {settings: {lru_gen: off}}, on: {settings: {lru_gen: on}}}}
+arm: lru
+metrics: {primary: server_cpu}
+"""
+
+
+def test_a_recorded_study_may_name_what_its_system_turned_out_to_lack(load: Load) -> None:
+    with pytest.raises(InputError, match="metric `server_cpu` is not measured"):
+        load(WITHOUT_SERVER)
+    assert load(WITHOUT_SERVER, recorded=True).file.metrics.primary == ["server_cpu"]
+
+
 def test_a_level_is_an_overlay_on_the_base_trial(load: Load, small: ModuleType) -> None:
     loaded = load(small.MGLRU)
     trial = loaded.resolve({"kernel": "mglru", "memory": "overcommitting", "users": "high"})

@@ -27,18 +27,33 @@ metrics: {primary: throughput_tpm}
 """
 
 
+WITHOUT_SERVER = "the system has no server of its own there: name another metric, or leave it out"
+
+
 def test_a_metric_of_servers_is_refused_where_no_system_has_one(mistakes: Mistakes) -> None:
     text = MINIMAL.replace("mariadb: {}", "sqlite: {}").replace("throughput_tpm", "[throughput_tpm, server_cpu]")
-    message = "metric `server_cpu` is not measured: the system has no server of its own (name another, or leave it out)"
+    message = f"metric `server_cpu` is not measured ({WITHOUT_SERVER})"
     assert mistakes(text) == [f"study.yaml:6:37: metrics.primary: {message}"]
     (other,) = mistakes(f"{text.replace('sqlite', 'mariadb')}trails: {{}}\n")
     assert other.startswith("study.yaml:7:1: trails: ")
 
 
+def test_a_programs_own_metric_may_be_called_like_one_of_servers(mistakes: Mistakes) -> None:
+    own = "{command: {run: x, metrics: {server_cpu: {regex: '([0-9]+)'}}}}"
+    text = MINIMAL.replace("mariadb: {}", "sqlite: {}").replace("throughput_tpm", "server_cpu")
+    (other,) = mistakes(text.replace("{tpcc: {duration: 60s}}", own) + "trails: {}\n")
+    assert other.startswith("study.yaml:7:1: trails: ")
+
+
+def test_levels_that_lack_may_have_brought_a_section(mistakes: Mistakes) -> None:
+    text = MINIMAL.replace("factors: {", "factors: {load: {}, ").replace("workload: {tpcc: {duration: 60s}}\n", "")
+    assert mistakes(text) == ["study.yaml:3:17: factors.load: expected at least 1 entry, found an empty mapping"]
+
+
 def test_a_metric_of_servers_is_refused_where_one_arm_has_none(mistakes: Mistakes) -> None:
     arms = "factors: {lru: {off: {}, on: {system: {sqlite: {}}}}}"
     text = MINIMAL.replace("throughput_tpm", "server_cpu").replace(MINIMAL.splitlines()[3], arms)
-    message = "metric `server_cpu` is not measured, with lru=on (name a metric that every trial measures)"
+    message = f"metric `server_cpu` is not measured, with lru=on ({WITHOUT_SERVER})"
     assert mistakes(text) == [f"study.yaml:6:20: metrics.primary: {message}"]
 
 

@@ -76,6 +76,16 @@ def test_a_password_in_the_study_is_refused_without_showing_it(tmp_path: Path, p
     assert not any(secret in str(problem) for secret in ("hunter", "4711"))
 
 
+@pytest.mark.parametrize("password", ["4711" * 9, "4711e999", "!!int hunter2"])
+def test_a_password_that_is_a_number_of_no_use_is_not_shown_either(tmp_path: Path, password: str) -> None:
+    (tmp_path / "study.yaml").write_text(f"system: {{postgres: {{at: {{host: h, password: {password}}}}}}}\n")
+    with pytest.raises(InputError) as raised:
+        study.load(tmp_path / "study.yaml", catalogue=catalogue())
+    said = [str(problem) for problem in raised.value.problems]
+    assert any("system.postgres.at.password: expected a" in each for each in said)
+    assert not any(secret in each for each in said for secret in ("hunter", "4711"))
+
+
 def test_a_server_that_is_not_stopped_has_no_slow_shutdown_and_is_no_template() -> None:
     at = {"socket": "/run/my.sock", "user": "boss", "database": "bench"}
     with pytest.raises(ValidationError, match="slow_shutdown"):

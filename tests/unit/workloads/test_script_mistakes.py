@@ -230,7 +230,10 @@ def test_a_script_that_is_not_there_is_named_where_it_was_asked_for(tmp_path: Pa
         ("{duration: 1s}", "3:20: workload.script: expected a script: name its `file`"),
         ("{file: shop.yaml, duraton: 1s}", "3:38: workload.script.duraton: unknown key"),
         ("{file: [shop.yaml], duration: 1s}", "3:27: workload.script.file: expected text, found a list"),
-        ("{file: shop.yaml, duration: 1s, content: {}}", "3:52: workload.script.content: `file` and `content` are both present"),
+        (
+            "{file: shop.yaml, duration: 1s, content: {}}",
+            "3:52: workload.script.content: `file` and `content` are both present",
+        ),
     ],
 )
 def test_the_study_s_own_mistakes_about_a_script(tmp_path: Path, workload: str, expected: str) -> None:

@@ -189,10 +189,8 @@ def _failed(expected: Mapping[str, tuple[ExpectationResult, ...]]) -> Iterator[D
             if not result.met:
                 of = "".join(f" of {each.arm}" for each in result.by_arm[:1])
                 if result.mean is None:
-                    found = f"no trial{of} has a value of it"
-                    advice = (
-                        "nothing says that the cell is what its name says, so it gets no verdict: expect another metric"
-                    )
+                    found = f"no valid trial{of} has a value of it"
+                    advice = "nothing says that the cell is what its name says, so it gets no verdict: find out why"
                 else:
                     found = f"the mean of {counted(result.n, 'trial')}{of} is {result.mean:.4g}"
                     advice = "the cell is not what its name says, so it gets no verdict: change its levels"

@@ -106,7 +106,7 @@ def as_it_ran(directory: Path, study: Path, *, size: str | None, overrides: Sequ
             loaded = language.load(study, catalogue=catalogue(), size=size, overrides=overrides)
             if language.dump(loaded) == _read(directory / MERGED):
                 return loaded
-    return language.load(directory / MERGED, catalogue=catalogue())
+    return language.load(directory / MERGED, catalogue=catalogue(), recorded=True)
 
 
 def refuse_changes(directory: Path, *, changed: bool) -> None:

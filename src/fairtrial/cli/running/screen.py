@@ -35,7 +35,7 @@ def screen(directory: Path, *, confirm: int, blocks: int, save: Path | None, out
     """
     finished = record.read(directory)
     options = nominated(finished, confirm)
-    screened = language.load(directory / MERGED, catalogue=catalogue())
+    screened = language.load(directory / MERGED, catalogue=catalogue(), recorded=True)
     study = confirmation(screened, options, blocks=blocks, of=directory.resolve().name)
     path = save or Path(f"{study.name}.yaml")
     if path.exists():

@@ -72,7 +72,7 @@ def tune(study: Path, options: TuneOptions) -> None:
     console.print(f"tuning: {directory}", markup=False, soft_wrap=True)
     record = TuneJournal(directory)
     try:
-        merged = language.load(directory / MERGED, catalogue=catalogue())
+        merged = language.load(directory / MERGED, catalogue=catalogue(), recorded=True)
         seed = Course(tuple(record.events)).started.seed
         runner = Runner(directory=directory, study=merged, seed=seed, progress=Lines(console))
         Search(runner=runner, journal=record, say=runner.progress.note).execute()

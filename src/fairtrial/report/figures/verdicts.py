@@ -26,6 +26,7 @@ from fairtrial.report.tables import (
     decided,
     estimated,
     judges_rest,
+    tested,
     word,
 )
 
@@ -197,6 +198,7 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
 def _ratio(scene: Scene, table: MetricTable, row: Row) -> Mark:
     compared = row.comparison
     interval, confidence = decided(compared)
+    p, adjusted = tested(compared)
     return {
         "label": _label(scene, row),
         "arm": row.arm.arm,
@@ -205,8 +207,8 @@ def _ratio(scene: Scene, table: MetricTable, row: Row) -> Mark:
         "high": rounded(interval.high),
         "confidence": numbers.percent(confidence),
         "verdict": word(compared.verdict, table.definition),
-        "p": numbers.p_value(compared.p),
-        "p_adjusted": numbers.p_value(compared.p_adjusted),
+        "p": p,
+        "p_adjusted": adjusted,
         "printed": estimated(compared),
     }
 

@@ -27,6 +27,7 @@ from fairtrial.study.tree.problems import Problems, brief
 from fairtrial.words import cut
 
 LONGEST_SHOWN = 60  # characters of what was found
+SECRET = "password"  # noqa: S105 - a key, whose value is not shown: what a message shows, logs keep
 MAXIMUM_DEPTH = 40  # a study needs eight; an alias to its own parent would never end
 MAXIMUM_NODES = 10_000  # the largest study seen has 300; aliases of aliases multiply
 MAXIMUM_BYTES = 512 << 10  # the same, before parsing
@@ -112,16 +113,19 @@ class _Converter:
         if tag not in _VALUE_TAGS:
             self.problems.add(f"the YAML tag `{node.tag}` is not supported", at, field=path)
             return Scalar(text, text, at)
+        secret = path[-1:] == (SECRET,)
+        found = "…" if secret else brief(text)
         try:
             value = self.yaml.constructor.construct_object(node)
         except (ValueError, LookupError):  # a tag that the text does not fit, or thousands of digits
-            self.problems.add(f"expected a value of the tag `{tag}`, found {brief(text)}", at, field=path)
+            self.problems.add(f"expected a value of the tag `{tag}`, found {found}", at, field=path)
             return Scalar(text, text, at)
         if isinstance(value, float) and not math.isfinite(value):
-            self.problems.add(f"expected a finite number, found {cut(text, LONGEST_SHOWN)}", at, field=path)
+            shown = found if secret else cut(text, LONGEST_SHOWN)
+            self.problems.add(f"expected a finite number, found {shown}", at, field=path)
             return Scalar(text, text, at)
         if isinstance(value, int) and abs(value) > MAXIMUM_INTEGER:
-            self.problems.add(f"expected a number below 2^64, found {brief(text)}", at, field=path)
+            self.problems.add(f"expected a number below 2^64, found {found}", at, field=path)
             return Scalar(text, text, at)
         return Scalar(value, text, at)
 

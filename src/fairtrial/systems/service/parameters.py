@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from fairtrial.study.service_counters import without_credentials
 from fairtrial.study.tree.quantities import PLACEHOLDER, CommandLine, Seconds, bare_program
 from fairtrial.systems.existing.parameters import RestoreCommand
 
@@ -28,6 +29,10 @@ TAKEN: Final = ("metrics_file", "seed", "trial_directory")  # a load's FAIRTRIAL
 NEAR: Final = 0.7  # as alike as a slip of the pen makes two names (difflib)
 
 
+def _address(value: object) -> object:
+    return without_credentials(value) if isinstance(value, str) else value
+
+
 class Ready(BaseModel):
     """How one sees that a service can be used."""
 
@@ -35,9 +40,9 @@ class Ready(BaseModel):
 
     command: CommandLine | None = Field(None, description="Command line that succeeds once it is ready.")
     port: PortName | None = Field(None, description="Name of the port on which it listens once it is ready.")
-    http: str | None = Field(
+    http: Annotated[str, BeforeValidator(_address)] | None = Field(
         None,
-        pattern="^http://[^/@]*(/|$)",  # no user and no password, which every record would keep
+        pattern="^http://",
         description="URL that answers with a status of 200 to 299 once it is ready: `http://{host}:{api}/health`.",
     )
 

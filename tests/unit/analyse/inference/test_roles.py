@@ -107,7 +107,7 @@ def test_an_expectation_without_a_finite_value_is_not_met_even_by_an_open_range(
     case = Case(FACTORS, blocks=6, expectations=[expecting(None, None)])
     found = analyse(case.plan(), case.trials(tpm=gain(8), p99=lambda _levels, _block: value))
     assert of(found, "over", "tpm").verdict == "none"
-    assert "no trial of" in next(doubt.message for doubt in found.doubts if doubt.code == "expectation_failed")
+    assert "no valid trial of" in next(doubt.message for doubt in found.doubts if doubt.code == "expectation_failed")
 
 
 def test_a_metric_nobody_measures_fails_its_expectation() -> None:

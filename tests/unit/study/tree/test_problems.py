@@ -67,6 +67,7 @@ UNKNOWN = "unknown key; expected one of `width`, `colour` did you mean `width`?"
         ({"size": "1KiB"}, "workload.outer.size: expected a value greater than or equal to 2KiB, found '1KiB'"),
         ({"pace": "9 /min"}, "workload.outer.pace: expected a value greater than 1/s, found '9 /min'"),
         ({"inner": "http://me:secret@host/x"}, "workload.outer.inner: expected a mapping, found 'http://…@host/x'"),
+        ({"inner": "me:secret@host/x"}, "workload.outer.inner: expected a mapping, found 'me:…@host/x'"),
         ({"listed": {}}, "workload.outer.listed: expected a list, found an empty mapping"),
         ({"name": 5}, "workload.outer.name: expected text, found 5"),
         ({"either": [1]}, "workload.outer.either: expected a whole number or true or false, found a list"),

@@ -36,7 +36,7 @@ WRITTEN: dict[str, Any] = {"configuration": {"format": "equals"}, "read_back": "
             "options: http is the name of what is handed in",
         ),
         ({"run": "d", "ready": {"port": "http"}}, "ready.port: http is not one of `ports`"),
-        ({"run": "d", "ready": {"http": "http://u:pw@{host}/h"}}, "ready.http"),
+        ({"run": "d", "ready": {"http": "http://u:pw@{host}/h"}}, "names a user or a password"),
         ({"run": "d", "ready": {}}, "expected exactly one of `command`, `port` and `http`"),
         ({"run": "d", "ports": ["data"]}, "ports: data is the name of something else"),
         ({"run": "d", "options": {"a": 1}, "read_back": "x"}, "`configuration` does not say how they are written"),

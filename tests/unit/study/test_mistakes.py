@@ -262,8 +262,8 @@ def test_levels_that_are_wrong_are_not_missed_as_well(mistakes: Mistakes) -> Non
 @pytest.mark.parametrize("factors", ["{lru: {}}", "{lru: {off: 5, on: 6}}", "{users: {}, lru: {off: {}, on: 6}}"])
 def test_a_factor_without_levels_hides_no_mistake_of_the_base_trial(mistakes: Mistakes, factors: str) -> None:
     text = MINIMAL.replace(MINIMAL.splitlines()[3], f"factors: {factors}").replace("60s", "60s, transactions: 5")
-    found = mistakes(text + "settings: {swapiness: 10}\n")
-    assert any(problem.startswith("study.yaml:7:12: settings.swapiness: unknown setting") for problem in found)
+    found = mistakes(text + "settings: {swapp: 10}\n")
+    assert any(problem.startswith("study.yaml:7:12: settings.swapp: unknown setting") for problem in found)
     assert any("workload.tpcc: expected exactly one of `duration` and `transactions`" in problem for problem in found)
 
 

@@ -56,7 +56,9 @@ class Machine:
             "POLICY_RC_D": str(self.policy),
             **environment,
         }
-        return subprocess.run([SCRIPT], env=given, capture_output=True, text=True, check=False, timeout=60)
+        # A shell cannot trap what was ignored when it began, as signals are below nohup.
+        command = ["env", "--default-signal=HUP,INT,TERM", str(SCRIPT)]
+        return subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
 
     @property
     def policy(self) -> Path:

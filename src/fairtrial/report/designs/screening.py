@@ -36,8 +36,8 @@ COLUMNS: Final = (
 )
 CURVATURE: Final = (
     "Ratio of the geometric means at the middle level and at its two ends, beside the effects above. A level in the "
-    "middle that is better than both ends shows here and not there. Three rows of a replicate have an option in the "
-    "middle, so intervals are wider; they come from replicates, and interactions are partly mixed with these ratios."
+    "middle that is better than both ends shows here and not there. Intervals come from replicates. Only three rows of "
+    "a replicate have an option in the middle, however many there are; interactions are partly mixed with these ratios."
 )
 _CODES: Final = {-1: "−", 0: "0", 1: "+"}
 

@@ -23,7 +23,7 @@ from fairtrial.analyse.doubts import layouts as layout_doubts
 from fairtrial.analyse.doubts import order as order_doubts
 from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts.course import course
-from fairtrial.analyse.expectations import expectations
+from fairtrial.analyse.expectations import expectations, unmet
 from fairtrial.analyse.hosts.comparing import over_hosts
 from fairtrial.analyse.inference import guardrails, judging, sharing
 from fairtrial.analyse.inference.comparing import CENSORED, ComparisonOptions, Subject, comparable, compare
@@ -81,7 +81,7 @@ def analyse(
     plan, roles = _as_read(plan, trials), _roles(plan)
     expected = expectations(plan, trials)
     steadiness = within.steadiness(selection)
-    unmet = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
+    withheld = {cell.name: _unmet_levels(cell, expected) for cell in selection.cells}
     run = sequential.follow(plan, trials, contrast=contrast, voided=voided)
     request = _request(plan, selection, roles)
     analysis = analyse_table(
@@ -96,7 +96,7 @@ def analyse(
                 *fitness.doubts(plan, places),
             ),
             expectations={cell.name: _expectations(cell, expected) for cell in selection.cells},
-            without_verdict=lambda each: bool(unmet[each.cell] & {each.baseline, each.arm}),
+            without_verdict=lambda each: bool(withheld[each.cell] & {each.baseline, each.arm}),
             steadiness=steadiness,
             fixed=plan.design.stop == "fixed",
             in_step=selection.in_step,
@@ -185,8 +185,8 @@ def analyse_table(table: Table, request: Request, course: Course) -> Analysis:
     judged = over_layouts(judged, table, metrics=request.metrics, setting=setting, rule=rule)
     more = [(*host_doubts.about(each), *layout_doubts.about(each)) for each in judged]
     judged = [each.model_copy(update={"doubts": (*each.doubts, *new)}) for each, new in zip(judged, more, strict=True)]
-    unmet = frozenset(cell for cell, found in course.expectations.items() if not all(each.met for each in found))
-    fitted = curves(table, request, finished=course.finished, unmet=unmet, cut_off=course.cut_off)
+    failed = unmet(course.expectations)
+    fitted = curves(table, request, finished=course.finished, unmet=failed, cut_off=course.cut_off)
     return Analysis(
         study=request.study,
         question=request.question,

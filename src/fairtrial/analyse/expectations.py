@@ -35,9 +35,8 @@ class _MeasuredTrial(Protocol):
     def scalars(self) -> Mapping[str, float | None]: ...
 
 
-def unmet(plan: _ExpectingPlan, trials: Sequence[_MeasuredTrial]) -> frozenset[str]:
-    """Cells that failed an expectation: they are not what their names say."""
-    found = expectations(plan, trials)
+def unmet(found: Mapping[str, Sequence[ExpectationResult]]) -> frozenset[str]:
+    """Of results by cell, the cells that failed one: they are not what their names say."""
     return frozenset(cell for cell, results in found.items() if not all(each.met for each in results))
 
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from fairtrial.analyse import lower_bounds
 from fairtrial.analyse.boots import averaged
-from fairtrial.analyse.expectations import unmet
+from fairtrial.analyse.expectations import expectations, unmet
 from fairtrial.analyse.inference import comparing, guardrails, judging
 from fairtrial.analyse.measured import ArmValues, measured
 from fairtrial.analyse.models import Comparison, Interval, Role
@@ -277,7 +277,7 @@ def _unmet(record: Record) -> frozenset[str]:
     """Cells that failed an expectation, on the trials that the run's report judges it by."""
     ends = last_rounds(record.events)
     trials = [each for each in record.trials if not each.trial.diagnostic and in_time(each.trial, ends)]
-    return unmet(record.plan, trials)
+    return unmet(expectations(record.plan, trials))
 
 
 def _measured(

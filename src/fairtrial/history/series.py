@@ -20,7 +20,8 @@ from typing import Annotated, Any, Final, Self, TypeVar
 import duckdb
 from pydantic import BaseModel, Field, Json, ValidationError, model_validator
 
-from fairtrial.analyse import expectations
+from fairtrial.analyse.expectations import expectations
+from fairtrial.analyse.expectations import unmet as failed
 from fairtrial.errors import InputError, Problem, RecordError
 from fairtrial.metrics.frames import in_time, last_rounds
 from fairtrial.record import reader
@@ -439,7 +440,7 @@ def _run(
     ends = last_rounds(entries)
     usable = [each for each in usable if in_time(each.trial, ends)]
     measured = {each.trial.cell for each in usable if each.valid}  # without a valid trial there is nothing to expect of
-    unmet = expectations.unmet(plan, usable) & measured if finished else frozenset[str]()
+    unmet = failed(expectations(plan, usable)) & measured if finished else frozenset[str]()
     used = [each for each in usable if (each.trial.cell, each.trial.block) not in lost and each.trial.cell not in unmet]
     started = next((line.time for line in events if isinstance(line.entry, RunStarted)), "")
     reason = ("" if used else "no trial counts towards estimates") if finished else "unfinished"

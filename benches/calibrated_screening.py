@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from calibrated_paths import ALPHA, CONFIDENCE, Setup
 from calibrated_stopping import RUNS_SHARE
-from simulated_noise import DRIFT, KINDS, MODES_APART, SLOW_BY, SLOW_SHARE, SPREAD, Shape, blocks, shuffled
+from simulated_noise import DRIFT, KINDS, MODES_APART, SLOW_BY, SLOW_SHARE, SPREAD, Shape, blocks
 
 from fairtrial.analyse.designs import maxima
-from fairtrial.analyse.designs.screening import Model, error_source, exchanged
+from fairtrial.analyse.designs.screening import Model, bends, error_source, exchanged
 from fairtrial.analyse.inference import families
 from fairtrial.plan.screening import matrix
 from fairtrial.record.screening import Screening
@@ -47,12 +47,14 @@ SCALE: Final = {kind: VARIES / _SD[kind] for kind in KINDS}
 
 @dataclass(frozen=True)
 class Plan:
-    """A matrix of so many options."""
+    """A matrix of so many options, each of whose rows is run `replicates` times; `bent`: curvature is looked at."""
 
     name: str
     design: str
     options: int
     fold: bool = False
+    replicates: int = 1
+    bent: bool = False
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
@@ -60,8 +62,10 @@ class Plan:
 
     @cached_property
     def model(self) -> Model:
-        rows = np.arange(len(self.codes))
-        return Model(self.codes.astype(float), rows=rows, replicates=np.ones_like(rows))
+        """Of trials replicate by replicate."""
+        rows = np.tile(np.arange(len(self.codes)), self.replicates)
+        replicates = np.repeat(np.arange(self.replicates), len(self.codes))
+        return (bends if self.bent else Model)(self.codes.astype(float), rows=rows, replicates=replicates)
 
     @cached_property
     def judged(self) -> tuple[ErrorSource, float]:
@@ -69,7 +73,7 @@ class Plan:
         levels = ["low", "middle", "high"] if self.design == "definitive" else ["low", "high"]
         options = {f"o{index}": levels for index in range(self.options)}
         of = Screening(design=self.design, options=options, rows={}, resolution=4, folded=self.fold)  # type: ignore[arg-type]
-        source, df = error_source(of, df=len(self.codes) - 1 - self.options, pure_df=0)
+        source, df = error_source(of, df=self.model.df, pure_df=self.model.pure_df)
         return source, df or 0.0
 
     @cached_property
@@ -109,8 +113,9 @@ class System:
     acting: int = 0
     pairs: tuple[tuple[int, int], ...] = ()
 
-    def logs(self, codes: NDArray[np.int64]) -> Values:
-        """Of every row."""
+    def effects(self, model: Model) -> Values:
+        """On every trial."""
+        codes = model.codes
         found = codes[:, : self.acting].sum(axis=1) * EFFECT / 2
         for first, second in self.pairs:
             found = found + codes[:, first] * codes[:, second] * EFFECT / 2
@@ -137,7 +142,7 @@ class Screened:
     """Simulated screenings.
 
     Attributes:
-        logs: of every row, shape (runs, rows).
+        logs: of every trial, shape (runs, rows × replicates).
         effects: log ratios, shape (runs, options).
         errors: of each run's effects, shape (runs, options).
     """
@@ -149,9 +154,10 @@ class Screened:
 
     @classmethod
     def of(cls, setup: Setup, plan: Plan, system: System) -> Screened:
-        rows = len(plan.codes)
-        noise = shuffled(setup.random, setup.noise, runs=setup.runs, arms=rows, n=1)[:, :, 0] * SCALE[setup.noise]
-        logs = system.logs(plan.codes) + noise
+        shape = Shape(runs=setup.runs, cells=1, arms=len(plan.codes), n=plan.replicates)
+        noise = blocks(setup.random, setup.noise, shape)[:, 0] * SCALE[setup.noise]
+        trials = noise.swapaxes(1, 2).reshape(setup.runs, -1)
+        logs = system.effects(plan.model) + trials
         effects = plan.model.effects(logs.T)
         return cls(plan, logs, effects.T, (effects / plan.model.statistics(logs.T, plan.judged[0])).T)
 
@@ -227,6 +233,19 @@ def screened(setup: Setup) -> Iterator[Rate]:
             yield setup.rate(f"{path}: stands out", "false", inert, default=default and not system.pairs)
 
 
+def curvature(setup: Setup) -> Iterator[Rate]:
+    """What the middle of three levels has over its ends, in a definitive screening of `n` replicates."""
+    plan = Plan("6 options in 13 rows", "definitive", 6, replicates=setup.n, bent=True)
+    for system in (NOTHING, System("1 bent", 1)):
+        found, path = Screened.of(setup, plan, system), f"{plan.name}, {system.name}"
+        yield setup.rate(f"{path}: stands out", "false", found.standing[:, system.acting :].any(axis=1))
+        true = EFFECT if system.acting else 0.0
+        covers = np.abs(found.effects[:, 0] - true) <= plan.reach_of_one * found.errors[:, 0]
+        yield setup.rate(f"{path}: interval", "covers", covers)
+        if system.acting:
+            yield setup.rate(f"{path}: stands out", "power", found.standing[:, 0])
+
+
 def confirmed(setup: Setup) -> Iterator[Rate]:
     """The screening and the paired study of what it nominates, whose claims are the only ones."""
     if setup.n not in CONFIRMED:
@@ -260,6 +279,7 @@ def one_at_a_time(setup: Setup) -> Iterator[Rate]:
 
 PATHS: Mapping[str, Callable[[Setup], Iterator[Rate]]] = {
     "screened": screened,
+    "curvature": curvature,
     "confirmed": confirmed,
     "one-at-a-time": one_at_a_time,
 }

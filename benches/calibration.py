@@ -100,6 +100,7 @@ PARTS: Final[Mapping[str, Part]] = {
     ),
     "curves": Part(("curves",), n=(6, 4, 10), noises=tuple(calibrated_curves.NOISE)),
     "screening alone": Part(("screened",), n=(20,), runs=5_000, quick=0),
+    "curvature": Part(("curvature",), n=(3, 2, 5), runs=20_000, quick=300),
     "screening": Part(("confirmed", "one-at-a-time"), n=(10, 20), runs=10_000, quick=400),
     "bisection": Part(("bisection",), n=(8, 64), noises=("0.5", "1", "0.2"), runs=2_000, quick=40),
     "tuning": Part(("tuning-random",), n=(20, 50, 100), noises=tuple(calibrated_tuning.NOISE), runs=10_000, quick=200),

@@ -11,6 +11,7 @@ import pytest
 from support.command_line import Desk, eventually
 from support.machines.holding import Held
 from support.machines.kernel_parameter import kernel_parameter
+from support.programs import shell_program
 
 from fairtrial import record
 from fairtrial.wire import find_agent
@@ -30,7 +31,6 @@ telemetry: {{interval: 50ms}}
 
 # An agent that hears another version than was said, as one from another release would.
 OTHER_VERSION = """\
-#!/bin/sh
 [ "$1" = serve ] || exec {agent} "$@"
 read -r hello
 {{ printf '%s\\n' "$hello" | sed 's/"version":"{version}"/"version":"0.9"/'; cat; }} | {agent} serve
@@ -69,9 +69,8 @@ def test_an_agent_killed_mid_trial_voids_the_block_and_a_new_agent_goes_on(here:
 def test_an_agent_of_another_protocol_version_is_refused_by_both_names(
     here: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrapper = here.directory / "fairtrial-agent"
-    wrapper.write_text(OTHER_VERSION.format(agent=find_agent(), version=VERSION))
-    wrapper.chmod(0o755)
+    script = OTHER_VERSION.format(agent=find_agent(), version=VERSION)
+    wrapper = shell_program(here.directory / "fairtrial-agent", script)
     monkeypatch.setenv("FAIRTRIAL_AGENT", str(wrapper))
     done = here.fairtrial("run", study(here), code=3)
     assert f"speaks protocol version 0.9, this agent speaks {VERSION}" in done.stderr

@@ -73,5 +73,7 @@ def _guardrail(guardrail: Guardrail | None, *, arm: bool, baseline: bool) -> Gua
             "p_kept": 1.0 if arm else guardrail.p_kept,
             "p_breached": 1.0 if baseline else guardrail.p_breached,
             "outcome": "unclear" if denied else guardrail.outcome,
+            "bound": None if arm else guardrail.bound,
+            "difference_bound": None if arm else guardrail.difference_bound,
         }
     )

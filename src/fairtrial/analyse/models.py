@@ -224,7 +224,8 @@ class Guardrail(Result):
         outcome: `kept` if it is shown not to be worse by the margin, `breached` if it is shown to be, `unclear` if
             neither; `none` where an expectation of a compared cell failed or the run is unfinished.
         bound: the worst ratio that a one-sided test at the study's confidence would not reject: an upper bound where
-            lower is better, a lower one where higher is. None without logarithms or without a test.
+            lower is better, a lower one where higher is. None without logarithms or without a test, and
+            where values of the arm were cut off at a limit.
         difference_bound: the same for the difference in the metric's unit.
         p_kept: of "it is worse by the margin or more"; 1 if it cannot be computed.
         p_breached: of "it is worse by the margin at most"; 1 if it cannot be computed.
@@ -420,7 +421,7 @@ class Stopping(Result):
         rule: in words.
         first, last: blocks before the first decision, and the largest number.
         cells: in the plan's order; those still open are missing.
-        share: of the planned blocks that were run.
+        share: of the planned blocks that were compared, by the comparison that has the fewest in each cell.
     """
 
     rule: str

@@ -25,6 +25,7 @@ SPIKE_SDS: Final = 4.0  # a normal point is so far out once in 16,000
 KNOWN_REACH: Final = 2  # points by which an acknowledged change may move as later runs make its place clearer
 MEDIAN_VARIANCE: Final = math.pi / 2  # of a median of normal values, in variances of their mean
 TAIL_INDEX: Final = 4  # of distances beyond the farthest one seen: as heavy as Student's t with 4 degrees of freedom
+NOISELESS: Final = Noise(unit=0.0, autocorrelation=0.0, sd=0.0)  # of levels that are constants
 ROUNDING: Final = 1e-9  # of a value where all are positive, else of the largest: what differs by less is equal
 
 
@@ -52,6 +53,7 @@ class _ScaledSeries:
     Attributes:
         scaled: logarithms where all values are positive, else values by `size`; equal where rounding tells them apart.
         size: a power of two, so that squares of the largest values are still numbers; 1 for logarithms.
+        noise: around the levels; None with fewer than `FEWEST_TO_ALARM` points, or where all are equal.
     """
 
     series: Series
@@ -110,18 +112,18 @@ def _prepare(series: Series, options: HistoryOptions) -> _ScaledSeries:
     _, exponent = math.frexp(float(np.abs(values).max()))
     size = 1.0 if series.positive else math.ldexp(1.0, exponent - 1)
     scaled = ranks.settled(np.log(values) if series.positive else values / size, rounding=ROUNDING)
-    scatter = noise(scaled) if len(points) >= FEWEST_TO_ALARM else None
+    judged = len(points) >= FEWEST_TO_ALARM and np.ptp(scaled) > 0
     margin = series.margin if options.margin is None else options.margin
     p: float | None = None
     starts: list[int] = []
-    if scatter is not None and len(points) >= segments.FEWEST:
+    if judged and len(points) >= segments.FEWEST:
         p, starts = segments.segment(scaled, alpha=options.alpha)
     return _ScaledSeries(
         series=series,
         points=points,
         scaled=scaled,
         size=size,
-        noise=scatter,
+        noise=(noise(distances(scaled, starts)) or NOISELESS) if judged else None,
         margin=margin or 0.0,
         p=p,
         starts=starts,
@@ -184,7 +186,7 @@ def _changes(of: _ScaledSeries, bounds: Sequence[int], options: HistoryOptions) 
                 after=of.unscaled(levels[number]),
                 ratio=of.ratio(move, reach),
                 difference=of.unscaled(levels[number]) - of.unscaled(levels[number - 1]),
-                noise_sds=abs(move) / of.noise.sd,
+                noise_sds=abs(move) / of.noise.sd if of.noise.sd else None,
                 direction=of.direction(move),
                 relevant=of.relevant(move, level=levels[number - 1]),
                 went_away=bool(returned),
@@ -240,7 +242,7 @@ def _alarm(of: _ScaledSeries, options: HistoryOptions) -> Alarm | None:
         value=of.points[-1].estimate,
         expected=of.unscaled(expected),
         ratio=of.ratio(move, reach),
-        p=max(t_tests.two_sided_p(move / error, df), _p_by_rank(move, distances(earlier, starts))),
+        p=max(t_tests.two_sided_p(move / error if error else 0.0, df), _p_by_rank(move, distances(earlier, starts))),
         p_adjusted=1.0,
         direction=of.direction(move),
         relevant=of.relevant(move, level=expected),

@@ -35,7 +35,7 @@ class LevelChange(Result):
         before, after: medians of the segments on its two sides, in the metric's unit.
         ratio: after / before, with its interval; all None where a value is not positive or no number is that large.
         difference: after - before.
-        noise_sds: its size in standard deviations of a point.
+        noise_sds: its size in standard deviations of a point around its level; None where no level has noise.
         relevant: whether it is larger than the margin.
         went_away: a later segment is back at the level before.
         differing: what else is not the same in the two runs: name → (before, after).
@@ -49,7 +49,7 @@ class LevelChange(Result):
     after: float
     ratio: Interval
     difference: float
-    noise_sds: float
+    noise_sds: float | None
     direction: Direction
     relevant: bool
     went_away: bool
@@ -98,7 +98,7 @@ class SeriesResult(Result):
         left_out: older points beyond the limit.
         constant: first point, and the point after the last, of the equal points that the newest is judged by, where
             the series has no noise.
-        noise: standard deviation of a point, as a share where `relative`.
+        noise: standard deviation of a point around its level, as a share where `relative`.
         autocorrelation: of neighbouring points, the value that was allowed for.
         p: of the hypothesis that the level never changed; None with too few points.
         p_adjusted: Benjamini–Hochberg over every series looked at together.

@@ -1,6 +1,8 @@
-"""How much a series scatters from run to run, and how alike neighbours are, whatever its levels do.
+"""How much a series scatters from run to run, and how alike neighbours are.
 
-Both come from first differences with the largest pulled in: a step or a spike touches one or two of them.
+Both come from first differences with the largest pulled in: a spike touches two of them. A step adds to the squares of
+differences and not to the products of neighbouring ones, and so passes for autocorrelation; the levels of a series are
+therefore taken out first (`distances`).
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Noise:
 
 
 def noise(values: Values) -> Noise | None:
-    """None where differences have no spread: a constant series, or one that only ever repeats two values."""
+    """None where all values are equal."""
     pulled = _differences(values)
     unit = math.sqrt(float((pulled**2).mean()) / 2)
     if unit == 0:

@@ -40,12 +40,23 @@ def change_in_words(of: SeriesResult, change: LevelChange) -> str:
     return f"{size}{interval_in_words(change.ratio)}, {change.direction}"
 
 
+def levels_in_words(of: SeriesResult, change: LevelChange) -> str:
+    """`1000 tpm → 900 tpm; 9.8 standard deviations of a point; beyond the margin of 2 %`."""
+    sds = "no noise" if change.noise_sds is None else f"{change.noise_sds:.1f} standard deviations of a point"
+    size = "beyond" if change.relevant else "within"
+    reverted = "; later reverted" if change.went_away else ""
+    return (
+        f"{shown(of, change.before)} → {shown(of, change.after)}; {sds}; {size} the margin of "
+        f"{numbers.percent(of.margin)}{reverted}"
+    )
+
+
 def alarm_in_words(of: SeriesResult, alarm: Alarm) -> str:
     """The newest point beside what was expected."""
     size = size_in_words(alarm.ratio.estimate, alarm.value - alarm.expected, of.unit)
     return (
         f"{shown(of, alarm.value)}, expected {shown(of, alarm.expected)}: {size}, {alarm.direction}, "
-        f"p = {numbers.p_value(alarm.p_adjusted)} after Holm"
+        f"{numbers.p_in_words(alarm.p_adjusted)} after Holm"
     )
 
 
@@ -84,12 +95,7 @@ def _series(of: SeriesResult) -> Iterator[str]:
     for change in of.changes:
         yield ""
         yield f"change at {change.run}: {change_in_words(of, change)}"
-        size = "beyond" if change.relevant else "within"
-        yield (
-            f"  {shown(of, change.before)} → {shown(of, change.after)}; {change.noise_sds:.1f} standard deviations of "
-            f"a point; {size} the margin of {numbers.percent(of.margin)}"
-            + ("; later reverted" if change.went_away else "")
-        )
+        yield f"  {levels_in_words(of, change)}"
         if change.known:
             yield f"  known: {change.known.because}"
         for name, (before, after) in list(change.differing.items())[:FACTS_SHOWN]:

@@ -17,8 +17,8 @@ NOTE: Final = (
     " than if hosts did not differ. Ratio, interval, adjusted p and verdict are for hosts like these; the verdict of"
     " the first table is for these hosts. Further host: what one more host would measure with the median of these"
     " hosts' blocks, if that is 2 or more. Tau: standard deviation of the true effect over hosts. I²: share of the"
-    " scatter of hosts' ratios that is not noise of their blocks. Equal p: of equal effects on all hosts. Without a"
-    " host of two blocks, noise and hosts cannot be told apart."
+    " scatter of hosts' ratios that is not noise of their blocks. Equal p: of equal effects on all hosts. Where no host"
+    " has two blocks, or blocks of a host do not vary, no noise is known to hold differences between hosts against."
 )
 MOST_SHOWN: Final = 40  # hosts; a farm may have hundreds
 BY_HOST: Final = (

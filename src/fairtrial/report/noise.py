@@ -59,7 +59,7 @@ def sentences(profile: NoiseProfile) -> list[str]:
     if profile.uniformity is not None:
         parts.append(
             f"The {profile.uniformity.n} p values against a uniform distribution: Kolmogorov-Smirnov D = "
-            f"{profile.uniformity.statistic:.3f}, p = {numbers.p_value(profile.uniformity.p)}."
+            f"{profile.uniformity.statistic:.3f}, {numbers.p_in_words(profile.uniformity.p)}."
         )
     if profile.left_out:
         parts.append(

@@ -147,6 +147,11 @@ def p_value(p: float | None) -> str:
     return f"< {P_SMALLEST:.4f}" if p < P_SMALLEST else f"{p:.4f}"
 
 
+def p_in_words(p: float) -> str:
+    """`p = 0.0312`, `p < 0.0001`."""
+    return f"p {p_value(p)}" if p < P_SMALLEST else f"p = {p_value(p)}"
+
+
 def percent(share: float) -> str:
     """A share as percent without needless digits: `2 %`, `0.5 %`."""
     return f"{share * 100:g} %"

@@ -147,15 +147,15 @@ def procedure(analysis: Analysis, table: MetricTable) -> str:
         after = sorted({cell.blocks for cell in stopping.cells})
         spread = f"{after[0]} to {after[-1]}" if len(after) > 1 else str(after[0])
         parts.append(f"stopped after {spread} of {stopping.last} blocks")
-    margins = {row.comparison.guardrail.margin for row in table.rows if row.comparison.guardrail is not None}
-    margin = numbers.percent(next(iter(margins))) if margins else equivalence_margin(analysis, table.rows)
-    parts.append(f"margin {margin}")
+    margin = _guardrail_margin(table.rows)
+    said_margin = equivalence_margin(analysis, table.rows) if margin is None else numbers.percent(margin)
+    parts.append(f"margin {said_margin}")
     return " · ".join(parts)
 
 
 def judges_rest(analysis: Analysis, rows: Iterable[Row]) -> bool:
     """Whether shares leave so little of their total that their margin of equivalence is narrower than the study's."""
-    own = [row.comparison.margin for row in rows if row.comparison.margin > 0]
+    own = [row.comparison.margin for row in rows if row.comparison.ratio.estimate is not None]
     return any(each < analysis.margin and not math.isclose(each, analysis.margin) for each in own)
 
 
@@ -165,12 +165,27 @@ def equivalence_margin(analysis: Analysis, rows: Iterable[Row]) -> str:
     return numbers.percent(analysis.margin) + of
 
 
-def band_note(analysis: Analysis, rows: Iterable[Row]) -> str:
+def band(analysis: Analysis, table: MetricTable) -> tuple[float, float] | None:
+    """The ratios within the margin of equivalence, or of a guardrail from 1 to its margin; None as `band_note` says."""
+    margin = _guardrail_margin(table.rows)
+    if margin is not None:
+        return (1.0, 1 + margin) if table.definition.better == "lower" else (1 / (1 + margin), 1.0)
+    return None if judges_rest(analysis, table.rows) else (1 / (1 + analysis.margin), 1 + analysis.margin)
+
+
+def band_note(analysis: Analysis, table: MetricTable) -> str:
     """What a figure's band is, or why it has none."""
+    guarded = _guardrail_margin(table.rows)
+    if guarded is not None:
+        return f"the grey band is the guardrail's margin, {numbers.percent(guarded)}"
     margin = numbers.percent(analysis.margin)
-    if judges_rest(analysis, rows):
+    if judges_rest(analysis, table.rows):
         return f"no band: what is left of the total must stay within the margin of {margin}, too, which narrows it"
     return f"the grey band is the equivalence margin, ± {margin}"
+
+
+def _guardrail_margin(rows: Iterable[Row]) -> float | None:
+    return next((row.comparison.guardrail.margin for row in rows if row.comparison.guardrail is not None), None)
 
 
 def word(verdict: Verdict, definition: MetricDefinition) -> str:

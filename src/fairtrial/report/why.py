@@ -164,9 +164,9 @@ def summary(cell: CellWhy) -> str:
 def _of_certain(cell: CellWhy) -> str:
     if not cell.certain:
         return ""
-    p = numbers.p_value(cell.certain[0].p)
+    p = numbers.p_in_words(cell.certain[0].p)
     return (
-        f" Not tested, because they differ by the same in every trial (p = {p} by exchanging the arms): "
+        f" Not tested, because they differ by the same in every trial ({p} by exchanging the arms): "
         f"{_certain(cell.certain, most=ROWS, unit=cell.unit)}."
     )
 

@@ -47,7 +47,7 @@ def stopping(analysis: Analysis) -> list[str]:
         return []
     return [
         f"Decided after every round for each cell, from {decision.first} to {decision.last} blocks: {decision.rule}.",
-        f"{share_of_blocks(analysis)} were run.",
+        f"{share_of_blocks(analysis)} were compared.",
         *(
             f"{cell.cell}: stopped after {blocks(cell.blocks, 'block')}, in round {cell.round}: "
             f"{STOP_REASONS[cell.reason]}."

@@ -68,14 +68,16 @@ def _claim(result: TuneResult) -> Iterator[Text]:
 
 
 def claimed(claim: Confirmed) -> str:
-    """The claim, or that there is none."""
+    """The claim, with the guardrails it leaves open, or that there is none."""
     who = f"{arm(claim.number)} against the default"
     if claim.verdict != "faster":
         return f"no claim: {who} is {claim.verdict}"
     if "breached" in claim.guardrails.values():
         return f"no claim: {who} is faster, but breaches a guardrail"
     ratio, interval = numbers.ratio_and_interval(claim.ratio, claim.low, claim.high)
-    return f"claim: {who} is faster: {ratio} times ({interval}, {numbers.percent(claim.confidence)})"
+    open_ = ", ".join(name for name, outcome in claim.guardrails.items() if outcome != "kept")
+    price = f"; not shown to keep its guardrails: {open_}" if open_ else ""
+    return f"claim: {who} is faster: {ratio} times ({interval}, {numbers.percent(claim.confidence)}){price}"
 
 
 def flattered(found: Flattery, claim: Confirmed | None) -> str:

@@ -15,6 +15,7 @@ from private_postgres import DATABASE, USER, private_postgres
 from support.command_line import Desk, eventually
 from support.machines.places import place_here
 from support.pgbench import SCRIPTS, parameters
+from support.programs import shell_program
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
@@ -262,8 +263,7 @@ def test_a_server_killed_under_load_makes_a_trial_invalid(tmp_path: Path) -> Non
 
 
 def test_another_pgbench_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pgbench").write_text("#!/bin/sh\necho 'pgbench (PostgreSQL) 9.6.24'\n")
-    (tmp_path / "pgbench").chmod(0o755)
+    shell_program(tmp_path / "pgbench", "echo 'pgbench (PostgreSQL) 9.6.24'")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/sbin:/usr/bin:/bin")
     with (
         place_here(tmp_path) as place,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import Desk, desk
+from support.programs import shell_program
 
 from fairtrial import record
 
@@ -175,9 +176,7 @@ def test_a_sysbench_that_prints_an_error_and_exits_with_0_makes_an_invalid_trial
 
 def test_another_sysbench_is_refused(here: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     other = here.directory / "bin"
-    other.mkdir()
-    (other / "sysbench").write_text("#!/bin/sh\necho 'sysbench 0.5'\n")
-    (other / "sysbench").chmod(0o755)
+    shell_program(other / "sysbench", "echo 'sysbench 0.5'")
     monkeypatch.setenv("PATH", f"{other}:/usr/sbin:/usr/bin:/bin")
     failed = here.fairtrial("run", study(here, COUNTED), code=None)
     assert failed.returncode != 0

@@ -60,6 +60,7 @@ def compared(baseline: Summary, arm: Summary, *, metric: str, cell: str, role: R
         ),
         p=logs.pvalue,
         p_adjusted=p_adjusted,
+        margin=0.02,
         p_equivalence=0.4,
         family_size=2 if role == "primary" else 0,
         verdict=verdict,

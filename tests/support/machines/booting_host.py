@@ -19,8 +19,10 @@ from typing import Final
 
 from fairtrial.caching import cache_directory
 from fairtrial.places import ssh
+from fairtrial.places.boot.command_line import token_of
 from fairtrial.places.vm import kernels, modules
 from fairtrial.places.vm.machine import EMULATED_PROCESSOR
+from support.command_line import Desk
 from support.machines.machine import alone_with
 from support.machines.ssh_host import free_port, make_key
 
@@ -108,6 +110,27 @@ with socket.socket(socket.AF_UNIX) as monitor:
             sys.exit("the machine is off")
         heard += piece
 """
+STUDY: Final = """\
+study: booting
+place:
+  ssh:
+    host: booting
+    config: {config}
+    boot: {{by: {by}, kernel: {first}, limit: {limit}s, power: "{power}"}}
+workload:
+  command:
+    run: >-
+      sh -c "{run}"
+factors:
+  kernel:
+    old: {{}}
+    new: {{place: {{ssh: {{boot: {other}}}}}}}
+arm: kernel
+trials: {{blocks: {blocks}, seed: 3}}
+metrics: {{primary: elapsed_s}}
+telemetry: {{interval: 500ms}}
+"""
+BOOT_LIMIT_S: Final = 1200  # one that boots beside other work, while nothing of it waits for a limit
 # Of VGA in text mode: a character and its colours, 25 rows of 80.
 TEXT_SCREEN: Final = 0xB8000
 TEXT_COLUMNS: Final = 80
@@ -132,6 +155,10 @@ class HostImage:
         """The bzImage, with its modules beside it."""
         (image,) = (self.directory / f"kernel-{version}" / "boot").glob("vmlinuz-*")
         return image
+
+    def release(self, version: str) -> str:
+        """As `uname -r` prints it."""
+        return self.kernel(version).name.removeprefix("vmlinuz-")
 
 
 @dataclass
@@ -230,6 +257,29 @@ def patiently(condition: Callable[[], object], what: str) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
+def study(here: Desk, host: BootingHost, *, by: str, **others: str | int) -> Path:
+    """`others`: `blocks`, what each trial does (`run`), and how the second arm boots differently (`other`)."""
+    fields = {
+        "config": host.config,
+        "power": host.power,
+        "limit": BOOT_LIMIT_S,
+        "first": host.image.kernel("6.1"),
+        "other": f"{{kernel: {host.image.kernel('6.12')}}}",
+        "blocks": 1,
+        "run": "true",
+        **others,
+    }
+    return here.study(STUDY.format(by=by, **fields))
+
+
+def require_default(host: BootingHost) -> None:
+    """That it runs the kernel it boots by itself, and no run has left anything there."""
+    patiently(host.answers, "the host does not answer")
+    assert token_of(host.run("cat /proc/cmdline")) == ""
+    assert host.run("uname -r").strip() == host.image.release("6.1")
+    assert host.run("ls /boot/fairtrial/journal.json", check=False) == ""
+
+
 @contextmanager
 def started(image: HostImage, directory: Path, *words: str, uefi: bool = False) -> Iterator[BootingHost]:
     """Boots a machine for some tests, on a disk whose changes go with it; `words`: further ones of QEMU's."""
@@ -306,7 +356,7 @@ def _prune(kernel: kernels.Kernel, target: Path) -> None:
 
 def _furnish(image: HostImage, root: Path) -> None:
     default = image.directory / "kernel-6.1"
-    release = image.kernel("6.1").name.removeprefix("vmlinuz-")
+    release = image.release("6.1")
     shutil.copytree(default / "boot", root / "boot", dirs_exist_ok=True)
     shutil.copytree(default / "lib/modules", root / "usr/lib/modules", dirs_exist_ok=True)
     files = {"inittab": INIT, "rc": RC, "default/grub": DEFAULTS, "fstab": "/dev/vda3 / ext4 rw 0 1\n"}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from ci_gate import script  # benches/ci_gate.py
 from ruamel.yaml import YAML
+from support.programs import shell_program
 
 ROOT = Path(__file__).parents[3]
 OWN = "# From here on"
@@ -48,12 +49,6 @@ def test_the_guide_has_every_input_and_variable() -> None:
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
-def program(path: Path, lines: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{lines}\n", encoding="ascii")
-    path.chmod(0o755)
-
-
 def job(text: str, here: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs the text of a step where `fairtrial`, `python3` and such are those below `here`."""
     environment = {name: str(here / name) for name in ("RUNNER_TEMP", "CI_PROJECT_DIR", "GITHUB_PATH")}
@@ -82,7 +77,7 @@ def test_the_job_passes_only_what_was_measured_and_judged(
     (tmp_path / "fairtrial-gate").mkdir()
     (tmp_path / "fairtrial-gate.md").touch()
     measures = f"if [ $1 = compare ]; then ls -d fairtrial-gate* 2>&- && exit 9; exit {compare}; fi"
-    program(tmp_path / "programs" / "fairtrial", f"{measures}\necho table >fairtrial-gate.md\nexit {gate}")
+    shell_program(tmp_path / "programs" / "fairtrial", f"{measures}\necho table >fairtrial-gate.md\nexit {gate}")
     done = job(script(), tmp_path, COMMAND="./bench", FAIRTRIAL_GATE_UNDECIDED=undecided)
     code, outcome = job_ends
     assert (done.returncode, done.stderr) == (code, "")
@@ -92,7 +87,7 @@ def test_the_job_passes_only_what_was_measured_and_judged(
 
 def test_the_program_under_test_does_not_get_the_python_of_fairtrial(tmp_path: Path) -> None:
     made = 'mkdir -p "$3/bin"; for name in python fairtrial; do printf "#!/bin/sh\n" >"$3/bin/$name"; done'
-    program(tmp_path / "programs" / "python3", f'{made}; chmod 755 "$3"/bin/*')
+    shell_program(tmp_path / "programs" / "python3", f'{made}; chmod 755 "$3"/bin/*')
     install = str(ACTION["runs"]["steps"][0]["run"])
     assert job(install, tmp_path, REQUIREMENT="fairtrial").returncode == 0
     added = Path((tmp_path / "GITHUB_PATH").read_text().strip())

@@ -9,7 +9,7 @@ from support.inference.series import noisy, series, stepped
 
 from fairtrial.history import HistoryOptions, KnownChange, examine
 from fairtrial.history.examining import TAIL_INDEX
-from fairtrial.history.models import SeriesResult
+from fairtrial.history.models import LevelChange, SeriesResult
 from fairtrial.history.series import Series
 
 
@@ -226,6 +226,44 @@ def test_the_interval_of_a_change_holds_the_truth_most_of_the_time() -> None:
     hits = [change.ratio.low < 1.1 < change.ratio.high for each in looked for change in each.changes]
     assert len(hits) >= 38
     assert np.mean(hits) >= 0.9
+
+
+@pytest.mark.parametrize("lengths", [(12, 8), (12, 5, 5), (5, 5, 5, 5), (20, 20)])
+def test_steps_are_no_part_of_the_noise(lengths: tuple[int, ...]) -> None:
+    levels = np.repeat(np.resize([1.0, 1.1], len(lengths)), lengths)
+    looked = [one(series(levels * noisy(len(levels), seed=seed))) for seed in range(25)]
+    found = [each for each in looked if len(each.changes) == len(lengths) - 1]
+    assert len(found) >= 22
+    assert np.median([each.noise for each in found]) == pytest.approx(0.01, rel=0.15)
+    changes = [change for each in found for change in each.changes]
+    assert np.median([change.noise_sds for change in changes]) == pytest.approx(math.log(1.1) / 0.01, rel=0.2)
+    held = [change.ratio.low < 1.1**sign < change.ratio.high for each in found for change, sign in signed(each)]
+    assert np.mean(held) >= 0.95
+    assert np.mean([change.ratio.low < 1 < change.ratio.high for change in changes]) < 0.05
+
+
+def signed(of: SeriesResult) -> list[tuple[LevelChange, int]]:
+    """Changes of a series that goes up first and then down and up by turns."""
+    return [(change, -1 if index % 2 else 1) for index, change in enumerate(of.changes)]
+
+
+def test_a_step_between_constants_has_its_size_exactly_and_no_noise() -> None:
+    found = one(series([100.0] * 15 + [90.0] * 4))
+    (change,) = found.changes
+    assert (found.noise, found.autocorrelation, change.noise_sds) == (0, 0, None)
+    assert (change.ratio.low, change.ratio.estimate, change.ratio.high) == pytest.approx((0.9, 0.9, 0.9))
+    assert found.doubts == ()
+    assert found.alarm is not None
+    assert (found.alarm.p, found.alarm.raised) == (1, False)
+
+
+def test_a_spike_after_a_step_is_found_as_before_one() -> None:
+    found = 0
+    for seed in range(20):
+        values = stepped(20, at=12, ratio=1.12, seed=seed)
+        values[16] *= 0.92
+        found += any(spike.index == 16 for spike in one(series(values)).spikes)
+    assert found >= 16
 
 
 def test_logarithms_make_ratios_symmetric() -> None:

@@ -1,4 +1,4 @@
-"""What a series' noise is taken for, whatever its levels do."""
+"""What a series' noise is taken for."""
 
 import numpy as np
 import pytest

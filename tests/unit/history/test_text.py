@@ -23,6 +23,12 @@ def test_a_change_is_shown_with_its_size_interval_and_place() -> None:
     assert "1 change" in shown
 
 
+def test_a_step_between_constants_has_no_noise_to_be_counted_in() -> None:
+    shown = text(series([100.0] * 15 + [90.0] * 4, margin=0.02))
+    assert "change at r15: −10.0 % [−10.0 %, −10.0 %], worse" in shown
+    assert "100.0 tpm → 90.0 tpm; no noise; beyond the margin of 2 %" in shown
+
+
 def test_a_known_change_shows_its_reason() -> None:
     known = (KnownChange(run="r18", because="the new compiler"),)
     shown = text(series(stepped(30, at=18, ratio=1.08, seed=1)), known=known)

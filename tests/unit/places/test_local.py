@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from support.programs import shell_program
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import open_place
@@ -74,9 +75,7 @@ def test_without_an_agent_every_place_tried_is_named(tmp_path: Path, monkeypatch
 
 
 def test_a_program_that_is_no_agent_is_not_listened_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    impostor = tmp_path / "fairtrial-agent"
-    impostor.write_text("#!/bin/sh\necho 'usage: something else' ; echo 'I am no agent' >&2\n")
-    impostor.chmod(0o755)
+    impostor = shell_program(tmp_path / "fairtrial-agent", "echo 'usage: something else' ; echo 'I am no agent' >&2")
     monkeypatch.setenv("FAIRTRIAL_AGENT", str(impostor))
     with pytest.raises(PlaceError, match=r"not a message of this protocol|ended the stream|no longer accepts requests"):
         open_place("local", {}, holder="a test")

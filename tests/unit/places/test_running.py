@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.command_line import eventually
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import open_place
@@ -16,10 +17,9 @@ from fairtrial.places.container.runtime import Runtime
 
 def hanging(directory: Path, name: str) -> Path:
     """A program that waits for a child of its own, whose number it writes down."""
-    path = directory / name
-    path.write_text(f'#!/bin/sh\ncase "$*" in *inspect*) exit 1; esac\nsleep 600 & echo $! >{directory}/child; wait\n')
-    path.chmod(0o755)
-    return path
+    return shell_program(
+        directory / name, f'case "$*" in *inspect*) exit 1; esac\nsleep 600 & echo $! >{directory}/child; wait'
+    )
 
 
 def ends(directory: Path) -> bool:

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError, StreamLostError
 from fairtrial.places import bringing, open_place, ssh
@@ -19,7 +20,6 @@ from fairtrial.wire import Limits
 
 # As sshd does with the command, which is ssh's last word.
 SSH = """\
-#!/bin/sh
 for command; do :; done
 {greeting}
 exec sh -c "$command"
@@ -30,10 +30,7 @@ CUT = "cd; ! ls .cache/fairtrial/agents/*/f* >/dev/null 2>&1 || { echo reset by 
 
 def greeted(directory: Path, monkeypatch: pytest.MonkeyPatch, *, greeting: str) -> str:
     """The state directory that an agent tells behind a shell whose start-up files are these."""
-    program = directory / "bin" / "ssh"
-    program.parent.mkdir()
-    program.write_text(SSH.format(greeting=greeting))
-    program.chmod(0o755)
+    program = shell_program(directory / "bin" / "ssh", SSH.format(greeting=greeting))
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(directory))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -76,9 +73,7 @@ def test_every_shell_has_sh_run_a_script_of_many_lines(shell: str) -> None:
 
 def brought(directory: Path, *, uname: str) -> str:
     """The script that starts the agent on processors of a name."""
-    program = directory / "uname"
-    program.write_text(f"#!/bin/sh\necho {uname}\n", encoding="utf-8")
-    program.chmod(0o755)
+    shell_program(directory / "uname", f"echo {uname}")
 
     def run(script: str, data: bytes, *, limit_s: float) -> str:
         environment = {"PATH": f"{directory}:/usr/bin:/bin", "HOME": str(directory)}

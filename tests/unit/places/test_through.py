@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import open_place
@@ -17,7 +18,6 @@ from fairtrial.wire.open_place import OpenPlace
 
 # `kubectl exec (POD | TYPE/NAME) [-c CONTAINER] [flags] -- COMMAND [args...]`, as kubectl documents it.
 KUBECTL = """\
-#!/bin/sh
 [ "$1 $2 $3 $4" = "exec -i bench-0 --" ] || { echo "error: unknown command: $*" >&2; exit 1; }
 shift 4
 exec "$@"
@@ -39,10 +39,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_kubectl_by_its_documented_syntax(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = home / "bin" / "kubectl"
-    script.parent.mkdir()
-    script.write_text(KUBECTL)
-    script.chmod(0o755)
+    script = shell_program(home / "bin" / "kubectl", KUBECTL)
     monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
     assert answers("kubectl exec -i bench-0 --", home / "state") == str(os.getuid())
     (kept,) = (home / "state/agents").iterdir()
@@ -64,8 +61,7 @@ def test_a_place_with_a_find_that_lacks_options_is_refused_before_the_agent_is_b
     programs.mkdir()
     for name in ("sh", "printf", "cat", "rm", "mktemp", "mkdir", "sha256sum", "mv", "chmod"):
         (programs / name).symlink_to(shutil.which(name) or "")
-    (programs / "find").write_text("#!/bin/sh\necho 'find: unrecognized: -printf' >&2\nexit 1\n")
-    (programs / "find").chmod(0o755)
+    shell_program(programs / "find", "echo 'find: unrecognized: -printf' >&2\nexit 1")
     with pytest.raises(PlaceError, match="rm and find lack options that coreutils'") as error:
         answers(f"env PATH={programs}", home / "state")
     assert "coreutils, findutils" in error.value.hint
@@ -74,9 +70,7 @@ def test_a_place_with_a_find_that_lacks_options_is_refused_before_the_agent_is_b
 
 def test_words_that_a_shell_on_the_way_splits_arrive_whole(home: Path) -> None:
     """As sshd has the user's shell do; `eval` joins its words and splits them again."""
-    script = home / "far"
-    script.write_text('#!/bin/sh\neval "$*"\n')
-    script.chmod(0o755)
+    script = shell_program(home / "far", 'eval "$*"')
     assert answers(str(script), home / "state") == str(os.getuid())
 
 
@@ -126,10 +120,7 @@ def test_without_a_state_directory_the_agent_is_kept_in_the_users_cache(home: Pa
 
 
 def script(directory: Path, text: str) -> str:
-    path = directory / "way"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return str(path)
+    return str(shell_program(directory / "way", text))
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,8 @@ def test_intervals() -> None:
 def test_small_p_is_a_bound_and_large_ratios_lose_decimals() -> None:
     assert numbers.p_value(3.2e-9) == "< 0.0001"
     assert numbers.p_value(0.03124) == "0.0312"
+    assert numbers.p_in_words(3.2e-9) == "p < 0.0001"
+    assert numbers.p_in_words(0.03124) == "p = 0.0312"
     assert numbers.ratio(1.0804) == "1.080"
     assert numbers.ratio(1234.5) == "1,234"
     assert numbers.ratio(999_999.4) == "999,999"

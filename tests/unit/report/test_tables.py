@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairtrial.analyse.models import Analysis, Guardrail, Interval, RankOpinion
+from fairtrial.analyse.models import Analysis, Guardrail, Interval, RankOpinion, Stopping
 from fairtrial.analyse.result import Verdict
 from fairtrial.report import numbers, tables, words
 from fairtrial.report.tables import MetricTable, metric_tables
@@ -118,14 +118,29 @@ def test_a_share_near_its_total_does_not_stand_under_the_margin_of_others(analys
     assert tables.procedure(narrow, table(narrow)).endswith(said)
     assert tables.procedure(wide, table(wide)).endswith("margin 2 %")
     assert tables.equivalence_margin(narrow, table(narrow).rows) == said.removeprefix("margin ")
-    assert tables.band_note(wide, table(wide).rows) == "the grey band is the equivalence margin, ± 2 %"
-    assert tables.band_note(narrow, table(narrow).rows).startswith("no band: ")
+    assert tables.band_note(wide, table(wide)) == "the grey band is the equivalence margin, ± 2 %"
+    assert tables.band_note(narrow, table(narrow)).startswith("no band: ")
+    assert tables.band(narrow, table(narrow)) is None
+
+
+def test_a_share_that_leaves_nothing_of_its_total_has_no_margin_but_a_difference_without_a_ratio_has_the_studys(
+    analysis: Analysis,
+) -> None:
+    whole = changed(analysis, "throughput_tpm", margin=0.0)
+    without = changed(whole, "throughput_tpm", ratio=Interval(estimate=None, low=None, high=None))
+    assert tables.procedure(whole, table(whole)).endswith("margin 2 %, of the share and of what is left of its total")
+    assert tables.band_note(whole, table(whole)).startswith("no band: ")
+    assert tables.procedure(without, table(without)).endswith("margin 2 %")
 
 
 def test_a_guardrails_margin_is_its_own(analysis: Analysis) -> None:
     found = changed(analysis, "latency_ns_p99", guardrail=rail(margin=0.125), family_size=0)
-    assert tables.procedure(found, table(found, "latency_ns_p99")).endswith("margin 12.5 %")
+    guarded = table(found, "latency_ns_p99")
+    assert tables.procedure(found, guarded).endswith("margin 12.5 %")
     assert tables.procedure(found, table(found)).endswith("margin 2 %")
+    higher = replace(guarded, definition=guarded.definition.model_copy(update={"better": "higher"}))
+    assert (tables.band(found, guarded), tables.band(found, higher)) == ((1.0, 1.125), (1 / 1.125, 1.0))
+    assert tables.band_note(found, guarded) == "the grey band is the guardrail's margin, 12.5 %"
 
 
 @pytest.mark.parametrize(
@@ -286,3 +301,10 @@ def test_every_count_is_named(analysis: Analysis) -> None:
 def test_a_run_of_all_its_blocks_says_nothing_about_stopping(analysis: Analysis) -> None:
     assert words.stopping(analysis) == []
     assert words.share_of_blocks(analysis) == ""
+
+
+def test_blocks_that_a_run_may_stop_before_are_counted_where_they_were_compared(analysis: Analysis) -> None:
+    """A late or a voided block was run, too."""
+    stopped = Stopping(rule="looks from 3 to 20 blocks", first=3, last=20, cells=(), share=0.35)
+    found = analysis.model_copy(update={"stopping": stopped})
+    assert words.stopping(found)[1] == "35 % of the planned blocks were compared."

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from support.facts import facts_of
 from support.machines.set_here import effect_for, effect_of, validated
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import WriteAction
@@ -63,9 +64,7 @@ def test_swap_is_found_whatever_its_path_is(tmp_path: Path, name: str) -> None:
     others = f"{tmp_path}/stateXd file 9 0 -2\n/dev/sda2 partition 8 0 -3\n"
     spelt = str(file).replace(" ", "\\040")
     swaps.write_text(f"Filename Type Size Used Priority\n{others}{spelt} file 65532 0 32767\n", encoding="utf-8")
-    program = tmp_path / "swapoff"
-    program.write_text(f'#!/bin/sh\necho "off $1"\nexit {len(name) % 2}\n', encoding="utf-8")
-    program.chmod(0o755)
+    shell_program(tmp_path / "swapoff", f'echo "off $1"\nexit {len(name) % 2}')
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         argv = shell(script.replace("/proc/swaps", str(swaps)), str(file))
@@ -81,8 +80,7 @@ def test_a_file_stays_as_long_as_it_is_swap(tmp_path: Path) -> None:
     """Else nothing could end it, or see that it is still there."""
     file, swaps, program = tmp_path / "sw ap", tmp_path / "swaps", tmp_path / "swapoff"
     file.touch()
-    program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-    program.chmod(0o755)
+    shell_program(program, "exit 1")
 
     def undone(*, listed: str) -> list[int]:
         swaps.write_text(f"Filename Type Size Used Priority\n{listed} file 65532 0 32767\n", encoding="utf-8")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "install-servers"
 PACKAGES = tuple(re.findall(r'^packages="(.*)"$', SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)[0].split())
@@ -82,9 +83,7 @@ def machine(tmp_path: Path) -> Machine:
     for folder in ("bin", "installed", "unknown", "broken"):
         (tmp_path / folder).mkdir()
     for name, body in PROGRAMS.items():
-        program = tmp_path / "bin" / name
-        program.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-        program.chmod(0o755)
+        shell_program(tmp_path / "bin" / name, body)
     (tmp_path / "user").write_text("0\n")
     (tmp_path / "update").write_text("0\n")
     return Machine(tmp_path)

@@ -9,17 +9,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 ROOT = Path(__file__).parents[3]
 
 
 def run(directory: Path, *argv: str, programs: dict[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
     """A script that finds these programs first."""
-    (directory / "bin").mkdir()
     for name, body in programs.items():
-        program = directory / "bin" / name
-        program.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
-        program.chmod(0o755)
+        shell_program(directory / "bin" / name, body)
     given = {"PATH": f"{directory / 'bin'}:{os.defpath}", "CARGO_TARGET_DIR": str(directory / "target"), **environment}
     command = [ROOT / "scripts" / argv[0], *argv[1:]]
     return subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)

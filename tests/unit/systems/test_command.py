@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.command_line import eventually
 from support.machines.places import place_here
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.record.files import sha256
@@ -100,10 +101,7 @@ def test_what_it_started_ends_with_it(place: OpenPlace, tmp_path: Path) -> None:
 
 def test_a_service_is_known_by_the_program_on_its_own_search_path(place: OpenPlace, tmp_path: Path) -> None:
     for number in ("1", "2"):
-        program = tmp_path / number / "stored"
-        program.parent.mkdir()
-        program.write_text(f"#!/bin/sh\necho version {number}\n")
-        program.chmod(0o755)
+        shell_program(tmp_path / number / "stored", f"echo version {number}")
     given = {"run": "stored", "version": "stored", "environment": {"PATH": f"{tmp_path}/2"}}
     found = Service(ServiceParameters.model_validate(given)).identity(place)
     assert (found.facts["binary"], found.version) == (f"{tmp_path}/2/stored", "version 2")

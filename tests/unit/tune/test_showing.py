@@ -88,6 +88,13 @@ def test_anything_else_is_no_claim(change: dict[str, object], expected: str) -> 
     assert "\nclaim: " not in shown
 
 
+def test_a_claim_names_the_guardrails_that_are_not_shown_to_be_kept() -> None:
+    rails = {"lag": "kept", "p95": "unclear", "heat": "none"}
+    shown = text(RESULT.model_copy(update={"confirmed": CLAIM.model_copy(update={"guardrails": rails})}))
+    assert "(1.050 – 1.150, 95 %); not shown to keep its guardrails: p95, heat\n" in shown
+    assert "not shown" not in text(RESULT)
+
+
 def test_values_are_called_confirmed_only_where_they_are() -> None:
     undecided = RESULT.model_copy(update={"confirmed": CLAIM.model_copy(update={"verdict": "undecided"})})
     assert ("confirmed" in text(RESULT), "confirmed" in text(undecided)) == (True, False)

@@ -3,16 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.wire import find, find_agent
-
-
-def executable(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\n")
-    path.chmod(0o755)
-    return path
 
 
 @pytest.fixture
@@ -28,15 +22,15 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("folder", ["bin", "scripts", "path", "checkout/target/release"])
 def test_it_is_found_wherever_it_may_be(nowhere: Path, folder: str) -> None:
-    expected = executable(nowhere / folder / "fairtrial-agent")
+    expected = shell_program(nowhere / folder / "fairtrial-agent", "")
     assert find_agent() == expected
 
 
 def test_the_nearest_wins_and_the_variable_before_all(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in ("path", "checkout/target/release", "scripts", "bin"):
-        expected = executable(nowhere / folder / "fairtrial-agent")
+        expected = shell_program(nowhere / folder / "fairtrial-agent", "")
     assert find_agent() == expected
-    own = executable(nowhere / "own")
+    own = shell_program(nowhere / "own", "")
     monkeypatch.setenv("FAIRTRIAL_AGENT", str(own))
     assert find_agent() == own
 
@@ -51,7 +45,7 @@ def test_its_absence_names_every_place_tried(nowhere: Path) -> None:
 
 
 def test_a_variable_that_leads_nowhere_is_not_passed_over(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    executable(nowhere / "bin" / "fairtrial-agent")
+    shell_program(nowhere / "bin" / "fairtrial-agent", "")
     monkeypatch.setenv("FAIRTRIAL_AGENT", "/no/such/file")
     with pytest.raises(PlaceError, match="FAIRTRIAL_AGENT names /no/such/file"):
         find_agent()

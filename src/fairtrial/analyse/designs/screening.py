@@ -91,14 +91,17 @@ class Model:
         left: Values = self._pure @ logs if pure else self.left(logs)
         return np.asarray((left**2).sum(axis=0))
 
-    def statistics(self, logs: Values, source: ErrorSource) -> Values:
-        """Effects over their errors, shape (k, …)."""
-        effects = self.effects(logs)
+    def errors(self, logs: Values, source: ErrorSource) -> Values:
+        """Standard errors of the effects, shape (k, …); Lenth's is the same for all: shape (…)."""
         if source == "Lenth":
-            return np.asarray(effects / maxima.pseudo_error(effects.T))
+            return maxima.pseudo_error(self.effects(logs).T)
         pure = source == "replicates"
         spread = np.sqrt(self.residual(logs, pure=pure) / (self.pure_df if pure else self.df))
-        return np.asarray(effects / np.multiply.outer(self.scales, spread))
+        return np.asarray(np.multiply.outer(self.scales, spread))
+
+    def statistics(self, logs: Values, source: ErrorSource) -> Values:
+        """Effects over their errors, shape (k, …)."""
+        return np.asarray(self.effects(logs) / self.errors(logs, source))
 
 
 def screened(
@@ -108,14 +111,14 @@ def screened(
 
     Args:
         of: the matrix.
-        values: by metric, the first primary one first: row, replicate and value of every used trial.
+        values: by metric, in the order in which they nominate: row, replicate and value of every used trial.
         confidence: of the intervals.
     """
     metrics = {name: one_metric(of, name, trials, confidence=confidence) for name, trials in values.items()}
-    first = next(iter(metrics.values()), None)
+    found = tuple(each for each in metrics.values() if each is not None)
     return ScreeningResult(
-        metrics=tuple(each for each in metrics.values() if each is not None),
-        nominated=() if first is None else tuple(effect.option for effect in first.effects),
+        metrics=found,
+        nominated=tuple(effect.option for effect in found[0].effects) if found else (),
         absent=tuple(name for name, each in metrics.items() if each is None),
     )
 
@@ -150,7 +153,7 @@ def one_metric(
         simultaneous_margin=judged.margins[1],
         effects=tuple(_with_suspects(of, each, stronger=ordered[:place]) for place, each in enumerate(ordered)),
         columns=_columns(of, codes, model, rows=rows, logs=logs),
-        curvature=tuple(_curvature(of, model, rows=rows, logs=logs, confidence=confidence)),
+        curvature=tuple(_curvature(of, bends(codes, rows=rows, replicates=replicates), logs, confidence=confidence)),
         lack_of_fit_p=_lack_of_fit(model, logs),
     )
 
@@ -213,13 +216,10 @@ class _Judged:
 def _judged(model: Model, logs: Values, *, error: ErrorSource, df: float | None, confidence: float) -> _Judged:
     if error == "none" or df is None:
         return _Judged()
-    varies = np.ptp(logs) > t_tests.ROUNDING * max(1.0, float(np.abs(logs).mean()))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = model.statistics(logs, error)
-    if not varies or not np.isfinite(t).all():
+    if _constant(model, logs, error):
         return _Judged()
-    count, errors = len(t), np.abs(model.effects(logs) / np.where(t == 0, 1.0, t))
-    errors = np.where(t == 0, errors.max(), errors)
+    t = model.statistics(logs, error)
+    count, errors = len(t), np.broadcast_to(model.errors(logs, error), t.shape)
     if error == "Lenth":
         one, every = maxima.lenth_reach(confidence, count=count)
     else:
@@ -230,6 +230,11 @@ def _judged(model: Model, logs: Values, *, error: ErrorSource, df: float | None,
     p, adjusted = p_values(t, error=error, df=df)
     adjusted = exchanged(model, logs, error=error, adjusted=adjusted, alpha=1 - confidence)
     return _Judged(float(errors.max()), np.stack([t, p, adjusted, one * errors, every * errors]))
+
+
+def _constant(model: Model, logs: Values, error: ErrorSource) -> bool:
+    """Whether the errors of effects are no larger than rounding makes them."""
+    return float(model.errors(logs, error).max()) <= t_tests.ROUNDING * max(1.0, float(np.abs(logs).mean()))
 
 
 def p_values(t: Values, *, error: ErrorSource, df: float) -> tuple[Values, Values]:
@@ -279,17 +284,22 @@ def _effects(
     return sorted(effects, key=lambda each: -abs(each.effect))
 
 
-def _curvature(of: Screening, model: Model, *, rows: Whole, logs: Values, confidence: float) -> list[MainEffect]:
-    """What the middle of three levels has over the mean of its ends, beside all main effects.
-
-    Judged by replicates alone: Lenth's quantiles are of independent effects, which these are not.
-    """
-    if of.design != "definitive":
-        return []
-    codes = np.array(list(of.rows.values()), dtype=float)
+def bends(codes: Values, *, rows: Whole, replicates: Whole) -> Model:
+    """Least squares of what the middle of three levels has over the mean of its ends, beside all main effects."""
     middles = 1 - HIGH_OVER_LOW * codes**2  # 1 in the middle, -1 at both ends
-    bent = Model(middles, rows=rows, replicates=model.replicates, beside=codes)
-    if not bent.estimable:
+    return Model(middles, rows=rows, replicates=replicates, beside=codes)
+
+
+def _curvature(of: Screening, bent: Model, logs: Values, *, confidence: float) -> list[MainEffect]:
+    """Of every option: judged by replicates alone, as Lenth's quantiles are of independent effects.
+
+    Args:
+        of: the matrix.
+        bent: of `bends`.
+        logs: of every trial.
+        confidence: of the intervals.
+    """
+    if of.design != "definitive" or not bent.estimable:
         return []
     error: ErrorSource = "replicates" if bent.pure_df > 0 else "none"
     judged = _judged(bent, logs, error=error, df=bent.pure_df, confidence=confidence)
@@ -328,9 +338,10 @@ def _with_suspects(of: Screening, effect: MainEffect, *, stronger: Sequence[Main
 
 def _lack_of_fit(model: Model, logs: Values) -> float | None:
     """F test of what rows have beyond main effects against what they differ from themselves."""
-    extra, pure = model.df - model.pure_df, float(model.residual(logs, pure=True))
-    if model.pure_df <= 0 or extra <= 0 or pure <= 0:
+    extra = model.df - model.pure_df
+    if model.pure_df <= 0 or extra <= 0 or _constant(model, logs, "replicates"):
         return None
+    pure = float(model.residual(logs, pure=True))
     more = max(0.0, float(model.residual(logs)) - pure)  # rounding may leave less than nothing
     f = more / extra / (pure / model.pure_df)
     return float(special.fdtrc(extra, model.pure_df, f))

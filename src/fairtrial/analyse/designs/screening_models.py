@@ -55,10 +55,10 @@ class ScreenedMetric(Result):
     Attributes:
         n: trials used.
         error: what effects are judged by: `replicates` of rows, the columns that no option has, or Lenth's pseudo
-            standard error of the effects themselves.
+            standard error of the effects themselves. Nothing is judged where it is no larger than rounding.
         df: degrees of freedom of the error; of Lenth's, about a third of the effects.
         sd: of one trial, on the log scale; None by Lenth's method.
-        standard_error: of an effect (a log ratio); Lenth's pseudo standard error.
+        standard_error: of an effect (a log ratio); Lenth's pseudo standard error; None where nothing is judged.
         margin, simultaneous_margin: how far an effect of nothing may lie from 0, alone and the largest of all.
         effects: strongest first.
         columns: strongest first, of designs of two levels; what interactions have to say.
@@ -85,7 +85,8 @@ class ScreeningResult(Result):
     """A screening: it claims nothing, and says what is worth a paired study.
 
     Attributes:
-        nominated: options, strongest first, by the first primary metric; none if that is absent.
+        metrics: those with effects, primary ones first.
+        nominated: options, strongest first, by the first of `metrics`; none without any.
         absent: metrics with values that have no logarithm, or with rows missing so that effects cannot be told apart.
     """
 

@@ -20,7 +20,7 @@ class HostEffect(Result):
         blocks: pairs that the comparison uses from it; trials of the smaller arm where they are not paired.
         ratio: of geometric means; None where there is no estimate over hosts.
         low, high: at the comparison's confidence, by the spread of blocks within all hosts; descriptive, and None if no
-            host has two blocks.
+            host has two blocks, or blocks of a host do not vary.
     """
 
     host: str
@@ -62,11 +62,13 @@ class OverHosts(Result):
     Attributes:
         hosts: by name.
         mixed: pairs whose two trials ran on different hosts, so that the ratio contains the hosts' own speeds.
-        heterogeneity: None if no host has two blocks: their noise cannot be told from what differs between hosts.
+        heterogeneity: None if no host has two blocks, or blocks of a host do not vary: no noise is known to hold
+            differences between hosts against.
         ratio, low, high: of hosts like these, with Hartung and Knapp's interval, never narrower than if hosts did not
             differ; in a run that could stop early it holds for all looks together, and so does the prediction.
         prediction_low, prediction_high: what a further host would measure with `prediction_blocks` blocks; its true
-            effect lies in there at least as often. None if half of the hosts have one block.
+            effect lies in there at least as often. None if half of the hosts have one block, or without
+            `heterogeneity`.
         p: of no effect on average over hosts like these, unadjusted, and never smaller than the comparison's; 1 if it
             cannot be computed.
         p_equivalence: the larger p of two one-sided tests against the comparison's margin, likewise.

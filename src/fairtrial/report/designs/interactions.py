@@ -10,13 +10,12 @@ from fairtrial.analyse.designs.interaction_models import (
     Interaction,
     InteractionReason,
     InteractionVerdict,
-    LevelEffect,
     LevelPair,
 )
 from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.result import Verdict
 from fairtrial.report import numbers
 from fairtrial.report.tables import TWO_ARMS
-from fairtrial.study.catalogue import MetricDefinition
 
 TITLE: Final = "Does the effect differ between conditions?"
 NOTE: Final = (
@@ -43,6 +42,14 @@ _REASONS: Final[dict[InteractionReason, str]] = {
     "no_spread": "no spread",
     "no_verdict": "an expectation failed",
     "unfinished": "",
+}
+# Whether the arm is claimed to gain at the level where it does better, and to lose at the other; the latter is named
+# first where only it is.
+_WORDS: Final = {
+    (True, True): "there is a gain with {first} and a loss with {second}",
+    (True, False): "the gain is larger with {first} than with {second}",
+    (False, True): "the loss is larger with {first} than with {second}",
+    (False, False): "the effect is more favourable with {first} than with {second}",
 }
 
 
@@ -137,7 +144,7 @@ def _claim(analysis: Analysis, test: Interaction) -> str:
             f"{subject} depends on {first} and {second} together (adjusted p {_p(test)}): how {first} changes it"
             f" differs between levels of {second}."
         )
-    found = list(_pairs_in_words(test, analysis.metrics[test.metric], share=numbers.percent(analysis.confidence)))
+    found = list(_pairs_in_words(analysis, test))
     none = (
         "no pair of levels is shown to differ by itself" if test.pairs else "so many levels are not compared in pairs"
     )
@@ -145,40 +152,29 @@ def _claim(analysis: Analysis, test: Interaction) -> str:
     return f"{subject} differs between levels of {test.factors[0]} (adjusted p {_p(test)}): {where}."
 
 
-def _pairs_in_words(test: Interaction, definition: MetricDefinition, *, share: str) -> Iterator[str]:
+def _pairs_in_words(analysis: Analysis, test: Interaction) -> Iterator[str]:
     """Of pairs that are claimed: where the arm does better, and by how much."""
-    at = {each.level: each for each in test.levels}
+    share, definition = numbers.percent(analysis.confidence), analysis.metrics[test.metric]
     (factor,) = test.factors
     for pair in (each for each in test.pairs if each.claimed and each.ratio is not None):
         upward = (pair.ratio > 1) == (definition.better == "higher") if pair.ratio is not None else False
         better, worse = (pair.second, pair.first) if upward else (pair.first, pair.second)
-        words, first = _compared(at[better], at[worse], definition)
-        ratio, interval = numbers.ratio_and_interval(*_over(pair, first.level))
-        named = {"first": f"{factor} {first.level}", "second": f"{factor} {worse if first.level == better else better}"}
+        gains, loses = _side(analysis, test, better) == "faster", _side(analysis, test, worse) == "slower"
+        first, second = (worse, better) if loses and not gains else (better, worse)
+        words = _WORDS[gains, loses]
+        ratio, interval = numbers.ratio_and_interval(*_over(pair, first))
+        named = {"first": f"{factor} {first}", "second": f"{factor} {second}"}
         times = f"the ratio with {named['first']} is {ratio} times that with {named['second']}"
         yield f"{words.format(**named)}: {times} ({share} interval {interval})"
 
 
-def _compared(better: LevelEffect, worse: LevelEffect, definition: MetricDefinition) -> tuple[str, LevelEffect]:
-    """Words about two levels that are shown to differ, and the level that they name first.
-
-    Gain and loss are said only of a level whose own interval leaves out 1.
-    """
-    gains, loses = _side(better, definition) > 0, _side(worse, definition) < 0
-    if gains and loses:
-        return "there is a gain with {first} and a loss with {second}", better
-    if loses:
-        return "the loss is larger with {first} than with {second}", worse
-    if gains:
-        return "the gain is larger with {first} than with {second}", better
-    return "the effect is more favourable with {first} than with {second}", better
-
-
-def _side(level: LevelEffect, definition: MetricDefinition) -> int:
-    """1 where the arm is shown to gain, -1 where it is shown to lose."""
-    if level.low is None or level.high is None or level.low <= 1 <= level.high:
-        return 0
-    return 1 if (level.low > 1) == (definition.better == "higher") else -1
+def _side(analysis: Analysis, test: Interaction, level: str) -> Verdict:
+    """What is claimed of the arm in cells at a level: gain and loss are said only where no claim is contrary."""
+    (factor,) = test.factors
+    cells = (cell for cell in analysis.cells if cell.cell in test.cells and cell.levels[factor] == level)
+    verdicts = {each.verdict for cell in cells for each in cell.comparisons[test.metric] if each.arm == test.arm}
+    claims = verdicts & {"faster", "slower"}
+    return claims.pop() if len(claims) == 1 else "undecided"
 
 
 def _over(pair: LevelPair, first: str) -> tuple[float | None, float | None, float | None]:

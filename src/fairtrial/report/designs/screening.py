@@ -6,11 +6,11 @@ A screening nominates. No word of a verdict is used here, and nothing here is in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fairtrial.analyse.designs.screening_models import MainEffect, ScreenedMetric, ScreeningResult
+from fairtrial.analyse.designs.screening_models import ErrorSource, MainEffect, ScreenedMetric, ScreeningResult
 from fairtrial.analyse.models import Analysis
 from fairtrial.plan import screening as matrices
 from fairtrial.record.models import Plan
@@ -39,6 +39,12 @@ CURVATURE: Final = (
     "middle that is better than both ends shows here and not there. Intervals come from replicates. Only three rows of "
     "a replicate have an option in the middle, however many there are; interactions are partly mixed with these ratios."
 )
+UNJUDGED: Final[Mapping[ErrorSource, str]] = {
+    "none": "add options or replicates",
+    "replicates": "replicates of a row do not vary",
+    "unassigned columns": "rows do not vary by more than the effects",
+    "Lenth": "too many effects are 0",
+}
 _CODES: Final = {-1: "−", 0: "0", 1: "+"}
 
 
@@ -71,7 +77,8 @@ def summary(analysis: Analysis, of: ScreeningResult) -> tuple[str, ...]:
         for sentence in _found(each, analysis.metrics[each.metric], confidence=analysis.confidence)
     ]
     if of.nominated:
-        said.append(f"Nominated for a paired study, strongest first: {', '.join(of.nominated[:CONFIRMED])}.")
+        by, strongest = analysis.metrics[of.metrics[0].metric].label, ", ".join(of.nominated[:CONFIRMED])
+        said.append(f"Nominated by {by} for a paired study, strongest first: {strongest}.")
     if of.absent:
         said.append(f"Without effects, for lack of rows or of logarithms: {', '.join(of.absent)}.")
     return (*said, CAUTION)
@@ -79,7 +86,9 @@ def summary(analysis: Analysis, of: ScreeningResult) -> tuple[str, ...]:
 
 def _found(each: ScreenedMetric, definition: MetricDefinition, *, confidence: float) -> Iterator[str]:
     standing, among = _standing(each), f"of {counted(len(each.effects), 'option')}"
-    if not standing:
+    if each.margin is None:
+        yield f"Effects on {definition.label} cannot be judged: {UNJUDGED[each.error]}."
+    elif not standing:
         yield f"None {among} stands out in {definition.label}."
     else:
         verb = "stands" if len(standing) == 1 else "stand"
@@ -187,8 +196,8 @@ def _interval(of: tuple[float, float] | None) -> str:
 def _judged_by(each: ScreenedMetric, *, confidence: float) -> Iterator[str]:
     """The error, and what an effect of nothing may look like."""
     trials = counted(each.n, "trial")
-    if each.error == "none" or each.margin is None or each.simultaneous_margin is None:
-        yield f"{trials}; nothing to judge effects by: add options or replicates."
+    if each.margin is None or each.simultaneous_margin is None:
+        yield f"{trials}; effects cannot be judged: {UNJUDGED[each.error]}."
         return
     if each.error == "Lenth":
         by = "Lenth's pseudo standard error of the effects themselves, with simulated quantiles"
@@ -201,7 +210,7 @@ def _judged_by(each: ScreenedMetric, *, confidence: float) -> Iterator[str]:
     )
     if each.lack_of_fit_p is not None and each.lack_of_fit_p < 1 - confidence:
         yield (
-            f"Rows differ by more than main effects and noise (p = {numbers.p_value(each.lack_of_fit_p)}): options "
+            f"Rows differ by more than main effects and noise ({numbers.p_in_words(each.lack_of_fit_p)}): options "
             "interact, or are not linear."
         )
 

@@ -21,7 +21,8 @@ def render(scene: Scene, of: Screening, result: ScreeningResult) -> str:
     """The script. `Rscript raw_data.r` prints one tab-separated row per metric and option, and of its curvature."""
     analysis = scene.analysis
     used = [each for each in scene.trials if each.used]
-    sources = ", ".join(f"{json.dumps(each.metric)} = {json.dumps(each.error)}" for each in result.metrics)
+    judged_by = {each.metric: "none" if each.standard_error is None else each.error for each in result.metrics}
+    sources = ", ".join(f"{json.dumps(metric)} = {json.dumps(error)}" for metric, error in judged_by.items())
     lines = [
         f"# {_comment(analysis.study)}: {_comment(analysis.question)}",
         "# a screening: effects, high over low level, averaged over all other options; it claims nothing",

@@ -15,10 +15,10 @@ from fairtrial.analyse.models import CellResult
 from fairtrial.report import numbers
 from fairtrial.report.figures.thinning import Row as Mark
 from fairtrial.report.figures.thinning import Rows, rounded
-from fairtrial.report.figures.verdicts import BAND_OPACITY, RATIO_FORMAT, Drawing, Figure, arm_colour
+from fairtrial.report.figures.verdicts import RATIO_FORMAT, Drawing, Figure, arm_colour, margin_band
 from fairtrial.report.hosts import shown
 from fairtrial.report.scene import Scene
-from fairtrial.report.tables import TWO_ARMS, MetricTable, band_note, judges_rest
+from fairtrial.report.tables import TWO_ARMS, MetricTable, band, band_note
 
 ROW_HEIGHT: Final = 24
 LIKE_THESE: Final = "hosts like these"
@@ -53,11 +53,9 @@ def _figure(scene: Scene, table: MetricTable, rows: Rows, *, arm: str, noun: str
     drawing = Drawing()
     base = alt.Chart(drawing.rows(rows)).encode(y=y, tooltip=tooltip)
     colour = arm_colour(scene.colours, legend=False)
-    margin = alt.Chart(drawing.rows([{"low": rounded(1 / (1 + analysis.margin)), "high": 1 + analysis.margin}]))
     shape = alt.Shape("shape:N", scale=alt.Scale(domain=[ONE, MANY], range=[ONE, MANY]), legend=None)
-    band = margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     chart = alt.layer(
-        *([] if judges_rest(analysis, table.rows) else [band]),
+        *margin_band(drawing, band(analysis, table)),
         alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("one:Q")),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
         base.mark_point(size=80, filled=True, opacity=1).encode(x=x, color=colour, shape=shape),
@@ -70,7 +68,7 @@ def _figure(scene: Scene, table: MetricTable, rows: Rows, *, arm: str, noun: str
         title=f"{table.definition.label} by {noun}" + (f", {arm}" if several else ""),
         note=f"Circles: each {noun}'s ratio with its {share} interval, by the spread of blocks within all {noun}s."
         f" Diamond: {noun}s like these. Last: what a further {noun} would measure with the median of these {noun}s'"
-        f" blocks; {band_note(analysis, table.rows)}.",
+        f" blocks; {band_note(analysis, table)}.",
         spec=drawing.finished(chart, height=ROW_HEIGHT * len(rows) + 20),
     )
 

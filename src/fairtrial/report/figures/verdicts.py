@@ -21,13 +21,13 @@ from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
     Row,
+    band,
     band_note,
     cell_label,
     decided,
     estimated,
-    judges_rest,
     tested,
-    word,
+    verdict,
 )
 
 HEIGHT: Final = 240
@@ -149,7 +149,7 @@ def percentiles(ticks: Mapping[float, str]) -> alt.X:
 
 
 def forest(scene: Scene, table: MetricTable) -> Figure:
-    """Ratios with intervals over all cells, beside the margin of equivalence."""
+    """Ratios with intervals over all cells, beside the margin of equivalence or of the guardrail."""
     analysis = scene.analysis
     compared = [row for row in table.rows if (rounded(row.comparison.ratio.estimate) or 0) > 0]
     rows = [_ratio(scene, table, row) for row in compared]
@@ -175,10 +175,8 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     drawing = Drawing()
     base = alt.Chart(drawing.rows(rows)).encode(y=y, tooltip=tooltip)
     colour = arm_colour(scene.colours, legend=False)
-    margin = alt.Chart(drawing.rows([{"low": rounded(1 / (1 + analysis.margin)), "high": 1 + analysis.margin}]))
-    band = margin.mark_rect(opacity=BAND_OPACITY, color="#888888").encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     chart = alt.layer(
-        *([] if judges_rest(analysis, compared) else [band]),
+        *margin_band(drawing, band(analysis, table)),
         alt.Chart(drawing.rows([{"one": 1}])).mark_rule(strokeDash=[3, 3], color="#888888").encode(x=alt.X("one:Q")),
         base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), color=colour),
         base.mark_point(size=90, filled=True, opacity=1).encode(x=x, color=colour),
@@ -190,9 +188,18 @@ def forest(scene: Scene, table: MetricTable) -> Figure:
     return Figure(
         name=f"ratio-{table.definition.name}",
         title=f"{table.definition.label} ({table.definition.better} is better)",
-        note=f"Point and {share} interval{aside}; {band_note(analysis, compared)}.",
+        note=f"Point and {share} interval{aside}; {band_note(analysis, table)}.",
         spec=drawing.finished(chart, height=FOREST_ROW_HEIGHT * max(1, len(rows)) + 10),
     )
+
+
+def margin_band(drawing: Drawing, within: tuple[float, float] | None) -> list[alt.Chart]:
+    """The grey band between two ratios as a layer; none without them."""
+    if within is None:
+        return []
+    rows = drawing.rows([{"low": rounded(within[0]), "high": within[1]}])
+    chart = alt.Chart(rows).mark_rect(opacity=BAND_OPACITY, color="#888888")
+    return [chart.encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))]
 
 
 def _ratio(scene: Scene, table: MetricTable, row: Row) -> Mark:
@@ -206,7 +213,7 @@ def _ratio(scene: Scene, table: MetricTable, row: Row) -> Mark:
         "low": rounded(interval.low),
         "high": rounded(interval.high),
         "confidence": numbers.percent(confidence),
-        "verdict": word(compared.verdict, table.definition),
+        "verdict": verdict(compared, table.definition, margin=scene.analysis.margin),
         "p": p,
         "p_adjusted": adjusted,
         "printed": estimated(compared),

@@ -108,7 +108,7 @@ def _fate(analysis: Analysis) -> str:
     if counts.blocks_voided:
         fate.append(f"{counted(counts.blocks_voided, 'block')} voided, {counts.blocks_replaced} replaced")
     if said := share_of_blocks(analysis):
-        fate.append(f"{said} run")
+        fate.append(f"{said} compared")
     return ", ".join(fate)
 
 

@@ -268,11 +268,8 @@ def _happenings(of: SeriesResult) -> Iterator[Happening]:
             of, of.alarm, kind="alarm", sentence=said, details=("One point may be a change or a spike: run again.",)
         )
     for change in reversed(of.changes):
-        size = "beyond" if change.relevant else "within"
         details = [
-            f"{words.shown(of, change.before)} → {words.shown(of, change.after)}; {change.noise_sds:.1f} standard "
-            f"deviations of a point; {size} the margin of {numbers.percent(of.margin)}"
-            + ("; later reverted" if change.went_away else ""),
+            words.levels_in_words(of, change),
             *(
                 f"differs: {name}: {before or 'nothing'} → {after or 'nothing'}"
                 for name, (before, after) in list(change.differing.items())[: words.FACTS_SHOWN]

@@ -169,13 +169,38 @@ def test_what_has_no_logarithm_or_too_few_rows_has_no_effects() -> None:
     zero = [(row, replicate, 0.0) for row, replicate, _ in measured]
     result = screened(of, {"zero": zero, "few": measured[:9], "tpm": measured}, confidence=0.95)
     assert result.absent == ("zero", "few")
-    assert [each.metric for each in result.metrics] == ["tpm"]
-    assert result.nominated == ()  # by the first primary metric, or by none
-    assert screened(of, {"tpm": measured, "zero": zero}, confidence=0.95).nominated != ()
+    (first,) = result.metrics
+    assert first.metric == "tpm"
+    assert result.nominated == tuple(each.option for each in first.effects)
+    assert screened(of, {"zero": zero}, confidence=0.95).nominated == ()
     same = one_metric(of, "tpm", [(row, 1, 5.0) for row in of.rows], confidence=0.95)
     assert same is not None
     assert same.standard_error is None
     assert not any(each.stands_out for each in same.effects)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "replicates"),
+    [("plackett_burman", 7, 2), ("plackett_burman", 7, 1), ("fractional", 7, 1), ("definitive", 6, 2)],
+)
+def test_rounding_is_no_noise_that_effects_are_judged_by(kind: str, options: int, replicates: int) -> None:
+    of = design(kind, options)
+    measured = [(row, turn, 4 * 2.0 ** codes[0]) for turn in range(1, replicates + 1) for row, codes in of.rows.items()]
+    metric = one_metric(of, "bytes", measured, confidence=0.95)
+    assert metric is not None
+    assert (metric.effects[0].option, metric.effects[0].ratio) == ("o0", pytest.approx(4))
+    assert (metric.standard_error, metric.lack_of_fit_p) == (None, None)
+    every = (*metric.effects, *metric.curvature)
+    assert not any(each.stands_out or each.interval or each.p_adjusted for each in every)
+
+
+@pytest.mark.parametrize("replicates", [1, 2])
+def test_noise_that_is_hardly_more_than_rounding_is_still_noise(replicates: int) -> None:
+    of = design("plackett_burman", 7)
+    metric = one_metric(of, "bytes", trials(of, {"o0": 1.0}, replicates=replicates, sd=1e-12), confidence=0.95)
+    assert metric is not None
+    assert metric.standard_error == pytest.approx(1e-12, rel=0.8)
+    assert all(each.interval for each in metric.effects)
 
 
 def test_lenths_example() -> None:

@@ -98,6 +98,7 @@ def test_a_guardrail_holds_for_any_longer_shutdown(seconds: tuple[float, float],
     guardrail = compared(*seconds, cut=cut, role="guardrails").guardrail
     assert guardrail is not None
     assert guardrail.outcome == outcome
+    assert {guardrail.bound is None, guardrail.difference_bound is None} == {cut == "b"}  # a longer one has no worst
 
 
 def test_a_guardrail_of_too_few_looked_at_blocks_stays_unclear() -> None:

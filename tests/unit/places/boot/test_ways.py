@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.boot import command_line, grub, ways
@@ -251,14 +252,12 @@ def seen_by_grub(image: Path, name: str) -> str:
 
 def sleeper(directory: Path, *, thaws_if: str) -> subprocess.Popen[bytes]:
     """It, where a thaw is a line in `asked`, and succeeds once a file is there."""
-    (directory / "fsfreeze").write_text(f'#!/bin/sh\necho "$@" >>{directory}/asked\ntest -e {directory}/{thaws_if}\n')
-    (directory / "fsfreeze").chmod(0o755)
+    shell_program(directory / "fsfreeze", f'echo "$@" >>{directory}/asked\ntest -e {directory}/{thaws_if}')
     return subprocess.Popen(["sh", "-c", grub.SLEEPER, "sh", "/boot"], env={"PATH": f"{directory}:/bin:/usr/bin"})
 
 
 def test_what_is_frozen_is_thawed_though_nobody_is_left_who_would(tmp_path: Path) -> None:
-    (tmp_path / "sleep").write_text("#!/bin/sh\n")
-    (tmp_path / "sleep").chmod(0o755)
+    shell_program(tmp_path / "sleep", "")
     with sleeper(tmp_path, thaws_if="asked"):
         pass
     assert (tmp_path / "asked").read_text() == "--unfreeze /boot\n"

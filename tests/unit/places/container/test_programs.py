@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from support.programs import shell_program
+
 from fairtrial.places.container import LACKING, NEEDED
 
 
@@ -22,6 +24,5 @@ def test_programs_that_are_not_there_or_lack_options_are_named(tmp_path: Path) -
     (tmp_path / "tail").unlink()
     for name in ("rm", "find"):
         (tmp_path / name).unlink()
-        (tmp_path / name).write_text(f"#!/bin/sh\necho '{name}: unrecognized option' >&2\nexit 1\n")
-        (tmp_path / name).chmod(0o755)
+        shell_program(tmp_path / name, f"echo '{name}: unrecognized option' >&2\nexit 1")
     assert lacking(tmp_path) == ["tail", "GNU's rm", "GNU's find"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.container import runtime as container_runtime
@@ -57,9 +58,7 @@ def test_the_oci_runtime_stands_where_each_runtime_takes_it(runtime: str, begins
 def test_an_image_with_another_hash_than_the_study_says_is_refused_with_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "podman"
-    program.write_text(f"#!/bin/sh\necho sha256:{'a' * 64}\n")
-    program.chmod(0o755)
+    shell_program(tmp_path / "podman", f"echo sha256:{'a' * 64}")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(container_runtime, "_IMAGES", {})
     assert Runtime(parameters(sha256="a" * 64)).image_id == "a" * 64

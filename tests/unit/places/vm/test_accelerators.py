@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.vm import accelerators, kernels
@@ -35,8 +36,7 @@ def qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def does(program: Path, script: str) -> None:
     """Every start of it leaves a line beside it."""
-    program.write_text(f"#!/bin/sh\necho started >>{program}.log\n{script}\n", encoding="utf-8")
-    program.chmod(0o755)
+    shell_program(program, f"echo started >>{program}.log\n{script}")
 
 
 def starts(program: Path) -> int:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.vm import kernels
@@ -139,14 +140,12 @@ def test_a_package_that_others_can_change_is_not_booted(cache: Path) -> None:
 def offered(monkeypatch: pytest.MonkeyPatch, directory: Path, *, archive: Path | None = None) -> None:
     """apt as programs on PATH: what it offers, and a download."""
     programs = directory / "bin"
-    programs.mkdir()
     names = ["linux-image-6.1.0-47-amd64-unsigned", "linux-image-6.1.0-50-amd64-dbg", "linux-image-6.1.0-50-amd64"]
     names += ["linux-image-6.1.0-50-cloud-amd64-unsigned", "linux-image-6.1.0-50-rt-amd64-unsigned"]
     names += ["linux-image-6.1.0-50-amd64-unsigned", "linux-image-6.12.107+deb12-amd64-unsigned"]
     listing = "\n".join(f"echo '{name} - Linux'" for name in names)
     for name, script in {"apt-cache": listing, "apt-get": f"cp {archive} ." if archive else "exit 100"}.items():
-        (programs / name).write_text(f'#!/bin/sh\necho $0 "$@" >>{directory}/asked\n{script}\n', encoding="utf-8")
-        (programs / name).chmod(0o755)
+        shell_program(programs / name, f'echo $0 "$@" >>{directory}/asked\n{script}')
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -105,7 +106,7 @@ def test_the_summary_says_what_stands_out_and_what_it_may_be_instead(analysis: A
     first, nominated, caution = summary.sentences(analysis)
     assert first.startswith("In wall time 3 of 3 options stand out: cache (large instead of small: 0.818 times as high")
     assert "it cannot be told from cache × flush, whose effects are larger" in first
-    assert nominated == "Nominated for a paired study, strongest first: cache, flush, threads."
+    assert nominated == "Nominated by wall time for a paired study, strongest first: cache, flush, threads."
     assert "fairtrial screen RUN --confirm 3" in caution
     assert summary.headline(analysis) == "3 of 3 options stand out"
 
@@ -148,20 +149,25 @@ def test_a_level_in_the_middle_that_is_better_than_both_ends_is_shown(bent: Plan
     assert (curvature.rows[0][:2], curvature.rows[0][-1]) == (("* flush", "middle / low, high"), "middle")
 
 
-@pytest.mark.servers
-def test_r_finds_the_same_effects_and_the_same_curvature(bent: Plan, tmp_path: Path) -> None:
+def by_r(found: Analysis, plan: Plan, trials: list[TrialRecord], *, directory: Path) -> list[dict[str, str]]:
+    """The rows that raw_data.r prints."""
     require("Rscript")
-    trials = measured(bent, lambda cache, flush, threads: -0.1 * cache - 0.01 * (flush == 0) + 0.002 * threads)
-    found = analyse(bent, trials)
-    assert bent.screening is not None
+    assert plan.screening is not None
     assert found.screening is not None
     used = [SimpleNamespace(used=True, trial=each, arm=each.trial.arm) for each in trials]
-    path = tmp_path / "raw_data.r"
+    path = directory / "raw_data.r"
     scene = cast("Scene", SimpleNamespace(analysis=found, trials=used))
-    path.write_text(screening_r.render(scene, bent.screening, found.screening), encoding="utf-8")
+    path.write_text(screening_r.render(scene, plan.screening, found.screening), encoding="utf-8")
     printed = subprocess.run(["Rscript", str(path)], check=True, capture_output=True, text=True).stdout
-    header, *rows = (line.split("\t") for line in printed.splitlines())
-    told = {(row[1], row[2]): dict(zip(header, row, strict=True)) for row in rows}
+    return list(csv.DictReader(io.StringIO(printed), delimiter="\t"))
+
+
+@pytest.mark.servers
+def test_r_finds_the_same_effects_and_the_same_curvature(bent: Plan, tmp_path: Path) -> None:
+    trials = measured(bent, lambda cache, flush, threads: -0.1 * cache - 0.01 * (flush == 0) + 0.002 * threads)
+    found = analyse(bent, trials)
+    assert found.screening is not None
+    told = {(row["compared"], row["option"]): row for row in by_r(found, bent, trials, directory=tmp_path)}
     (metric,) = found.screening.metrics
     for compared, effects in (("high/low", metric.effects), ("middle/ends", metric.curvature)):
         for each in effects:
@@ -192,6 +198,42 @@ def test_without_an_effect_nothing_stands_out(plan: Plan) -> None:
     analysis = analyse(plan, trials)
     assert summary.sentences(analysis)[0] == "None of 3 options stands out in wall time."
     assert summary.headline(analysis) == "0 of 3 options stand out"
+
+
+@pytest.mark.servers
+def test_without_noise_nothing_is_judged_and_r_judges_nothing_either(plan: Plan, tmp_path: Path) -> None:
+    assert plan.screening is not None
+    trials = [
+        trial_record(trial).model_copy(
+            update={"levels": {ROW: trial.arm}, "scalars": {"elapsed_s": 4 * 2.0 ** plan.screening.rows[trial.arm][0]}}
+        )
+        for trial in plan.trials
+    ]
+    found = analyse(plan, trials)
+    judged, nominated, _ = summary.sentences(found)
+    assert judged == "Effects on wall time cannot be judged: replicates of a row do not vary."
+    assert "strongest first: cache, " in nominated
+    section, *_ = screening.sections(found, plan)
+    assert section.sentences == ("12 trials; effects cannot be judged: replicates of a row do not vary.",)
+    for row in by_r(found, plan, trials, directory=tmp_path):
+        assert [row[name] for name in ("judged_by", "low", "high", "p_adjusted")] == ["none", "NA", "NA", "NA"]
+
+
+def test_the_first_metric_that_has_effects_nominates(analysis: Analysis) -> None:
+    assert analysis.screening is not None
+    (metric,) = analysis.screening.metrics
+    more = {"bytes": analysis.metrics["elapsed_s"].model_copy(update={"name": "bytes", "label": "bytes"})}
+    result = analysis.screening.model_copy(
+        update={"metrics": (metric.model_copy(update={"metric": "bytes"}),), "absent": ("elapsed_s",)}
+    )
+    roles = {"elapsed_s": "primary", "bytes": "primary"}
+    changed = analysis.model_copy(update={"screening": result, "metrics": analysis.metrics | more, "roles": roles})
+    said = summary.sentences(changed)
+    assert said[1:3] == (
+        "Nominated by bytes for a paired study, strongest first: cache, flush, threads.",
+        "Without effects, for lack of rows or of logarithms: elapsed_s.",
+    )
+    assert summary.headline(changed) == "3 of 3 options stand out"
 
 
 def test_an_invalid_row_is_left_out_alone(plan: Plan) -> None:

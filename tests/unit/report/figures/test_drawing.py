@@ -17,7 +17,7 @@ import altair as alt
 import jsonschema
 import pytest
 
-from fairtrial.analyse.models import Analysis, Interval
+from fairtrial.analyse.models import Analysis, Guardrail, Interval
 from fairtrial.errors import PlaceError
 from fairtrial.record import Record
 from fairtrial.report import page, replaced
@@ -157,6 +157,18 @@ def test_a_margin_that_judges_no_row_is_no_band(scene: Scene) -> None:
     ]
     assert len(bands(scene.analysis)) == 1
     assert bands(scene.analysis.model_copy(update={"cells": tuple(cells)})) == []
+
+
+def test_a_guardrails_figure_has_the_verdict_and_the_margin_of_its_table(scene: Scene) -> None:
+    (table,) = [each for each in metric_tables(scene.analysis) if each.role == "guardrail"]
+    rail = Guardrail(margin=0.1, outcome="kept", bound=1.064, difference_bound=None, p_kept=0.01, p_breached=1.0)
+    update = {"verdict": "slower", "guardrail": rail}
+    rows = tuple(replace(row, comparison=row.comparison.model_copy(update=update)) for row in table.rows)
+    figure = forest(scene, replace(table, rows=rows))
+    datasets = list(figure.spec["datasets"].values())
+    assert {row["verdict"] for each in datasets for row in each if "verdict" in row} == {"kept (at worst 1.064)"}
+    assert [{"low": 1.0, "high": 1.1}] in datasets
+    assert figure.note.endswith("; the grey band is the guardrail's margin, 10 %.")
 
 
 def colours_of(scene: Scene, arms: int) -> dict[str, str]:

@@ -23,7 +23,7 @@ from fairtrial.analyse.models import Analysis
 from fairtrial.record import Record, create, read, resume
 from fairtrial.record.events import RunFinished
 from fairtrial.record.models import BlockVoided
-from fairtrial.report import document, hosts, page, r_script, raw, tables, text
+from fairtrial.report import document, hosts, numbers, page, r_script, raw, tables, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.figures import hosts as host_figures
 from fairtrial.report.figures.verdicts import CellFigures
@@ -128,6 +128,24 @@ def test_a_ratio_has_as_many_decimals_as_its_interval(scene: Scene) -> None:
     columns = hosts.columns(table, row, confidence=0.95)
     assert (columns["ratio"], columns["95 % interval"]) == ("1.00009", "1.00008 – 1.00010")
     assert hosts.by_host([row], several=False)[0][3:] == ["1.00009", "1.00008 – 1.00010"]
+
+
+def test_blocks_of_a_host_that_agree_leave_no_noise_and_the_note_says_so() -> None:
+    case = Case({"kernel": ("a", "b")}, blocks=2 * FIVE)
+    trials = [
+        each.model_copy(update={"host": f"node-{each.trial.block % FIVE}"})
+        for each in case.trials(
+            tpm=lambda levels, block: 64.0 * (1.5 + block % FIVE / 32 if levels["kernel"] == "b" else 1)
+        )
+    ]
+    (table,) = tables.metric_tables(analyse(case.plan(), trials))
+    (row,) = table.rows
+    columns = hosts.columns(table, row, confidence=0.95)
+    assert {columns[name] for name in ("further host", "tau", "I²", "equal p")} == {numbers.ABSENT}
+    over = row.comparison.over_hosts
+    assert over is not None
+    assert {each.blocks for each in over.hosts} == {2}
+    assert "Where no host has two blocks, or blocks of a host do not vary, no noise is known" in hosts.NOTE
 
 
 def test_text_and_terminal_say_it(scene: Scene) -> None:

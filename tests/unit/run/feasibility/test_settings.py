@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support.facts import facts_of
 from support.machines.places import FACTS, place_here, place_in_memory
+from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire
@@ -127,9 +128,7 @@ def test_the_look_finds_files_and_programs_of_this_machine(tmp_path: Path) -> No
 
 
 def test_a_target_of_the_device_mapper_may_be_built_into_the_kernel(tmp_path: Path) -> None:
-    dmsetup = tmp_path / "dmsetup"
-    dmsetup.write_text("#!/bin/sh\necho 'nothere          v1.0.0'\n", encoding="utf-8")
-    dmsetup.chmod(0o755)
+    shell_program(tmp_path / "dmsetup", "echo 'nothere          v1.0.0'")
     modules = ["/sys/module/dm_nothere", "/sys/module/dm_neither"]
     done = subprocess.run(
         ["sh", "-c", settable.LOOK, "look", *modules],

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.command_line import eventually
 from support.machines.places import place_here
+from support.programs import shell_program
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.protocol.generated import Signal
@@ -133,9 +134,7 @@ def test_a_program_is_looked_for_without_running_it(place: OpenPlace, tmp_path: 
 
 
 def test_a_program_by_its_path_is_looked_for_where_it_runs(place: OpenPlace, tmp_path: Path) -> None:
-    program = tmp_path / "bench"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    shell_program(tmp_path / "bench", "")
     Command(CommandParameters(run="./bench --fast", directory=str(tmp_path))).require(place)
     with pytest.raises(PlaceError, match="/usr/bench at this place"):
         Command(CommandParameters(run="./bench --fast", directory="/usr")).require(place)

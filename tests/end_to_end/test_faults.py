@@ -8,10 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, eventually
+from support.command_line import Desk, eventually, shell_program
 from support.machines.holding import Held
 from support.machines.kernel_parameter import kernel_parameter
-from support.programs import shell_program
 
 from fairtrial import record
 from fairtrial.wire import find_agent

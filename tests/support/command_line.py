@@ -177,3 +177,11 @@ def without_compilers(directory: Path) -> str:
         if not COMPILERS.fullmatch(program.name) and not link.is_symlink():
             link.symlink_to(program)
     return str(directory)
+
+
+def shell_program(path: Path, script: str) -> Path:
+    """A file that a shell runs; where its directory is not there, that is made, too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path

@@ -12,10 +12,9 @@ from pathlib import Path, PurePosixPath
 import polars as pl
 import pytest
 from private_postgres import DATABASE, USER, private_postgres
-from support.command_line import Desk, eventually
+from support.command_line import Desk, eventually, shell_program
 from support.machines.places import place_here
 from support.pgbench import SCRIPTS, parameters
-from support.programs import shell_program
 
 from fairtrial import record
 from fairtrial.errors import PlaceError

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import Desk, desk
-from support.programs import shell_program
+from support.command_line import Desk, desk, shell_program
 
 from fairtrial import record
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ci_gate import script  # benches/ci_gate.py
 from ruamel.yaml import YAML
-from support.programs import shell_program
+from support.command_line import shell_program
 
 ROOT = Path(__file__).parents[3]
 OWN = "# From here on"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from support.programs import shell_program
+from support.command_line import shell_program
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.places import open_place

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.command_line import eventually
-from support.programs import shell_program
+from support.command_line import eventually, shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import open_place

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.programs import shell_program
+from support.command_line import shell_program
 
 from fairtrial.errors import PlaceError, StreamLostError
 from fairtrial.places import bringing, open_place, ssh

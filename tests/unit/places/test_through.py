@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from support.programs import shell_program
+from support.command_line import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import open_place

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.command_line import shell_program
 from support.facts import facts_of
 from support.machines.set_here import effect_for, effect_of, validated
-from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import WriteAction

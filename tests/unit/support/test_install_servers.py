@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.programs import shell_program
+from support.command_line import shell_program
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "install-servers"
 PACKAGES = tuple(re.findall(r'^packages="(.*)"$', SCRIPT.read_text(encoding="utf-8"), re.MULTILINE)[0].split())

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.programs import shell_program
+from support.command_line import shell_program
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,9 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
-from support.command_line import eventually
+from support.command_line import eventually, shell_program
 from support.machines.places import place_here
-from support.programs import shell_program
 
 from fairtrial.errors import PlaceError, SystemStartError
 from fairtrial.record.files import sha256

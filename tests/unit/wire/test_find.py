@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.programs import shell_program
+from support.command_line import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.wire import find, find_agent

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from support.programs import shell_program
+from support.command_line import shell_program
 
 from fairtrial.places.container import LACKING, NEEDED
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from support.programs import shell_program
+from support.command_line import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.container import runtime as container_runtime

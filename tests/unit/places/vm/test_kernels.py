@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.programs import shell_program
+from support.command_line import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.places.vm import kernels

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import shell_program
 from support.facts import facts_of
 from support.machines.places import FACTS, place_here, place_in_memory
-from support.programs import shell_program
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol import generated as wire

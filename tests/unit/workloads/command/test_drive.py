@@ -9,9 +9,8 @@ from signal import SIGKILL, SIGTERM
 from typing import Any
 
 import pytest
-from support.command_line import eventually
+from support.command_line import eventually, shell_program
 from support.machines.places import place_here
-from support.programs import shell_program
 
 from fairtrial.errors import AgentError, PlaceError
 from fairtrial.protocol.generated import Signal

@@ -138,6 +138,7 @@ def one_metric(
     if not model.estimable:
         return None
     error, df = error_source(of, df=model.df, pure_df=model.pure_df)
+    bent = bends(codes, rows=rows, replicates=replicates) if of.design == "definitive" else None
     sd = _spread(model, logs, error)
     judged = _judged(model, logs, error=error, df=df, confidence=confidence)
     ends = [(option, levels[0], levels[-1]) for option, levels in of.options.items()]
@@ -153,7 +154,7 @@ def one_metric(
         simultaneous_margin=judged.margins[1],
         effects=tuple(_with_suspects(of, each, stronger=ordered[:place]) for place, each in enumerate(ordered)),
         columns=_columns(of, codes, model, rows=rows, logs=logs),
-        curvature=tuple(_curvature(of, bends(codes, rows=rows, replicates=replicates), logs, confidence=confidence)),
+        curvature=() if bent is None else tuple(_curvature(of, bent, logs, confidence=confidence)),
         lack_of_fit_p=_lack_of_fit(model, logs),
     )
 
@@ -216,10 +217,11 @@ class _Judged:
 def _judged(model: Model, logs: Values, *, error: ErrorSource, df: float | None, confidence: float) -> _Judged:
     if error == "none" or df is None:
         return _Judged()
-    if _constant(model, logs, error):
+    errors = model.errors(logs, error)
+    if _of_rounding(errors, logs):
         return _Judged()
-    t = model.statistics(logs, error)
-    count, errors = len(t), np.broadcast_to(model.errors(logs, error), t.shape)
+    t = model.effects(logs) / errors
+    count, errors = len(t), np.broadcast_to(errors, t.shape)
     if error == "Lenth":
         one, every = maxima.lenth_reach(confidence, count=count)
     else:
@@ -232,9 +234,9 @@ def _judged(model: Model, logs: Values, *, error: ErrorSource, df: float | None,
     return _Judged(float(errors.max()), np.stack([t, p, adjusted, one * errors, every * errors]))
 
 
-def _constant(model: Model, logs: Values, error: ErrorSource) -> bool:
-    """Whether the errors of effects are no larger than rounding makes them."""
-    return float(model.errors(logs, error).max()) <= t_tests.ROUNDING * max(1.0, float(np.abs(logs).mean()))
+def _of_rounding(errors: Values, logs: Values) -> bool:
+    """Whether errors of effects are no larger than rounding makes them."""
+    return float(errors.max()) <= t_tests.ROUNDING * max(1.0, float(np.abs(logs).mean()))
 
 
 def p_values(t: Values, *, error: ErrorSource, df: float) -> tuple[Values, Values]:
@@ -299,7 +301,7 @@ def _curvature(of: Screening, bent: Model, logs: Values, *, confidence: float) -
         logs: of every trial.
         confidence: of the intervals.
     """
-    if of.design != "definitive" or not bent.estimable:
+    if not bent.estimable:
         return []
     error: ErrorSource = "replicates" if bent.pure_df > 0 else "none"
     judged = _judged(bent, logs, error=error, df=bent.pure_df, confidence=confidence)
@@ -339,7 +341,7 @@ def _with_suspects(of: Screening, effect: MainEffect, *, stronger: Sequence[Main
 def _lack_of_fit(model: Model, logs: Values) -> float | None:
     """F test of what rows have beyond main effects against what they differ from themselves."""
     extra = model.df - model.pure_df
-    if model.pure_df <= 0 or extra <= 0 or _constant(model, logs, "replicates"):
+    if model.pure_df <= 0 or extra <= 0 or _of_rounding(model.errors(logs, "replicates"), logs):
         return None
     pure = float(model.residual(logs, pure=True))
     more = max(0.0, float(model.residual(logs)) - pure)  # rounding may leave less than nothing

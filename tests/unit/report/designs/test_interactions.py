@@ -24,6 +24,7 @@ from support.skips import require
 from fairtrial import verify
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis
+from fairtrial.analyse.result import Verdict
 from fairtrial.record import Record, create, read
 from fairtrial.record.events import RunFinished
 from fairtrial.record.models import Cell
@@ -90,6 +91,37 @@ def test_a_claim_says_where_the_arm_does_better_and_by_how_much(
     effects = {"under": under, "over": over}
     assert float(ratio) == pytest.approx(math.exp(effects[first] - effects[second]), rel=0.02)
     assert sentence in summary.sentences(analysis)
+
+
+@pytest.mark.parametrize(
+    ("under", "over", "words"),
+    [
+        ("undecided", "undecided", "the effect is more favourable with memory over than with memory under"),
+        ("equivalent", "equivalent", "the effect is more favourable with memory over than with memory under"),
+        ("none", "faster", "the gain is larger with memory over than with memory under"),
+        ("slower", "undecided", "the loss is larger with memory under than with memory over"),
+        ("slower", "faster", "there is a gain with memory over and a loss with memory under"),
+    ],
+)
+def test_a_gain_or_a_loss_is_said_only_where_it_is_a_verdict(under: Verdict, over: Verdict, words: str) -> None:
+    """Whatever a level's own interval leaves out: it is in no family, and no exact test has seen it."""
+    analysis = of_effects({"under": -0.1, "over": 0.1}, factors=TWO)
+    verdicts = {"under": under, "over": over}
+    cells = [
+        cell.model_copy(
+            update={
+                "comparisons": {
+                    "tpm": tuple(
+                        each.model_copy(update={"verdict": verdicts[cell.levels["memory"]]})
+                        for each in cell.comparisons["tpm"]
+                    )
+                }
+            }
+        )
+        for cell in analysis.cells
+    ]
+    (sentence,) = interactions.sentences(analysis.model_copy(update={"cells": tuple(cells)}))
+    assert f"{words}: the ratio" in sentence
 
 
 def test_what_is_not_shown_is_not_called_larger() -> None:

@@ -80,10 +80,10 @@ class _ScaledSeries:
 
     def relevant(self, move: float, *, level: float) -> bool:
         """Whether a move is beyond the margin, whatever true values a constant of classes stands for."""
-        classes = 0.0 if self.constant is None else self.series.resolution
+        resolution = 0.0 if self.constant is None else self.series.resolution
         if self.series.positive:
-            return abs(move) > math.log1p(self.margin) - math.log1p(-classes)
-        return abs(move) > self.margin * abs(level) + classes * max(abs(level), abs(level + move))
+            return abs(move) > math.log1p(self.margin) + abs(math.log1p(-resolution))
+        return abs(move) > self.margin * abs(level) + abs(resolution) * max(abs(level), abs(level + move))
 
     def ratio(self, move: float, reach: float) -> Interval:
         if not self.series.positive:

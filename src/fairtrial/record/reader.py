@@ -125,11 +125,7 @@ class Record:
     @cached_property
     def opened(self) -> dict[tuple[str, Section], PlaceOpened]:
         """Every place, by host of a farm and as the study names it, as it was when it was last opened."""
-        known: dict[tuple[str, Section], PlaceOpened] = {}
-        for event in self.events:
-            if isinstance(event, PlaceOpened):
-                note_opened(known, event)
-        return known
+        return _opened(self.events)
 
     @property
     def places(self) -> tuple[PlaceOpened, ...]:
@@ -139,6 +135,14 @@ class Record:
     def trial_directory(self, trial_id: str) -> Path:
         """Where a committed trial's raw files are."""
         return self.directory / "trials" / trial_id
+
+
+def _opened(events: Iterable[Event]) -> dict[tuple[str, Section], PlaceOpened]:
+    known: dict[tuple[str, Section], PlaceOpened] = {}
+    for event in events:
+        if isinstance(event, PlaceOpened):
+            note_opened(known, event)
+    return known
 
 
 def note_opened(known: dict[tuple[str, Section], PlaceOpened], event: PlaceOpened) -> None:
@@ -339,11 +343,16 @@ def _words(of: TrialRecord | TrialFinished) -> str:
 
 
 def _places(record: Record) -> list[str]:
-    """Of a farm that was killed the file may be missing or older: it is written when the run ends."""
-    path, of_farm = record.directory / PLACES, any(opened.host for opened in record.places)
-    behind = of_farm and not record.finished
-    if not record.places or behind or foreign.holds(path, places_json(record.places)):
+    """A run that did not end since may have been killed before it wrote its file anew: a farm does so when it ends."""
+    path, known = record.directory / PLACES, record.places
+    if not known or foreign.holds(path, places_json(known)):
         return []
+    last = max(number for number, event in enumerate(record.events) if isinstance(event, PlaceOpened))
+    if not any(isinstance(event, RunFinished) for event in record.events[last:]):
+        earlier = _opened(record.events[:last]).values()
+        is_behind = foreign.holds(path, places_json(earlier)) if earlier else not path.exists()
+        if is_behind or any(each.host for each in known):
+            return []
     return [f"{PLACES}: {'changed since it was written' if path.exists() else 'missing'}; the journal has the original"]
 
 

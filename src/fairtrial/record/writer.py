@@ -235,6 +235,8 @@ def resume(directory: Path) -> Writer:
         writer = Writer(directory, plan=record.plan, journal=journal, opened=record.places)
         if not record.journal:
             writer.append(_run_started(directory))
+        if record.places:
+            writer.write_places()  # a kill can fall between an opening's journal line and the file
         known = {event.trial for event in record.events if isinstance(event, TrialFinished)}
         writer._adopt_unjournalled(known)  # noqa: SLF001 - the same module's class
         writer.append(RunResumed(host=socket.gethostname(), process=os.getpid()))

@@ -56,7 +56,8 @@ class MetricDefinition(BaseModel):
         better: which direction is good.
         kind: wall-clock quantities are no evidence under emulation, counts are.
         source: where it comes from, for the reference page.
-        resolution: how far below a value the true one may lie, as a share of it; 0 for values known as they are.
+        resolution: how far below a value the true one may lie, as a share of it; how far above if negative; 0 for
+            values known as they are.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

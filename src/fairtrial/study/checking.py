@@ -368,7 +368,7 @@ def _check_metrics(
         missing = [levels for levels, definition in among.items() if definition is None]
         # Levels may know it in finer or coarser classes; the coarsest hold for all.
         alike = [each for each in (*among.values(), definitions.get(metric.name)) if each]
-        classes = max((each.resolution for each in alike), default=0.0)
+        classes = max((each.resolution for each in alike), key=abs, default=0.0)
         meant = {levels: each.model_copy(update={"resolution": classes}) for levels, each in among.items() if each}
         first = next(iter(meant.values()), None)
         other = [levels for levels, definition in meant.items() if definition != first]

@@ -90,8 +90,9 @@ def test_what_needs_a_restart_gets_one_and_another_to_be_restored(here: Desk, se
 
 
 def test_an_option_that_the_servers_command_line_decides_is_not_in_effect_and_ends_the_run(
-    here: Desk, server: PostgresThere
+    here: Desk, server: PostgresThere, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FAIRTRIAL_LIMITS", "start_s=1")
     before = server.snapshot()
     refused = here.fairtrial("run", study(here, server.at(), "fsync: true"), code=3)
     assert "options not in effect: fsync: expected on, the server reports off" in refused.stderr

@@ -252,9 +252,40 @@ def test_the_file_of_places_is_written_as_ever(directory: Path, plan: Plan) -> N
 def test_a_place_made_to_look_like_another_is_named(directory: Path, plan: Plan, damage: str) -> None:
     writer = record.create(directory, plan=plan, sources=SOURCES)
     writer.note_place(opened("6.1"))
+    writer.append(RunFinished())
     writer.close()
     path = directory / "places.json"
     path.write_text(path.read_text().replace("6.1", "6.8")) if damage == "change" else path.unlink()
+    (mismatch,) = record.verify_hashes(record.read(directory))
+    assert mismatch.startswith("places.json: changed" if damage == "change" else "places.json: missing")
+
+
+def killed_before_the_file(directory: Path, plan: Plan, *, before: list[str]) -> Path:
+    """A run whose last opening is in the journal only; its file of places."""
+    writer = record.create(directory, plan=plan, sources=SOURCES)
+    for kernel in before:
+        writer.note_place(opened(kernel))
+    writer.append(opened("6.3"))
+    writer.close()
+    return directory / "places.json"
+
+
+@pytest.mark.parametrize("before", [[], ["6.1"], ["6.1", "6.2"]])
+def test_a_kill_between_the_journal_and_the_file_of_places_is_no_mismatch_and_resuming_writes_it(
+    directory: Path, plan: Plan, before: list[str]
+) -> None:
+    killed_before_the_file(directory, plan, before=before)
+    assert record.verify_hashes(record.read(directory)) == []
+    writer = record.resume(directory)
+    writer.append(RunFinished())
+    writer.close()
+    assert record.verify_hashes(record.read(directory)) == []
+
+
+@pytest.mark.parametrize("damage", ["change", "remove"])
+def test_places_that_no_kill_leaves_are_named_in_an_unfinished_run(directory: Path, plan: Plan, damage: str) -> None:
+    path = killed_before_the_file(directory, plan, before=["6.1", "6.2"])
+    path.write_text(path.read_text().replace("6.2", "6.1")) if damage == "change" else path.unlink()
     (mismatch,) = record.verify_hashes(record.read(directory))
     assert mismatch.startswith("places.json: changed" if damage == "change" else "places.json: missing")
 

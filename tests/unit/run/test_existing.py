@@ -97,6 +97,27 @@ def test_a_server_that_still_has_a_dead_runs_options_is_refused(number: int) -> 
         servers._require_restored(server)
 
 
+@pytest.mark.parametrize("is_ending", [True, False])
+def test_a_killed_runs_session_may_end_while_the_machine_stands_still(
+    monkeypatch: pytest.MonkeyPatch, *, is_ending: bool
+) -> None:
+    clock, session = [0.0], object()
+
+    def tried(_server: object) -> object:
+        clock.append(clock[-1] + 600)
+        return session if is_ending and len(clock) > 2 else None
+
+    servers = existing.ExistingServers(cast("OpenPlace", None), "a test")
+    server: Any = SimpleNamespace(kind="postgres", address="db1", lock_holder=lambda _: "run A by ann")
+    monkeypatch.setattr(servers, "_tried", tried)
+    monkeypatch.setattr(existing, "time", SimpleNamespace(monotonic=lambda: clock[-1], sleep=lambda _: None))
+    if is_ending:
+        assert servers._taken(server) is session
+        return
+    with pytest.raises(PlaceError, match="another study uses postgres on db1: run A by ann"):
+        servers._taken(server)
+
+
 def test_what_any_arm_sets_is_watched_in_the_trials_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def systems(trial: ResolvedTrial) -> Any:
         there = ServerAddress(f"db{trial.settings['server']}", None, trial.settings["options"])

@@ -12,14 +12,15 @@ from pydantic import ValidationError
 
 from fairtrial import study
 from fairtrial.catalogue import catalogue
-from fairtrial.errors import InputError, PlaceError
+from fairtrial.errors import InputError, PlaceError, SystemStartError
 from fairtrial.protocol.generated import MysqlEndpoint, PostgresEndpoint, Rows, Sql, Tls
-from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres, MysqldAt
+from fairtrial.systems.existing import ExistingMysqld, ExistingPostgres, MysqldAt, server
 from fairtrial.systems.existing.mysqld import PersistingMysqld
 from fairtrial.systems.existing.server import literal, recorded, without_secret
 from fairtrial.systems.instance import Instance
 from fairtrial.systems.mariadb import Mariadb, MariadbParameters
 from fairtrial.systems.postgres import Postgres, PostgresParameters
+from fairtrial.wire import Limits
 from fairtrial.wire.open_place import OpenPlace
 
 AT = {"socket_directory": "/run/pg", "user": "boss", "database": "bench"}
@@ -226,11 +227,28 @@ def test_what_takes_effect_late_is_noted_once_it_is_in_effect() -> None:
         return Rows(columns=[], rows=rows)  # type: ignore[arg-type]
 
     agent = SimpleNamespace(change=lambda _: None, put=lambda _, text, **_mode: kept.append(json.loads(text)))
-    place: Any = SimpleNamespace(native=native, agent=agent, state_directory=PurePosixPath("/state"))
+    place: Any = SimpleNamespace(native=native, agent=agent, state_directory=PurePosixPath("/state"), limits=Limits())
     at = MysqldAt(socket="/run/my.sock", user="boss", database="bench")
     ExistingMysqld("mysql", at, {name: "256M"}).set_options(place)
     assert [file["options"][0]["original"] for file in kept] == [before] * len(kept)
     assert [file["options"][0]["set"] for file in kept] == [None, after]
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_look_that_takes_longer_than_the_limit_is_not_the_last(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    def native(_command: object, _request: Sql, **_: object) -> Rows:
+        clock.append(clock[-1] + Limits().start_s + 1)
+        return Rows(columns=[], rows=[["innodb_io_capacity", "900" if len(clock) > looks + 1 else "200"]])  # type: ignore[arg-type]
+
+    place: Any = SimpleNamespace(native=native, limits=Limits())
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: clock[-1], sleep=lambda _: None))
+    if looks == 1:
+        mariadb(innodb_io_capacity=900)._await_effect(place)
+        return
+    with pytest.raises(SystemStartError, match="innodb_io_capacity: expected 900, the server reports 200"):
+        mariadb(innodb_io_capacity=900)._await_effect(place)
 
 
 def test_what_another_arm_sets_may_not_be_changed_meanwhile_either() -> None:

@@ -22,7 +22,8 @@ const VIEWS: [(&str, &str); 7] = [
     (
         "io_of_backends",
         "(SELECT sum(writes) AS writes FROM pg_stat_io \
-         WHERE object = 'relation' AND backend_type = 'client backend') AS io_of_backends",
+         WHERE object = 'relation' AND backend_type NOT IN ('checkpointer', 'background writer')) \
+         AS io_of_backends",
     ),
     (
         "activity",

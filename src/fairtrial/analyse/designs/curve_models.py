@@ -11,7 +11,7 @@ from typing import Literal
 from fairtrial.analyse.result import Result
 from fairtrial.study.designs.numeric_factors import CurveModel
 
-PeakPosition = Literal["within", "beyond", "before", "open", "none"]
+PeakPosition = Literal["within", "beyond", "before", "open", "none", "excluded"]
 Spread = Literal["blocks", "repeats", "scatter"]
 Difference = Literal["differs", "undecided", "none"]
 
@@ -29,7 +29,8 @@ class Peak(Result):
 
     Attributes:
         position: `within` the values measured, with its whole interval; `beyond` the largest or `before` the smallest
-            of them; `none`: no peak is shown, because coherency may be 0; else `open`.
+            of them; `none`: no peak is shown, because coherency may be 0; `excluded`: there is none, because coherency
+            is below 0 and contention below 1; else `open`.
         at: of the factor; its high end is None where no end is shown.
         throughput: at the peak; None unless the peak is estimated within the values measured.
     """

@@ -30,7 +30,7 @@ from fairtrial.analyse.designs.curve_models import (
 )
 from fairtrial.analyse.designs.fits import FITS, Fit
 from fairtrial.analyse.designs.measured_logs import MeasuredLogs, measured_logs, scattered
-from fairtrial.analyse.inference import censoring, confirming, families
+from fairtrial.analyse.inference import censoring, confirming, families, ranks, t_tests
 from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.tidy import CurveRequest, Request, Table
@@ -176,10 +176,20 @@ class _All:
 
     def reach(self, sums: Values) -> Values:
         """Half the width of the intervals of sums; NaN where nothing says how sure they are."""
-        if self.errors is None:
-            return np.full(len(sums), np.nan)
-        error, quantile = curve_errors.reach(self.errors, sums, confidence=self.frame.confidence)
+        error, quantile = self._errors(sums, confidence=self.frame.confidence)
         return np.asarray(error * quantile)
+
+    def _errors(self, sums: Values, *, confidence: float) -> tuple[Values, Values]:
+        """Standard errors of sums and the quantile of t; errors that are no larger than rounding are NaN, too."""
+        if self.errors is None:
+            return np.full(len(sums), np.nan), np.ones(len(sums))
+        error, quantile = curve_errors.reach(self.errors, sums, confidence=confidence)
+        return np.where(error > self._rounding(sums), error, np.nan), quantile
+
+    def _rounding(self, sums: Values) -> Values:
+        """What rounding of the means' logs makes of sums, shape (q,)."""
+        size = max(1.0, float(np.abs(self.measured.means).mean()))
+        return np.asarray(t_tests.ROUNDING * size * np.linalg.norm(sums, axis=-1))
 
     def arm(self, index: int) -> ArmCurve:
         fit, names = self.fits[index], PARAMETERS[self.frame.model]
@@ -215,10 +225,12 @@ class _All:
         fit = self.fits[index]
         if self.errors is None or self.measured.spread == "scatter" or not len(fit.across):
             return None
-        residuals = np.zeros(self.measured.means.size)
+        residuals, across = np.zeros(self.measured.means.size), self.sums(index, fit.across)
         k = len(self.n)
         residuals[k * index : k * (index + 1)] = self.measured.means[index] - fit.at(self.n)
-        found = curve_errors.misfit(residuals, self.sums(index, fit.across), self.errors)
+        if np.isnan(self.reach(across)).all():
+            return None
+        found = curve_errors.misfit(residuals, across, self.errors)
         f, df, df_error, p = (float(each) for each in found)
         return Misfit(f=f, df=df, df_error=df_error, p=p) if np.isfinite(f) else None
 
@@ -226,10 +238,10 @@ class _All:
         fit, first, last = self.fits[index], float(self.n[0]), float(self.n[-1])
         estimate = float(usl.peak(fit.theta))  # the interval's own: a bound that the data deny would lie outside it
         low, high = np.nan, np.inf
-        if self.errors is not None:
-            sums = self.sums(index, usl.slope_moves(fit.theta, fit.moves))
-            _, quantile = curve_errors.reach(self.errors, sums[1:], confidence=self.frame.confidence)
-            ends = usl.peak_interval(fit.theta, self.errors.covariance(sums), reach=quantile[0])
+        sums = self.sums(index, usl.slope_moves(fit.theta, fit.moves))
+        error, quantile = self._errors(sums, confidence=self.frame.confidence)
+        if self.errors is not None and not np.isnan(error).all():
+            ends = usl.peak_interval(fit.theta, self.errors.covariance(sums), reach=quantile[1])
             low, high = (float(each) for each in ends)
         at = Estimate(estimate=_finite(estimate), low=_finite(low), high=_finite(high))
         throughput = None
@@ -238,7 +250,8 @@ class _All:
             away = float(self.reach(self.sums(index, fit.moves_at(here)))[0])
             highest = float(fit.at(here)[0])
             throughput = _rate(highest, highest, away)
-        return Peak(position=_position(at, first=first, last=last), at=at, throughput=throughput)
+        position = "excluded" if np.isposinf(low) else _position(at, first=first, last=last)
+        return Peak(position=position, at=at, throughput=throughput)
 
     def pair(self, index: int, judging: _Judging) -> CurvePair:
         names = PARAMETERS[self.frame.model]
@@ -257,15 +270,14 @@ class _All:
     def _compared(
         self, parameter: Parameter, change: float, weights: Values, *, judging: _Judging
     ) -> ParameterComparison:
-        p, away, alpha = 1.0, np.nan, 1 - self.frame.confidence
-        sums = weights[None, :]
-        if self.errors is not None:
-            error, quantile = (float(each[0]) for each in curve_errors.reach(self.errors, sums, confidence=1 - alpha))
-            away = error * quantile
-            if error > 0:
-                p = 2 * float(special.stdtr(self.errors.df(sums)[0], -abs(change / error)))
+        p, alpha, sums = 1.0, 1 - self.frame.confidence, weights[None, :]
+        error, quantile = (float(each[0]) for each in self._errors(sums, confidence=self.frame.confidence))
+        away = error * quantile
+        if self.errors is not None and not np.isnan(error):
+            p = 2 * float(special.stdtr(self.errors.df(sums)[0], -abs(change / error)))
             if isinstance(self.errors, BlockErrors):
-                blocks = change + self.errors.deviations @ weights
+                rounding = float(self._rounding(sums)[0])
+                blocks = ranks.settled(change + self.errors.deviations @ weights, rounding=rounding)
                 p = float(confirming.paired(np.asarray(p), blocks, level=alpha / judging.size, alpha=alpha))
         rate = parameter.least is None
         interval = _rate(change, change, away) if rate else _interval(change, change - away, change + away)
@@ -294,11 +306,9 @@ class _All:
 
     def _changes_sign(self, index: int, *, pairs: int) -> bool:
         """Whether the arm is shown to be above at one measured value and below at another, one of so many pairs."""
-        if self.errors is None:
-            return False
         apart, sums = self._difference(index, self.n)
         level = 1 - (1 - self.frame.confidence) / (pairs * len(self.n))
-        error, quantile = curve_errors.reach(self.errors, sums, confidence=level)
+        error, quantile = self._errors(sums, confidence=level)
         shown = np.sign(apart[np.abs(apart) > error * quantile])
         return bool((shown > 0).any() and (shown < 0).any())
 

@@ -125,7 +125,8 @@ def peak_interval(theta: Values, covariance: Values, *, reach: Values) -> tuple[
         reach: standard errors to either side, the quantile of t.
 
     Returns:
-        Low and high, shape (…,): NaN and infinity where everything below, or above, is possible.
+        Low and high, shape (…,): NaN and infinity where everything below, or above, is possible; both are infinite
+        where throughput is shown to grow without end.
     """
     gain, kappa, squared = 1 - theta[..., 1], theta[..., 2], np.square(reach)
     known = np.square(kappa) - squared * covariance[..., 1, 1]
@@ -138,5 +139,7 @@ def peak_interval(theta: Values, covariance: Values, *, reach: Values) -> tuple[
         falls = (known > 0) & (kappa > 0)
         open_low = np.where((rest > 0) & (gain > 0) & (known <= 0), high, np.nan)
         least = np.sqrt(np.where(falls & (low > 0), low, np.where(falls, np.nan, open_low)))
+        grows = (known > 0) & (kappa < 0) & (high < 0)  # the slope may be 0 at no N², and is above 0 there
+        least = np.where(grows, np.inf, least)
         most = np.where(falls, np.sqrt(np.maximum(high, 0.0)), np.inf)
     return least, most

@@ -8,6 +8,7 @@ from typing import Final
 from fairtrial.analyse.doubts import clients as client_doubts
 from fairtrial.analyse.doubts import contents as content_doubts
 from fairtrial.analyse.doubts import existing as existing_doubts
+from fairtrial.analyse.doubts import failures as failure_doubts
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import readings as reading_doubts
 from fairtrial.analyse.doubts import shutdowns as shutdown_doubts
@@ -45,6 +46,7 @@ def course(
     yield from _saturated(selection)
     yield from client_doubts.about(plan, selection.used)
     yield from _timed_out(selection)
+    yield from failure_doubts.about(plan, selection.used)
     yield from _beyond_histograms(selection)
     yield from _emulated(plan, selection)
     yield from existing_doubts.moved(plan, selection.used)

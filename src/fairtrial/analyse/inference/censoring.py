@@ -1,4 +1,6 @@
-"""Comparisons of values that are known only to lie within a class: a histogram's, whose upper bound stands for them.
+"""Comparisons of values that are known only to lie within a class, of which one end stands for them.
+
+A histogram's class stands for its values by its upper bound, a search's by its lower one.
 
 Owns what classes do to a test: it holds for every set of true values that the classes allow. Where values are spread
 over many classes none of this is needed: rounding is then noise, and the spread contains it.
@@ -23,7 +25,7 @@ SMALLEST_N_TO_TIE: Final = 5  # below it two equal values are already most of th
 
 @dataclass(frozen=True)
 class CensoredValues:
-    """Values and how far below each the true one may lie, shape (n,) each, on the scale of the test."""
+    """Values, and how far below each its true one may lie (above: negative), shape (n,), on the scale of the test."""
 
     values: Values
     widths: Values
@@ -36,7 +38,7 @@ class CensoredValues:
     @property
     def error_sd(self) -> float:
         """The largest standard deviation that errors within the widths can have: half of them at either end."""
-        return float(self.widths.max()) / 2 * math.sqrt(self.n / (self.n - 1))
+        return float(np.abs(self.widths).max()) / 2 * math.sqrt(self.n / (self.n - 1))
 
 
 def coarse(values: Values) -> bool:
@@ -49,11 +51,11 @@ def coarse(values: Values) -> bool:
 
 def by_class(*arms: Values, resolution: float) -> bool:
     """Whether the classes of a metric of this resolution decide the spread of an arm's values."""
-    return resolution > 0 and any(map(coarse, arms))
+    return resolution != 0 and any(map(coarse, arms))
 
 
 def on_units(values: Values, *, resolution: float) -> CensoredValues:
-    """Values whose true ones lie up to a share `resolution` of them below."""
+    """Values whose true ones lie up to a share `resolution` of them below; above if it is negative."""
     return CensoredValues(values=values, widths=np.abs(values) * resolution)
 
 
@@ -68,7 +70,7 @@ def paired(first: CensoredValues, second: CensoredValues, *, confidence: float) 
     if n < t_tests.SMALLEST_N:
         return None
     differences = second.values - first.values
-    errors = CensoredValues(values=differences, widths=first.widths + second.widths)
+    errors = CensoredValues(values=differences, widths=np.abs(first.widths) + np.abs(second.widths))
     error = (float(np.std(differences, ddof=1)) + errors.error_sd) / math.sqrt(n)
     return _bounded(first, second, error=error, df=n - 1, confidence=confidence)
 
@@ -95,6 +97,11 @@ def _bounded(
         standard_error=error,
         df=df,
         confidence=confidence,
-        below=float(second.widths.mean()),
-        above=float(first.widths.mean()),
+        below=_mean_reach(second.widths) + _mean_reach(-first.widths),
+        above=_mean_reach(first.widths) + _mean_reach(-second.widths),
     )
+
+
+def _mean_reach(widths: Values) -> float:
+    """How far the mean of true values may lie on the side where widths are positive."""
+    return float(np.maximum(widths, 0.0).mean())

@@ -148,7 +148,7 @@ def _p_values_by_class(
     """The same of the least favourable true values that classes allow; 1 where values have no logarithms."""
     if logs is None:
         return 1.0, 1.0
-    width = -math.log1p(-rail.resolution)
+    width = abs(math.log1p(-rail.resolution))
     moved = used.logarithms.moved(baseline=rail.worse * math.log1p(rail.margin))
     beyond = rail.worse * logs.estimate - math.log1p(rail.margin)
     worst, best = moved.moved(arm=rail.worse * width), moved.moved(arm=-rail.worse * width)

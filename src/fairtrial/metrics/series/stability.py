@@ -1,8 +1,9 @@
 """How even a trial's throughput was, as scalars: stalls, dips, what they cost, and how long they lasted.
 
-A second is part of a dip when its throughput is below a share of the rolling median around it. That median follows what
-changes slowly, which is `steadiness`'s business; a dip shorter than half of it does not move it. Where it is down
-itself, it is no measure, and the window's own level is: see `reference` and `level`. A second without any throughput is
+A second is part of a dip when its throughput is below a share of the rolling median around it, by more than counting
+alone explains. That median follows what changes slowly, which is `steadiness`'s business; a dip shorter than half of it
+does not move it. Where it is down itself, it is no measure, and the window's own level is: see `reference` and `level`.
+Where a second has few transactions, longer intervals stand for seconds, see `intervals`. One without any throughput is
 part of a dip whatever it is held against.
 """
 
@@ -32,17 +33,20 @@ FIFTH: Final = 5.0  # percent
 BEST: Final = 90.0  # percent: what a tenth of the window reached is no single lucky second
 COLLAPSED: Final = 2.0  # a median below the best by more than this factor is the collapse and not the level
 COUNTING: Final = 2.0  # standard deviations of a count: a few transactions per second vary by such factors on their own
+# The same of each of hundreds of seconds: fewer than 1 in 30,000 of a steady Poisson process lie further below.
+COUNTING_EACH: Final = 4.0
+FEWEST_PER_INTERVAL: Final = 25.0  # transactions: of 16, none at all is `COUNTING_EACH` below
 LINE: Final = 2  # parameters of a straight line
 
 
 @dataclass(frozen=True)
 class Dip:
-    """Consecutive seconds below `DIP` of the rolling median.
+    """Consecutive intervals below `DIP` of the rolling median.
 
     Attributes:
         start_s, end_s: seconds since the window began.
         lowest_share: of the rolling median, at the lowest second; 0 where there is nothing to hold it against.
-        recovered_s: when throughput was at `RECOVERED` of the median again; the window's end if it never was.
+        recovered_s: when throughput was not below `RECOVERED` of the median; the window's end if it always was.
     """
 
     start_s: float
@@ -61,8 +65,18 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
 
 
 def seconds(directory: Path, *, window: Window) -> Throughput:
-    """Throughput by the second, or by what was recorded where that is coarser."""
-    return throughput.merged(throughput.read(directory, window=window), interval_s=SECOND_S)
+    """Throughput of the measured window in `intervals`."""
+    return intervals(throughput.read(directory, window=window))
+
+
+def intervals(series: Throughput) -> Throughput:
+    """A series by the second; coarser where it is itself, or where that takes `FEWEST_PER_INTERVAL` on average."""
+    seconds = throughput.merged(series, interval_s=SECOND_S)
+    done = float((seconds.per_s * seconds.widths_s).sum())
+    if not done > 0:
+        return seconds
+    length_s = math.ceil(FEWEST_PER_INTERVAL * seconds.length_s / done) * SECOND_S
+    return throughput.merged(seconds, interval_s=length_s) if length_s > SECOND_S else seconds
 
 
 def scalars(series: Throughput) -> dict[str, float]:
@@ -71,13 +85,13 @@ def scalars(series: Throughput) -> dict[str, float]:
         return {}
     median = reference(series.per_s)
     drops = dips(series)
-    low = _below(DIP, series.per_s, median)
+    low = _below(DIP, series, median)
     short = np.where(low, median - series.per_s, 0.0)
     usual, mean = level(series.per_s), float(series.per_s.mean())
     scalars = {
         "zero_throughput_s": float(series.widths_s[series.per_s == 0].sum()),
         "below_80_percent_s": float(series.widths_s[low].sum()),
-        "below_50_percent_s": float(series.widths_s[_below(DEEP_DIP, series.per_s, median)].sum()),
+        "below_50_percent_s": float(series.widths_s[_below(DEEP_DIP, series, median)].sum()),
         "longest_dip_s": max((dip.end_s - dip.start_s for dip in drops), default=0.0),
         "recovery_s": max((dip.recovered_s - dip.start_s for dip in drops), default=0.0),
         "lost_transactions": float((short * series.widths_s).sum()),
@@ -116,9 +130,10 @@ def reference(values: Values) -> Values:
     return np.where(rolled < DEEP_DIP * whole, whole, rolled)
 
 
-def _below(share: float, values: Values, median: Values) -> npt.NDArray[np.bool_]:
+def _below(share: float, series: Throughput, median: Values) -> npt.NDArray[np.bool_]:
     """Whether each interval is low: nothing is, even where there is nothing to hold it against."""
-    low: npt.NDArray[np.bool_] = (values < share * median) | (values == 0)
+    counted = median - COUNTING_EACH * np.sqrt(median / series.widths_s)
+    low: npt.NDArray[np.bool_] = (series.per_s < np.minimum(share * median, counted)) | (series.per_s == 0)
     return low
 
 
@@ -128,11 +143,12 @@ def dips(series: Throughput) -> list[Dip]:
         return []
     median = reference(series.per_s)
     ends = series.starts_s + series.widths_s
-    low = np.concatenate([[False], _below(DIP, series.per_s, median), [False]])
+    low = np.concatenate([[False], _below(DIP, series, median), [False]])
+    back_up = ~_below(RECOVERED, series, median)
     edges = np.flatnonzero(low[1:] != low[:-1])
     drops = []
     for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        back = np.flatnonzero(~_below(RECOVERED, series.per_s[after:], median[after:]))
+        back = np.flatnonzero(back_up[after:])
         against = median[first:after]
         shares = np.divide(series.per_s[first:after], against, out=np.zeros_like(against), where=against > 0)
         drops.append(
@@ -161,16 +177,22 @@ def _metric(name: str, label: str, unit: str, source: str, better: Better = "low
     )
 
 
-_MEDIAN: Final = f"the rolling median over {ROLLING_INTERVALS} s (the window's level where that is down itself)"
+def _low(share: str) -> str:
+    return f"{_INTERVALS} below {share} of {_MEDIAN} and {_COUNTED}"
+
+
+_INTERVALS: Final = f"seconds (intervals of {FEWEST_PER_INTERVAL:g} transactions where those take longer)"
+_MEDIAN: Final = f"the rolling median over {ROLLING_INTERVALS} of them (the window's level where that is down itself)"
+_COUNTED: Final = f"more than {COUNTING_EACH:g} standard deviations of a count below it"
 DEFINITIONS: Final = {
     each.name: each
     for each in (
-        _metric("zero_throughput_s", "time without throughput", "s", "seconds in which no transaction ended"),
-        _metric("below_80_percent_s", "time below 80 % of the median", "s", f"seconds below 80 % of {_MEDIAN}"),
-        _metric("below_50_percent_s", "time below 50 % of the median", "s", f"seconds below 50 % of {_MEDIAN}"),
-        _metric("longest_dip_s", "longest dip", "s", f"most consecutive seconds below 80 % of {_MEDIAN}"),
-        _metric("recovery_s", "longest recovery", "s", f"longest from a dip's first second until 95 % of {_MEDIAN}"),
-        _metric("lost_transactions", "transactions lost in dips", "transactions", f"what dips lack to {_MEDIAN}"),
+        _metric("zero_throughput_s", "time without throughput", "s", f"{_INTERVALS} in which no transaction ended"),
+        _metric("below_80_percent_s", "time below 80 % of the median", "s", _low("80 %")),
+        _metric("below_50_percent_s", "time below 50 % of the median", "s", _low("50 %")),
+        _metric("longest_dip_s", "longest dip", "s", f"most consecutive {_low('80 %')}"),
+        _metric("recovery_s", "longest recovery", "s", f"longest from a dip's start through {_low('95 %')}"),
+        _metric("lost_transactions", "transactions lost in dips", "transactions", f"what {_low('80 %')} lack to it"),
         _metric(
             "throughput_p5_share",
             "5 % of throughput",

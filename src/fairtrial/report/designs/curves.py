@@ -120,9 +120,9 @@ def _peak(curve: Curves, peak: Peak, of: Scale) -> str:
         return f"falls from the smallest value on, {first}"
     if peak.position == "beyond":
         return f"peaks nowhere up to {last} {over}: by extrapolation at {number(at.estimate)} ({_ends(at)})"
+    if peak.position == "excluded" or (at.high is None and at.low is not None and at.low >= curve.values[-1]):
+        return f"has no peak up to {last} {over}"
     if peak.position == "none":
-        if at.low is not None and at.low >= curve.values[-1]:
-            return f"has no peak up to {last} {over}"
         possible = "anywhere" if at.low is None else f"at {number(at.low)} or more"
         return f"has no peak that these trials show up to {last} {over}; one {possible} is not excluded"
     return f"peaks at {number(at.estimate)} {over} ({_ends(at)}), which is not all within {first} to {last}"
@@ -145,6 +145,10 @@ def _around(curve: Curves, crossing: Crossing) -> str:
     low = f"below {number(curve.values[0])}" if crossing.low is None else number(crossing.low)
     high = f"above {number(curve.values[-1])}" if crossing.high is None else number(crossing.high)
     return f"({low} to {high})"
+
+
+def _peak_ends(peak: Peak) -> str:
+    return "none" if peak.position == "excluded" else _ends(peak.at)
 
 
 def _ends(at: Estimate) -> str:
@@ -170,7 +174,7 @@ def _arm(analysis: Analysis, curve: Curves, arm: ArmCurve) -> tuple[str, ...]:
             cells += [of.value(each.estimate), _plain(_rate(each.low, of), _rate(each.high, of))]
         else:
             cells += [number(each.estimate), _plain(number(each.low), number(each.high))]
-    peak = () if arm.peak is None else (number(arm.peak.at.estimate), _ends(arm.peak.at))
+    peak = () if arm.peak is None else (number(arm.peak.at.estimate), _peak_ends(arm.peak))
     return (arm.arm, *cells, *peak, numbers.ABSENT if arm.misfit is None else numbers.p_value(arm.misfit.p))
 
 

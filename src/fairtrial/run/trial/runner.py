@@ -343,7 +343,7 @@ class Attempt:
         except StreamLostError:
             raise
         except PlaceError as error:
-            read_back.require_alive(instance.process, error)
+            read_back.require_alive(self.place, instance.process, error)
             raise
 
     def _apply(self, phase: Phase) -> None:

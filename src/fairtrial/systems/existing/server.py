@@ -34,7 +34,6 @@ from fairtrial.wire.open_place import OpenPlace
 RESTORE: Final = ("fairtrial-agent", "sql-restore")
 STATEMENT_S: Final = 3600.0  # a database is copied
 RESTART_S: Final = 600.0
-EFFECT_S: Final = 5.0  # a reload is heard at once, a buffer pool is resized in pieces
 POLL_S: Final = 0.05
 # Options whose value may hold a password or a command line with one: they are read back and not recorded.
 SECRET: Final = re.compile(r"passw|passphrase|conninfo|secret|_auth$|_command$|provider_options|init_connect")
@@ -423,9 +422,12 @@ class ExistingServer(ABC):
         self.ask(place, "SELECT 1", connect_s=RESTART_S)
 
     def _await_effect(self, place: OpenPlace) -> None:
-        deadline = time.monotonic() + EFFECT_S
-        while (wrong := self.differences(place)) and time.monotonic() < deadline:
+        """A reload is heard at once, a buffer pool is resized in pieces; the last look begins after the limit."""
+        deadline = time.monotonic() + place.limits.start_s
+        is_last = False
+        while (wrong := self.differences(place)) and not is_last:
             time.sleep(POLL_S)
+            is_last = time.monotonic() >= deadline
         require_in_effect([without_secret(difference) for difference in wrong])
 
     def changed(self, place: OpenPlace, instance: Instance, watched: Collection[str]) -> list[str]:

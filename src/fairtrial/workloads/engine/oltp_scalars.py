@@ -47,7 +47,7 @@ DEFINITIONS: Final = {
             "throughput",
             unit="transactions/s",
             better="higher",
-            source="transactions that committed, per second of the window",
+            source="transactions that committed or rolled back by the workload's rule, per second of the window",
         ),
         drive.definition(
             "statements_per_s",

@@ -139,10 +139,7 @@ DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
 def definitions(precision: float) -> Mapping[str, MetricDefinition]:
     """`DEFINITIONS` of a search whose bounds end so far apart, as a share of the lower one.
 
-    The capacity may lie anywhere between them. For ratios it does not matter below which of the two.
+    The capacity may lie anywhere between them: above the one, below the other.
     """
-    known = precision / (1 + precision)
-    return {
-        name: each.model_copy(update={"resolution": known}) if name.endswith("_per_s") else each
-        for name, each in DEFINITIONS.items()
-    }
+    known = {"highest_rate_per_s": -precision, "lowest_rate_missed_per_s": precision / (1 + precision)}
+    return {name: each.model_copy(update={"resolution": known.get(name, 0.0)}) for name, each in DEFINITIONS.items()}

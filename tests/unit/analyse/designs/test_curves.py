@@ -124,6 +124,32 @@ def test_equal_arms_do_not_differ_and_a_crossing_of_theirs_is_not_shown() -> Non
     assert all(each.low is None or each.high is None for each in pair.crossings)
 
 
+@pytest.mark.parametrize("model", ["usl", "linear"])
+@pytest.mark.parametrize("paired", [True, False])
+def test_rounding_is_no_noise_that_curves_are_judged_by(model: CurveModel, *, paired: bool) -> None:
+    made = {
+        cell: {arm: replace(each, values=np.full(8, each.values[0])) for arm, each in arms.items()}
+        for cell, arms in table({"plain": PLAIN, "split": SPLIT}, noise=0).items()
+    }
+    found = fitted(made, replace(request(model), paired=paired))
+    (pair,) = found.pairs
+    for each in pair.parameters:
+        assert (each.change.low, each.change.high, each.p, each.verdict) == (None, None, 1.0, "undecided")
+    assert not pair.shown
+    for arm in found.arms:
+        assert all(each.low is each.high is None for each in (*arm.parameters.values(), *arm.line))
+        assert arm.misfit is None
+        assert arm.peak is None or (arm.peak.position, arm.peak.at.low) == ("none", None)
+
+
+def test_throughput_that_grows_in_more_than_proportion_has_no_peak() -> None:
+    plain, split = fitted(table({"plain": (100.0, 0.1, -0.0008), "split": SPLIT}, noise=0.01), request()).arms
+    assert plain.peak is not None
+    assert (plain.peak.position, plain.peak.at.low, plain.peak.at.high) == ("excluded", None, None)
+    assert split.peak is not None
+    assert split.peak.position == "beyond"
+
+
 def test_a_crossing_among_many_pairs_of_curves_takes_more_to_be_shown() -> None:
     made, asked = table({"plain": PLAIN, "split": (94.0, 0.022, 0.0004)}, blocks=6), request()
     many = {f"{n}+{room}": {"users": str(n), "room": str(room)} for n in USERS for room in range(60)}

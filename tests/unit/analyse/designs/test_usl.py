@@ -94,6 +94,9 @@ def test_growth_in_more_than_proportion_has_a_negative_parameter_and_a_bounded_f
         ((0, 0.03, 0.00002), (0.001, 0.00002), (126.6, np.inf)),  # coherency may be 0: no peak is shown
         ((0, 0.9, 0.00002), (0.2, 0.00002), (np.nan, np.inf)),
         ((0, 1.2, 0.01), (0.01, 0.0001), (np.nan, 0.0)),  # falls from the first user on
+        ((0, 0.1, -0.0008), (0.001, 0.00002), (np.inf, np.inf)),  # grows without end
+        ((0, 0.1, -0.00003), (0.001, 0.00002), (300.0, np.inf)),
+        ((0, 1.2, -0.0008), (0.01, 0.00002), (np.nan, np.inf)),  # falls at first
     ],
 )
 def test_the_interval_of_the_peak_is_open_where_no_end_is_shown(

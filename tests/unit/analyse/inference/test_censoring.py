@@ -115,6 +115,25 @@ def test_capacities_that_one_rate_of_a_search_stands_for_are_neither_equivalent_
     assert "10 values of a fall into 1 classes of searched rates" in found(1000.0).doubts[0].message
 
 
+def test_the_true_values_of_a_lower_bound_lie_above_it_and_those_of_an_upper_bound_below() -> None:
+    capacities = [(np.full(10, low), np.full(10, 1.1 * low)) for low in (100.0, 200.0)]
+    definitions = search_scalars.definitions(0.1)
+    for scale, lowest, highest in (
+        (censoring.on_units, 90.0, 120.0),  # 200 − 110 and 220 − 100
+        (censoring.on_logs, math.log(200 / 110), math.log(220 / 100)),
+    ):
+        for bound, name in enumerate(("highest_rate_per_s", "lowest_rate_missed_per_s")):
+            arms = [scale(each[bound], resolution=definitions[name].resolution) for each in capacities]
+            for test in (
+                censoring.paired(arms[0], arms[1], confidence=0.95),
+                censoring.welch(arms[0], arms[1], confidence=0.95),
+            ):
+                assert test is not None
+                ends = test.estimate - test.below, test.estimate + test.above
+                assert ends == pytest.approx((lowest, highest)), (name, scale.__name__)
+                assert test.low < lowest < highest < test.high
+
+
 def test_spread_over_many_classes_is_left_to_the_plain_test() -> None:
     random = np.random.default_rng(3)
     values = [list(BASE * np.exp(random.normal(0, 0.05, 10))) for _ in range(2)]

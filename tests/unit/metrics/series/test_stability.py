@@ -35,11 +35,15 @@ def slow_level(values: list[float]) -> float:
     return float(np.median([value for value in ranked if value >= best / 2]))
 
 
+def is_low(value: float, median: float, *, share: float) -> bool:
+    return value == 0 or (value < share * median and value < median - 4 * median**0.5)
+
+
 def slowly(values: list[float]) -> dict[str, float]:
     """The same figures second by second, in plain loops."""
     whole = slow_level(values)
     medians = [median if (median := slow_median(values, at)) >= 0.5 * whole else whole for at in range(len(values))]
-    low = [value == 0 or value < 0.8 * median for value, median in zip(values, medians, strict=True)]
+    low = [is_low(value, median, share=0.8) for value, median in zip(values, medians, strict=True)]
     longest = run = 0
     recovery = 0
     for at, dipped in enumerate(low):
@@ -49,20 +53,20 @@ def slowly(values: list[float]) -> dict[str, float]:
             end = at
             while end < len(values) and low[end]:
                 end += 1
-            while end < len(values) and (values[end] == 0 or values[end] < 0.95 * medians[end]):
+            while end < len(values) and is_low(values[end], medians[end], share=0.95):
                 end += 1
             recovery = max(recovery, end - at)
     return {
         "zero_throughput_s": values.count(0),
         "below_80_percent_s": sum(low),
-        "below_50_percent_s": sum(v == 0 or v < 0.5 * m for v, m in zip(values, medians, strict=True)),
+        "below_50_percent_s": sum(is_low(v, m, share=0.5) for v, m in zip(values, medians, strict=True)),
         "longest_dip_s": longest,
         "recovery_s": recovery,
         "lost_transactions": sum((m - v) for v, m, d in zip(values, medians, low, strict=True) if d),
     }
 
 
-@given(st.lists(st.integers(0, 100), min_size=stability.SMALLEST_N, max_size=150))
+@given(st.lists(st.integers(0, 100) | st.integers(0, 9000), min_size=stability.SMALLEST_N, max_size=150))
 def test_a_slow_count_by_hand_gives_the_same(values: list[int]) -> None:
     found = stability.scalars(by_second([float(value) for value in values]))
     for name, expected in slowly([float(value) for value in values]).items():
@@ -87,14 +91,14 @@ def test_a_level_that_falls_by_less_than_half_is_a_level_and_no_dip() -> None:
 
 
 def test_a_dip_of_three_seconds_and_its_way_back() -> None:
-    values = [100.0] * 50 + [70.0, 40.0, 0.0, 85.0, 90.0] + [100.0] * 45
+    values = [10_000.0] * 50 + [7000.0, 4000.0, 0.0, 8500.0, 9000.0] + [10_000.0] * 45
     found = stability.scalars(by_second(values))
     assert found["zero_throughput_s"] == 1
     assert found["below_80_percent_s"] == found["longest_dip_s"] == 3
     assert found["below_50_percent_s"] == 2
     assert found["recovery_s"] == 5
-    assert found["lost_transactions"] == 30 + 60 + 100
-    assert found["throughput_p5_share"] == pytest.approx(np.percentile(values, 5) / 100)
+    assert found["lost_transactions"] == 3000 + 6000 + 10_000
+    assert found["throughput_p5_share"] == pytest.approx(np.percentile(values, 5) / 10_000)
     (dip,) = stability.dips(by_second(values))
     assert (dip.start_s, dip.end_s, dip.lowest_share, dip.recovered_s) == (50, 53, 0, 55)
 
@@ -114,12 +118,12 @@ def test_what_rises_steadily_has_no_dips_and_only_its_noise_counts() -> None:
     assert found["throughput_cv"] == pytest.approx(np.sqrt((left**2).sum() / 298) / rising.mean())
 
 
-@given(st.floats(0.01, 1000))
-def test_seconds_and_shares_do_not_depend_on_the_unit_and_losses_scale_with_it(factor: float) -> None:
+@given(st.floats(100, 1e6))
+def test_seconds_and_shares_of_many_transactions_do_not_depend_on_how_many_and_losses_scale(factor: float) -> None:
     values = np.array([100.0, 90, 30, 0, 110, 100, 95, 60, 105, 100])
-    one, other = stability.scalars(by_second(list(values))), stability.scalars(by_second(list(values * factor)))
+    one, other = (stability.scalars(by_second(list(values * each))) for each in (100.0, factor))
     for name, value in one.items():
-        expected = value * factor if name == "lost_transactions" else value
+        expected = value * factor / 100 if name == "lost_transactions" else value
         assert other[name] == pytest.approx(expected), name
 
 
@@ -214,6 +218,25 @@ def test_tenths_of_a_second_are_added_up_to_seconds_and_nothing_is_lost(tmp_path
     assert seconds.length_s == pytest.approx(12.3)
     assert seconds.per_s[0] == pytest.approx(sum(counts[:10]))
     assert throughput.read(tmp_path, window=window).n == 123
+
+
+@pytest.mark.parametrize("rate", [0.5, 5, 20, 40, 100, 400])
+def test_a_steady_trial_has_no_dips_however_few_its_transactions(rate: float, tmp_path: Path) -> None:
+    """Counting alone puts a quarter of the seconds below 80 % of a median of 20."""
+    counts = np.random.default_rng(4).poisson(rate / 10, 3000)
+    found = stability.compute(tmp_path, window=written(tmp_path, counts.tolist(), interval_ns=100_000_000))
+    names = ("zero_throughput_s", "below_80_percent_s", "below_50_percent_s", "longest_dip_s", "lost_transactions")
+    assert {name: found[name] for name in names} == dict.fromkeys(names, 0)
+
+
+@pytest.mark.parametrize(("rate", "stall_s", "found_s"), [(40, 3, 3), (5, 20, 18)])  # the latter in intervals of 6 s
+def test_a_stall_is_found_where_counting_does_not_explain_it(
+    tmp_path: Path, *, rate: int, stall_s: int, found_s: int
+) -> None:
+    random = np.random.default_rng(4)
+    counts = np.concatenate([random.poisson(rate, 100), np.zeros(stall_s), random.poisson(rate, 200 - stall_s)])
+    window = written(tmp_path, counts.astype(int).tolist(), interval_ns=1_000_000_000)
+    assert stability.compute(tmp_path, window=window)["longest_dip_s"] == found_s
 
 
 def test_intervals_longer_than_a_second_stay_as_they_are(tmp_path: Path) -> None:

@@ -1,7 +1,16 @@
 """What a report says of curves: every kind of peak and crossing in the words a reader wants."""
 
-import pytest
+import csv
+import io
+import subprocess
+from pathlib import Path
 
+import numpy as np
+import pytest
+from support.skips import require
+
+from fairtrial.analyse import analyse_table
+from fairtrial.analyse.designs import usl
 from fairtrial.analyse.designs.curve_models import (
     ArmCurve,
     Crossing,
@@ -14,7 +23,10 @@ from fairtrial.analyse.designs.curve_models import (
     Peak,
     PeakPosition,
 )
+from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.models import Analysis, Counts
+from fairtrial.analyse.tidy import Course, CurveRequest, Request
+from fairtrial.report import r_script
 from fairtrial.report.designs import curves, curves_in_r
 from fairtrial.study.catalogue import MetricDefinition
 
@@ -92,6 +104,7 @@ def analysis(top: Peak, *, crossings: tuple[Crossing, ...] = (), shown: bool = F
             "With A, throughput peaks nowhere up to 64 users: by extrapolation at 93 (70 to 120).",
         ),
         (peak("before", None, 0.7, at=0.5), "With A, throughput falls from the smallest value on, 1."),
+        (peak("excluded", None, None, at=None), "With A, throughput has no peak up to 64 users."),
         (peak("none", 70.0, None), "With A, throughput has no peak up to 64 users."),
         (
             peak("none", 30.0, None),
@@ -162,6 +175,12 @@ def test_tables_have_every_parameter_and_a_rate_that_is_hardly_known_has_few_dig
     )
 
 
+def test_a_peak_that_is_excluded_has_no_interval() -> None:
+    for position, interval in (("excluded", "none"), ("none", "any number")):
+        (section,) = curves.sections(analysis(peak(position, None, None, at=None)))
+        assert section.arms[0][-3:-1] == ("–", interval)
+
+
 def test_nothing_is_said_of_a_bound_that_no_fit_reaches() -> None:
     found = analysis(peak("within", 36.0, 48.0))
     arms = tuple(each.model_copy(update={"free": {"lambda": 99.9, "kappa": 0.0}}) for each in found.curves[0].arms)
@@ -175,6 +194,65 @@ def test_r_gets_curves_whose_errors_come_from_blocks_only() -> None:
     assert curves_in_r.lines(found)[0] == "curve_family <- 3"
     scattered = found.model_copy(update={"curves": (found.curves[0].model_copy(update={"spread": "scatter"}),)})
     assert curves_in_r.lines(scattered) == []
+
+
+USERS = (64, 96, 128, 192, 256)
+BLOCKS = 6
+
+
+def many(noise: dict[str, float], *, seed: int) -> Analysis:
+    """Two arms' curves over many users, a metric for each size of noise."""
+    random, at, made = np.random.default_rng(seed), np.array(USERS, dtype=float), {}
+    each = MetricDefinition(name="", label="rate", unit="/s", better="higher", kind="wall_clock")
+    for metric, sd in noise.items():
+        for arm, rate in (("A", 100.0), ("B", 90.0)):
+            logs = usl.logs(np.array([np.log(rate), 0.03, 0.0006]), at) + random.normal(0, sd, (BLOCKS, len(at)))
+            for n, own in zip(USERS, np.exp(logs).T, strict=True):
+                order = tuple(range(BLOCKS))
+                made.setdefault((str(n), metric), {})[arm] = ArmValues(arm, own, order, positions=order, absent=0)
+    asked = Request(
+        study="growth",
+        question="",
+        contrast="lock",
+        levels=("A", "B"),
+        cells={str(n): {"users": str(n)} for n in USERS},
+        metrics={name: each.model_copy(update={"name": name}) for name in noise},
+        roles=dict.fromkeys(noise, "primary"),
+        paired=True,
+        confidence=0.95,
+        margin=0.02,
+        curve=CurveRequest("users", "usl", {str(n): n for n in USERS}),
+    )
+    counts = Counts(planned=0, finished=0, valid=0, invalid=0, used=0, blocks_voided=0, blocks_replaced=0)
+    return analyse_table(made, asked, Course(counts=counts))
+
+
+@pytest.mark.servers
+def test_r_says_where_it_finds_no_curve_and_goes_on(tmp_path: Path) -> None:
+    require("Rscript")
+    found = many({"noisy": 0.05, "same": 0.0, "steady": 0.001}, seed=12)
+    script = tmp_path / "raw_data.r"
+    script.write_text(r_script.render(found), encoding="utf-8")
+    printed = subprocess.run(["Rscript", str(script)], check=True, capture_output=True, text=True).stdout
+    rows = list(csv.DictReader(io.StringIO(printed.rpartition("\n\n")[2]), delimiter="\t"))
+    assert [(row["arm"], row["what"], row["estimate"]) for row in rows if row["metric"] == "noisy"] == [
+        ("A", "no fit", "NA"),
+        ("B", "no fit", "NA"),
+    ]
+    for curve in found.curves[1:]:
+        told = {(row["arm"], row["what"]): row for row in rows if row["metric"] == curve.metric}
+        (pair,) = curve.pairs
+        for each in pair.parameters:
+            row = told["B", f"change of {each.parameter}"]
+            expected = [each.change.low, each.change.high, each.p if each.change.low else None]
+            for name, value in zip(("low", "high", "p"), expected, strict=True):
+                assert row[name] == "NA" if value is None else float(row[name]) == pytest.approx(value, rel=1e-4)
+        for arm in curve.arms:
+            assert arm.peak is not None
+            for name, value in (("low", arm.peak.at.low), ("high", arm.peak.at.high)):
+                row = told[arm.arm, "peak"]
+                assert row[name] == "NA" if value is None else float(row[name]) == pytest.approx(value, rel=1e-4)
+            assert (arm.misfit is not None) == ((arm.arm, "misfit") in told)
 
 
 def test_a_curve_that_is_none_says_why() -> None:

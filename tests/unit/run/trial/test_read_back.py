@@ -10,11 +10,13 @@ from support.machines.places import place_here, place_in_memory
 from support.machines.set_here import effect_of
 
 from fairtrial.errors import PlaceError, SystemStartError
+from fairtrial.protocol import generated as wire
 from fairtrial.run.trial import read_back
 from fairtrial.settings.steps.shared import program, trigger, write_file
 from fairtrial.wire.fake import FakeProgram
 
 FACTS = facts_of(user_id=0, guest=EMULATED)
+STILL_S = 10
 
 
 def test_what_was_asked_is_what_must_read_back() -> None:
@@ -46,9 +48,27 @@ def test_processors_are_read_from_the_process(tmp_path: Path) -> None:
 def test_a_server_that_has_ended_is_in_no_wrong_place(tmp_path: Path) -> None:
     wrong = PlaceError("it is in no group", hint="none")
     with place_here(tmp_path) as place:
-        read_back.require_alive(place.agent.spawn("server", ["sleep", "600"]), wrong)
+        read_back.require_alive(place, place.agent.spawn("server", ["sleep", "600"]), wrong)
+        ended = place.agent.spawn("server", ["sh", "-c", "exit 3"])
+        ended.wait()
         with pytest.raises(SystemStartError, match=r"ended as soon as it had started \(exit code 3\)"):
-            read_back.require_alive(place.agent.spawn("server", ["sh", "-c", "exit 3"]), wrong)
+            read_back.require_alive(place, ended, wrong)
+
+
+def test_the_word_of_an_end_may_come_as_late_as_a_machine_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    with place_in_memory(lambda spawn: FakeProgram(code=None if spawn.name == "server" else 1)) as (place, fake):
+        server = place.agent.spawn("server", ["mysqld"])
+        wait = server.wait
+
+        def waited(limit_s: float) -> wire.Exited:
+            if limit_s < STILL_S:
+                raise TimeoutError
+            fake.end(0, signal=9)
+            return wait(limit_s)
+
+        monkeypatch.setattr(server, "wait", waited)
+        with pytest.raises(SystemStartError, match="ended as soon as it had started"):
+            read_back.require_alive(place, server, PlaceError("it is in no group", hint="none"))
 
 
 def test_a_process_is_looked_for_in_every_group(tmp_path: Path) -> None:

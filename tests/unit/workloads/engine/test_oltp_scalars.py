@@ -50,6 +50,13 @@ def test_scalars_of_a_known_result(tmp_path: Path) -> None:
     }
 
 
+def test_throughput_has_the_rollbacks_of_a_scripts_own_rule_and_says_so(tmp_path: Path) -> None:
+    half = {"order": {"committed": 50, "rolled_back": 50, "failed": 0, "retried": 0, "statements": 200}}
+    found = oltp.compute(result(tmp_path, transactions=half), window=WINDOW)
+    assert (found["throughput_tps"], found["goodput_tps"]) == (5.0, 2.5)
+    assert "rolled back by the workload's rule" in oltp.DEFINITIONS["throughput_tps"].source
+
+
 def test_every_scalar_is_defined_and_rates_are_wall_clock(tmp_path: Path) -> None:
     own = set(oltp.DEFINITIONS) - FROM_OTHER_FILES
     assert set(oltp.compute(result(tmp_path), window=WINDOW)) == own

@@ -186,10 +186,11 @@ const POSTGRES_15: [&str; 4] = [
     "pg_stat_bgwriter.buffers_clean",
     "pg_stat_bgwriter.buffers_backend",
 ];
-const POSTGRES_17: [&str; 3] = [
+const POSTGRES_17: [&str; 4] = [
     "pg_stat_checkpointer.num_timed",
     "pg_stat_checkpointer.buffers_written",
     "pg_stat_bgwriter.buffers_clean",
+    "pg_stat_io.writes",
 ];
 
 #[test]
@@ -216,7 +217,7 @@ fn a_postgres_of_either_layout_is_asked_only_for_what_it_has() {
     );
     assert!(
         new.statements[0]
-            .contains("pg_stat_bgwriter.buffers_clean + pg_stat_checkpointer.buffers_written"),
+            .contains("pg_stat_checkpointer.buffers_written + io_of_backends.writes)"),
         "{}",
         new.statements[0]
     );

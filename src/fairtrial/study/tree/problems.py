@@ -212,7 +212,8 @@ def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node
 def _node_at(node: Node | None, path: Path) -> Node | None:
     for part in path:
         if isinstance(node, Listing):
-            node = node.items[int(part)]
+            at = int(part)
+            node = node.items[at] if at < len(node.items) else None  # of a list of fixed length, what is missing
         else:
             node = node.entries.get(part) if isinstance(node, Tree) else None
     return node

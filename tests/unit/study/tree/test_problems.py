@@ -30,6 +30,7 @@ class Outer(BaseModel):
     share: float | str | None = None
     codes: list[int] = []
     few: list[int] = Field([1], min_length=1, max_length=2)
+    ends: tuple[int, int] = (0, 1)
     letters: str = Field("x", min_length=1)
     size: Bytes = Field(4096, ge=2048)
     pace: Rate = Field(2.0, gt=1)
@@ -63,6 +64,7 @@ UNKNOWN = "unknown key; expected one of `width`, `colour` did you mean `width`?"
         ({"codes": [1, True]}, "workload.outer.codes.1: expected a whole number, found true"),
         ({"few": []}, "workload.outer.few: expected at least 1 item, found an empty list"),
         ({"few": [1, 2, 3]}, "workload.outer.few: expected at most 2 items, found 3"),
+        ({"ends": [1]}, "workload.outer.ends.1: required but missing"),
         ({"letters": ""}, "workload.outer.letters: expected at least 1 character, found ''"),
         ({"size": "1KiB"}, "workload.outer.size: expected a value greater than or equal to 2KiB, found '1KiB'"),
         ({"pace": "9 /min"}, "workload.outer.pace: expected a value greater than 1/s, found '9 /min'"),

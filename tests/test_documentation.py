@@ -353,6 +353,20 @@ def test_every_bench_is_on_its_page() -> None:
     assert [name_of(path) for path in tracked("benches/*.py") if name_of(path) not in text] == []
 
 
+ANALYSED = re.compile(
+    r"^fairtrial (analyse studies/published/.*)\n```\n(?:[^`]|`[^`]+`)*?^```text\n([^`]+)^```", re.MULTILINE
+)
+
+
+def test_what_pages_print_of_published_data_is_what_is_printed() -> None:
+    shown = [each for page in PAGES for each in ANALYSED.findall(words(page))]
+    assert len(shown) >= 3
+    with desk() as here:
+        printed = {line: here.fairtrial(*line.replace("studies/", f"{SOURCE}/studies/").split()) for line, _ in shown}
+    for line, block in shown:
+        assert " ".join(block.split()) in " ".join(printed[line].stdout.split())
+
+
 def test_the_study_of_the_readme_runs_to_a_verdict() -> None:
     (text,) = [text for page, text in STUDIES if page.name == "README.md"]
     with desk() as here:

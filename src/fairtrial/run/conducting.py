@@ -207,7 +207,7 @@ class Conductor:
     def _same_subject(self, record: TrialRecord) -> None:
         """A run may not go on with another build of the system, its load, the agent or the kernel: blocks would mix.
 
-        Arms share a place, and a program of one path there unless `builds` puts each arm's own at that path.
+        Arms share a place, and a program of one path there unless the study's `builds` puts another at that path.
         """
         if "sha256" not in record.system_facts:
             return  # the trial was lost before its system was looked at
@@ -217,11 +217,12 @@ class Conductor:
         place = (resolved.place, resolved.clients, of_host)
         system, program = {"system": record.system_facts["sha256"]}, record.system_facts.get("binary")
         changed = [*self._changed(arm, system), *self._changed(place, record.subject)]
-        if program is not None and self.writer.plan.builds is None:
-            changed += self._changed((*place, resolved.system.kind, program), system)
-        for name, of in workload_of(record.resolved.workload).builds.items():
-            if name in record.options:
-                changed += self._changed((*arm, name), {of: record.options[name]})
+        if self.writer.plan.builds is None:
+            if program is not None:
+                changed += self._changed((*place, resolved.system.kind, program), system)
+            loads = workload_of(record.resolved.workload).builds
+            for name in loads.keys() & record.options:
+                changed += self._changed((*arm, name), {loads[name]: record.options[name]})
         if changed:
             raise PlaceError(
                 f"{record.trial.id} ran on another {' and '.join(dict.fromkeys(changed))} than the trials before it",

@@ -190,21 +190,26 @@ impl Session {
         })
     }
 
-    /// Stops every process, undoes every step, gives the lock back. Returns what could not be undone.
+    /// Stops every process, undoes every step, gives the lock back. Returns what could not be undone or stopped.
     pub fn end(mut self) -> Vec<String> {
         if let Some(held) = &mut self.held {
             held.lock.ending();
             held.applied.ending();
         }
         self.transfers = Transfers::default();
-        self.processes.stop_all();
-        let Some(mut held) = self.held.take() else {
-            return Vec::new();
-        };
-        let undone = held.applied.undo(0, &self.processes);
-        if undone.failed.is_empty() {
+        let mut held = self.held.take();
+        let mut failed = Vec::new();
+        if let Some(held) = &mut held {
+            self.processes.stop_all_but_locks();
+            failed = held.applied.undo(0, &self.processes).failed;
+        }
+        let left = self.processes.stop_all();
+        if left > 0 {
+            failed.push(format!("processes: {left} of them outlive SIGKILL"));
+        }
+        if let Some(held) = held.filter(|_| failed.is_empty()) {
             held.lock.release();
         }
-        undone.failed
+        failed
     }
 }

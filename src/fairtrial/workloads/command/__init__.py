@@ -17,7 +17,7 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition, MetricKind
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import counted
-from fairtrial.workloads.command import numbers
+from fairtrial.workloads.command import identity, numbers
 from fairtrial.workloads.command import runs as command_runs
 from fairtrial.workloads.command.parameters import CommandParameters
 from fairtrial.workloads.command.runs import OUTPUT
@@ -45,6 +45,7 @@ class Command(Workload[CommandParameters]):
     summary = "Any program, run once or several times per trial."
     model = CommandParameters
     example = MappingProxyType({"run": "true"})
+    builds = MappingProxyType({identity.OPTION: "program"})
     announces = False
 
     def acts(self) -> Iterator[Act]:
@@ -101,7 +102,8 @@ class Command(Workload[CommandParameters]):
             runs = command_runs.measured(place, self.parameters, drive)
         place.agent.put(str(drive.directory / USAGE), command_runs.accounting(runs), mode=0o644)
         window = Window(start_ns=runs[0].start_ns, end_ns=runs[-1].end_ns)
-        return DriveOutcome(window=window, invalid_reason=runs[-1].failure)
+        ran = identity.of(place, self.parameters, drive)  # now: `prepare` may have made it
+        return DriveOutcome(window=window, effective=ran, invalid_reason=runs[-1].failure)
 
     def scalars(self, directory: Path, _window: Window) -> dict[str, float]:
         """The kernel's accounting and every metric of the study."""

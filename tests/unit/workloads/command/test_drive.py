@@ -18,7 +18,7 @@ from fairtrial.wire.agent import Agent
 from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, DriveOutcome
-from fairtrial.workloads.command import Command
+from fairtrial.workloads.command import Command, identity
 from fairtrial.workloads.command.parameters import CommandParameters
 
 
@@ -187,3 +187,23 @@ def test_nothing_goes_on_after_a_run_or_its_preparation_failed(
 def test_it_runs_on_the_processors_of_its_trial(place: OpenPlace, tmp_path: Path) -> None:
     drive(place, tmp_path, run="grep -w Cpus_allowed_list /proc/self/status")
     assert (tmp_path / "out" / "log" / "load.log").read_text().split() == ["Cpus_allowed_list:", "0"]
+
+
+def test_another_build_of_a_program_or_script_is_told_and_other_data_are_not(place: OpenPlace, tmp_path: Path) -> None:
+    bench, script, data = tmp_path / "bench", tmp_path / "x.sh", tmp_path / "data"
+
+    def seen(run: str) -> str:
+        parameters = CommandParameters(run=run, directory=str(tmp_path))
+        work = Drive(None, 1, PurePosixPath(tmp_path), PurePosixPath(tmp_path), {}, None, lambda _line: None)
+        return identity.of(place, parameters, work).get(identity.OPTION, "")
+
+    lines = ["./bench data", f"{bench} data", "env A=1 ./bench data", "sh x.sh data"]
+    for change, is_other in [("", True), ("again", False), ("other", True), ("data", False)]:
+        before = [seen(line) for line in lines] if change else [""] * len(lines)
+        if change != "data":
+            shell_program(bench, change.replace("again", ""))
+            script.write_text(change.replace("again", ""))
+        data.write_text(change)
+        assert [seen(line) != known for line, known in zip(lines, before, strict=True)] == [is_other] * len(lines)
+    assert [len(seen(line).split()) for line in lines] == [1, 1, 2, 2]
+    assert seen("no-such-program") == ""

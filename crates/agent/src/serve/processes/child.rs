@@ -25,7 +25,7 @@ use crate::serve::processes::descendants::MARK;
 use crate::serve::processes::user::{self, Credentials};
 
 /// The program name that means this very binary.
-const OWN_NAME: &str = "fairtrial-agent";
+pub const OWN_NAME: &str = "fairtrial-agent";
 
 /// What a child keeps of the agent's environment. The rest may hold secrets of whoever started the agent, and decides
 /// what a program loads (`LD_PRELOAD`, `PYTHONPATH`).

@@ -38,9 +38,14 @@ pub struct Found {
     pub group: i32,
 }
 
-/// Stops everything a living session started: SIGTERM, then SIGKILL to what remains after the grace.
-pub fn stop(session: &str, limits: Limits) {
-    let find = || of_session(session);
+/// Stops what a living session started, but for those to `spare`: SIGTERM, then SIGKILL to what remains after the grace;
+/// returns how many outlive that.
+pub fn stop(session: &str, limits: Limits, spare: impl Fn(ProcessIdentity) -> bool) -> usize {
+    let find = || {
+        let mut found = of_session(session);
+        found.retain(|process| !spare(*process));
+        found
+    };
     let mut signalled = HashSet::new();
     until_gone(
         find,
@@ -52,7 +57,7 @@ pub fn stop(session: &str, limits: Limits) {
             }
         },
     );
-    kill(find, limits.hang);
+    kill(find, limits.hang).1
 }
 
 /// Looks for processes, and acts on each, again and again until none is left, `limit` is over or somebody else `ends`
@@ -84,12 +89,13 @@ pub fn kill_marked(session: &str, limit: Duration) -> usize {
             .filter(|process| is_marked(*process, MARK, session))
             .collect()
     };
-    kill(find, limit)
+    kill(find, limit).0
 }
 
-fn kill(find: impl Fn() -> Vec<ProcessIdentity>, limit: Duration) -> usize {
+/// How many were killed, and how many of them are left.
+fn kill(find: impl Fn() -> Vec<ProcessIdentity>, limit: Duration) -> (usize, usize) {
     let mut killed = HashSet::new();
-    until_gone(
+    let left = until_gone(
         find,
         limit,
         || false,
@@ -98,7 +104,7 @@ fn kill(find: impl Fn() -> Vec<ProcessIdentity>, limit: Duration) -> usize {
             killed.insert(process);
         },
     );
-    killed.len()
+    (killed.len(), left)
 }
 
 fn of_session(session: &str) -> Vec<ProcessIdentity> {
@@ -131,6 +137,15 @@ pub fn is_marked(process: ProcessIdentity, name: &str, session: &str) -> bool {
     environment
         .split(|byte| *byte == 0)
         .any(|variable| variable == mark.as_bytes())
+}
+
+/// Whether a process's first arguments are these.
+pub fn runs(process: ProcessIdentity, arguments: &[&str]) -> bool {
+    let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+    let mut each = line.split(|byte| *byte == 0);
+    arguments
+        .iter()
+        .all(|argument| each.next() == Some(argument.as_bytes()))
 }
 
 /// Every process that is not a zombie.

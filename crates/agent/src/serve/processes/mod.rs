@@ -22,7 +22,7 @@ use rustix::process::{Signal as UnixSignal, kill_process, kill_process_group};
 
 use crate::serve::failure::Failure;
 use crate::serve::wires::Wires;
-use child::Setup;
+use child::{OWN_NAME, Setup};
 use descendants::MARK;
 use reaper::{ProcessEnd, Reaper};
 use trial::{Patience, TrialGroups};
@@ -32,6 +32,9 @@ const SAID_BYTES: u64 = 64 * 1024;
 
 /// A program of a step that runs longer hangs.
 const STEP_PROGRAM: Duration = Duration::from_mins(10);
+
+/// The arguments of a process that keeps a lock on a server.
+const LOCK: [&str; 2] = [OWN_NAME, "sql-hold"];
 
 /// How soon a program of a step is stopped after the stream has ended.
 const NOTICE: Duration = Duration::from_millis(50);
@@ -199,10 +202,16 @@ impl Processes {
                 Box::new(move |end| sender.send(end).unwrap_or_default())
             })
             .map_err(failed)?;
-        let end = self.wait(&receiver, finishing).unwrap_or_else(|| {
+        let end = if let Some(end) = self.wait(&receiver, finishing) {
+            end
+        } else {
             self.reaper.kill_group(pid);
-            receiver.recv().unwrap_or_default()
-        });
+            let outlives =
+                |_| Failure::Refused(format!("`{}` (process {pid}) outlives SIGKILL", argv[0]));
+            receiver
+                .recv_timeout(self.wires.limits.hang)
+                .map_err(outlives)?
+        };
         Ok(ProgramOutput {
             status: ExitStatus::from_raw(end.status),
             stdout: said(stdout),
@@ -221,9 +230,17 @@ impl Processes {
         None
     }
 
-    /// Stops every process of the session, and whatever they started: SIGTERM, then SIGKILL.
-    pub fn stop_all(&mut self) {
-        descendants::stop(&self.session, self.wires.limits);
+    /// Stops every process of the session, and whatever they started: SIGTERM, then SIGKILL; returns how many are left.
+    pub fn stop_all(&mut self) -> usize {
+        descendants::stop(&self.session, self.wires.limits, |_| false)
+    }
+
+    /// The same, but for those that keep a lock on a server: another study would take what is not restored yet for what
+    /// was there.
+    pub fn stop_all_but_locks(&mut self) {
+        descendants::stop(&self.session, self.wires.limits, |process| {
+            descendants::runs(process, &LOCK)
+        });
     }
 }
 

@@ -311,3 +311,37 @@ fn a_created_directory_goes_with_what_is_in_it() {
     agent.end();
     assert!(fs::metadata(agent.path("made")).is_err());
 }
+
+#[test]
+fn what_holds_a_lock_on_a_server_ends_after_the_way_back() {
+    let mut agent = Agent::greeted();
+    let (fifo, seen, path) = (
+        agent.path("sql-hold"),
+        agent.path("seen"),
+        setting(&agent, "setting", "before"),
+    );
+    let hold = format!(
+        "mkfifo {fifo}; cd {}; exec bash -c 'exec -a fairtrial-agent cat sql-hold'",
+        agent.path(".")
+    );
+    let holder = agent.ask(&spawn(1, &hold))["pid"].clone();
+    let other = agent.ask(&spawn(2, "exec sleep 600"))["pid"].clone();
+    let look = format!(
+        "for each in {holder} {other}; do grep -qs . /proc/$each/cmdline && echo $each; done > {seen}; rm {path}"
+    );
+    let step = json!({
+        "name": "look",
+        "action": {"kind": "execute", "argv": ["true"]},
+        "inverse": {"kind": "execute", "argv": ["sh", "-c", look]},
+    });
+    eventually("it holds", || {
+        content(&format!("/proc/{holder}/cmdline")).starts_with("fairtrial-agent\0sql-hold\0")
+    });
+    assert_eq!(
+        agent.ask(&json!({"request": "change", "id": 3, "step": step}))["event"],
+        "changed"
+    );
+    agent.end();
+    assert_eq!(content(&seen).trim(), holder.to_string());
+    assert!(!runs(&holder) && !runs(&other));
+}

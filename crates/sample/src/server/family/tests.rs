@@ -216,8 +216,7 @@ fn a_postgres_of_either_layout_is_asked_only_for_what_it_has() {
             .contains("trunc((pg_stat_checkpointer.num_timed)::numeric) AS checkpoints_timed")
     );
     assert!(
-        new.statements[0]
-            .contains("pg_stat_checkpointer.buffers_written + io_of_backends.writes)"),
+        new.statements[0].contains("pg_stat_checkpointer.buffers_written + io_of_backends.writes)"),
         "{}",
         new.statements[0]
     );

@@ -353,6 +353,12 @@ def test_every_bench_is_on_its_page() -> None:
     assert [name_of(path) for path in tracked("benches/*.py") if name_of(path) not in text] == []
 
 
+def test_every_decision_has_a_number_of_its_own() -> None:
+    pages = tracked("docs/decisions/*.md")
+    numbers = [number for page in pages for number in re.findall(r"^## (\d{4}):", words(page), re.MULTILINE)]
+    assert sorted(numbers) == [f"{number:04}" for number in range(1, len(numbers) + 1)]
+
+
 ANALYSED = re.compile(
     r"^fairtrial (analyse studies/published/.*)\n```\n(?:[^`]|`[^`]+`)*?^```text\n([^`]+)^```", re.MULTILINE
 )

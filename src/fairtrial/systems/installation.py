@@ -248,6 +248,7 @@ def _carried(place: OpenPlace, installed: servers.ServerFiles) -> PurePosixPath:
     place.require(["rm", "-rf", "--", unpacking], hint=hint)
     place.require(["mkdir", "-p", "--", unpacking], hint=hint)
     place.require(["tar", "-xf", str(packed), "-C", unpacking, "--no-same-owner"], hint=hint, timeout_s=CARRY_S)
+    place.require(["sync"], hint=hint, timeout_s=CARRY_S)  # a power cut leaves no name without its content
     place.require(["mv", "-T", f"{unpacking}/{target.name}", str(target)], hint=hint)
     place.require(["rm", "-rf", "--", unpacking, str(packed)], hint=hint)
     return target

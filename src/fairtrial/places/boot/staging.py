@@ -35,6 +35,7 @@ MODULES: Final = """
 new="/lib/modules/.fairtrial-$1"; rm -rf "$new"; mkdir -p "$new"
 tar -xf "$4" -C "$new"; rm -f "$4"
 printf %s "$2" >"$new/.fairtrial"
+sync  # a power cut leaves no name without its content
 rm -rf "/lib/modules/$1"; mv "$new" "/lib/modules/$1"
 """
 INITIAL: Final = (
@@ -42,6 +43,7 @@ INITIAL: Final = (
     + """
 depmod "$1"
 if command -v mkinitramfs >/dev/null; then mkinitramfs -o "$3/.new" "$1"; else dracut --force --kver "$1" "$3/.new"; fi
+sync
 mv "$3/.new" "$3/initrd"
 sync
 """

@@ -146,7 +146,7 @@ class Scene:
                         seconds=whole.starts_s[kept].tolist(),
                         per_s=whole.per_s[kept].tolist(),
                         is_thinned=len(kept) < whole.n,
-                        dips=stability.dips(stability.intervals(measured)),
+                        dips=stability.dips(throughput.merged(measured, interval_s=stability.SECOND_S)),
                     )
         return timelines
 

@@ -26,6 +26,7 @@ from fairtrial.study import Study, located, located_lack
 from fairtrial.study.resolved import ResolvedTrial
 from fairtrial.words import STOP_REASONS, counted
 from fairtrial.workloads import workload_of
+from fairtrial.workloads.command import PROGRAM
 
 
 @dataclass(frozen=True)
@@ -217,12 +218,11 @@ class Conductor:
         place = (resolved.place, resolved.clients, of_host)
         system, program = {"system": record.system_facts["sha256"]}, record.system_facts.get("binary")
         changed = [*self._changed(arm, system), *self._changed(place, record.subject)]
-        if self.writer.plan.builds is None:
-            if program is not None:
-                changed += self._changed((*place, resolved.system.kind, program), system)
-            loads = workload_of(record.resolved.workload).builds
-            for name in loads.keys() & record.options:
-                changed += self._changed((*arm, name), {loads[name]: record.options[name]})
+        if program is not None and self.writer.plan.builds is None:
+            changed += self._changed((*place, resolved.system.kind, program), system)
+        for name, of in workload_of(record.resolved.workload).builds.items():
+            if name in record.options and not (name == PROGRAM and self.writer.plan.builds):
+                changed += self._changed((*arm, name), {of: record.options[name]})
         if changed:
             raise PlaceError(
                 f"{record.trial.id} ran on another {' and '.join(dict.fromkeys(changed))} than the trials before it",

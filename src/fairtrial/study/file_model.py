@@ -155,8 +155,8 @@ class Trials(FileModel):
         None,
         ge=0,
         le=MAXIMUM_BLOCKS,
-        description="Number of blocks that a cell may lose to invalid trials and have replaced (default: `blocks`). With "
-        "`design`, rows that may be run again (default: a quarter of the trials).",
+        description="Number of blocks that a cell may lose to invalid trials and have replaced (default: `blocks`). "
+        "With `design`, rows that may be run again (default: a quarter of the trials).",
     )
     design: Literal["plackett_burman", "fractional", "definitive"] | None = Field(
         None,

@@ -197,13 +197,12 @@ impl Session {
             held.applied.ending();
         }
         self.transfers = Transfers::default();
+        let mut left = self.processes.stop_all_but_locks();
         let mut held = self.held.take();
-        let mut failed = Vec::new();
-        if let Some(held) = &mut held {
-            self.processes.stop_all_but_locks();
-            failed = held.applied.undo(0, &self.processes).failed;
-        }
-        let left = self.processes.stop_all();
+        let mut failed = held.as_mut().map_or_else(Vec::new, |held| {
+            held.applied.undo(0, &self.processes).failed
+        });
+        left += self.processes.stop_locks();
         if left > 0 {
             failed.push(format!("processes: {left} of them outlive SIGKILL"));
         }

@@ -11,6 +11,8 @@ from fairtrial.metrics.latency import percentiles
 from fairtrial.record.models import Plan, TrialRecord
 
 LATENCY: Final = "latency_ns_"
+FEW: Final = 0.1  # of the share beyond a percentile: fewer hardly move it
+FEW_OF_ALL: Final = 0.001
 FAILED: Final = "failed_share"  # of those that ended
 SKIPPED: Final = "skipped_share"  # of those that ended or never began
 
@@ -20,7 +22,8 @@ def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     named = dict.fromkeys((*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails))
     latencies = [name for name in named if LATENCY in name]
     by_trial = {trial.trial.id: _share(trial) for trial in used}
-    left = [share for share in by_trial.values() if share > 0]
+    few = min([FEW_OF_ALL, *(FEW * _beyond(name) for name in latencies)])
+    left = [share for share in by_trial.values() if share > few]
     if not latencies or not left:
         return
     by_arm: dict[str, list[float]] = {}
@@ -34,9 +37,8 @@ def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
         code="partly_failed",
         message=f"in {len(left)} of {len(used)} used trials transactions failed or were skipped, which have no latency "
         f"(mean shares: {shares}; at most {max(left):.2g})"
-        + (f"; more than lie beyond {beyond}, which is therefore no percentile of all transactions" if beyond else ""),
-        advice=f"an arm that gives up more looks faster: read latency together with {judged}, or set "
-        "`failed_share_limit`",
+        + (f"; that exceeds the share beyond {beyond}, which therefore does not cover all of them" if beyond else ""),
+        advice=f"an arm that gives up more looks faster: read latency together with {judged}, or make that a guardrail",
     )
 
 

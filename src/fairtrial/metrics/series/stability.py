@@ -3,8 +3,7 @@
 A second is part of a dip when its throughput is below a share of the rolling median around it, by more than counting
 alone explains. That median follows what changes slowly, which is `steadiness`'s business; a dip shorter than half of it
 does not move it. Where it is down itself, it is no measure, and the window's own level is: see `reference` and `level`.
-Where a second has few transactions, longer intervals stand for seconds, see `intervals`. One without any throughput is
-part of a dip whatever it is held against.
+A second without any throughput is part of a dip whatever it is held against.
 """
 
 from __future__ import annotations
@@ -35,18 +34,17 @@ COLLAPSED: Final = 2.0  # a median below the best by more than this factor is th
 COUNTING: Final = 2.0  # standard deviations of a count: a few transactions per second vary by such factors on their own
 # The same of each of hundreds of seconds: fewer than 1 in 30,000 of a steady Poisson process lie further below.
 COUNTING_EACH: Final = 4.0
-FEWEST_PER_INTERVAL: Final = 25.0  # transactions: of 16, none at all is `COUNTING_EACH` below
 LINE: Final = 2  # parameters of a straight line
 
 
 @dataclass(frozen=True)
 class Dip:
-    """Consecutive intervals below `DIP` of the rolling median.
+    """Consecutive seconds below `DIP` of the rolling median.
 
     Attributes:
         start_s, end_s: seconds since the window began.
         lowest_share: of the rolling median, at the lowest second; 0 where there is nothing to hold it against.
-        recovered_s: when throughput was not below `RECOVERED` of the median; the window's end if it always was.
+        recovered_s: when throughput was at `RECOVERED` of the median again; the window's end if it never was.
     """
 
     start_s: float
@@ -65,18 +63,8 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
 
 
 def seconds(directory: Path, *, window: Window) -> Throughput:
-    """Throughput of the measured window in `intervals`."""
-    return intervals(throughput.read(directory, window=window))
-
-
-def intervals(series: Throughput) -> Throughput:
-    """A series by the second; coarser where it is itself, or where that takes `FEWEST_PER_INTERVAL` on average."""
-    seconds = throughput.merged(series, interval_s=SECOND_S)
-    done = float((seconds.per_s * seconds.widths_s).sum())
-    if not done > 0:
-        return seconds
-    length_s = math.ceil(FEWEST_PER_INTERVAL * seconds.length_s / done) * SECOND_S
-    return throughput.merged(seconds, interval_s=length_s) if length_s > SECOND_S else seconds
+    """Throughput by the second, or by what was recorded where that is coarser."""
+    return throughput.merged(throughput.read(directory, window=window), interval_s=SECOND_S)
 
 
 def scalars(series: Throughput) -> dict[str, float]:
@@ -144,7 +132,7 @@ def dips(series: Throughput) -> list[Dip]:
     median = reference(series.per_s)
     ends = series.starts_s + series.widths_s
     low = np.concatenate([[False], _below(DIP, series, median), [False]])
-    back_up = ~_below(RECOVERED, series, median)
+    back_up = (series.per_s >= RECOVERED * median) & (series.per_s > 0)
     edges = np.flatnonzero(low[1:] != low[:-1])
     drops = []
     for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
@@ -177,22 +165,17 @@ def _metric(name: str, label: str, unit: str, source: str, better: Better = "low
     )
 
 
-def _low(share: str) -> str:
-    return f"{_INTERVALS} below {share} of {_MEDIAN} and {_COUNTED}"
-
-
-_INTERVALS: Final = f"seconds (intervals of {FEWEST_PER_INTERVAL:g} transactions where those take longer)"
-_MEDIAN: Final = f"the rolling median over {ROLLING_INTERVALS} of them (the window's level where that is down itself)"
-_COUNTED: Final = f"more than {COUNTING_EACH:g} standard deviations of a count below it"
+_MEDIAN: Final = f"the rolling median over {ROLLING_INTERVALS} s (the window's level where that is down itself)"
+_COUNTED: Final = f"{_MEDIAN} and {COUNTING_EACH:g} standard deviations of a count below it"
 DEFINITIONS: Final = {
     each.name: each
     for each in (
-        _metric("zero_throughput_s", "time without throughput", "s", f"{_INTERVALS} in which no transaction ended"),
-        _metric("below_80_percent_s", "time below 80 % of the median", "s", _low("80 %")),
-        _metric("below_50_percent_s", "time below 50 % of the median", "s", _low("50 %")),
-        _metric("longest_dip_s", "longest dip", "s", f"most consecutive {_low('80 %')}"),
-        _metric("recovery_s", "longest recovery", "s", f"longest from a dip's start through {_low('95 %')}"),
-        _metric("lost_transactions", "transactions lost in dips", "transactions", f"what {_low('80 %')} lack to it"),
+        _metric("zero_throughput_s", "time without throughput", "s", "seconds in which no transaction ended"),
+        _metric("below_80_percent_s", "time below 80 % of the median", "s", f"seconds below 80 % of {_COUNTED}"),
+        _metric("below_50_percent_s", "time below 50 % of the median", "s", f"seconds below 50 % of {_COUNTED}"),
+        _metric("longest_dip_s", "longest dip", "s", f"most consecutive seconds below 80 % of {_COUNTED}"),
+        _metric("recovery_s", "longest recovery", "s", f"longest from a dip's first second until 95 % of {_MEDIAN}"),
+        _metric("lost_transactions", "transactions lost in dips", "transactions", f"what dips lack to {_MEDIAN}"),
         _metric(
             "throughput_p5_share",
             "5 % of throughput",

@@ -46,8 +46,8 @@ def dips(scene: Scene, cell: CellResult) -> Dips:
     deep = sum(dip.lowest_share < DEEP_DIP for _, dip in drops)
     which = "" if len(drops) <= MARKED else f", the {MARKED} that cost most"
     note = (
-        f" Vertical bands: {counted(len(drops), 'dip')} below 80 % of the rolling median{which}, in the colour of the "
-        f"trial's arm; {deep} below 50 %. The telemetry charts have the same bands."
+        f" Vertical bands: {counted(len(drops), 'dip')} below 80 % of the rolling median, by more than counting "
+        f"explains{which}, in the colour of the trial's arm; {deep} below 50 %. Telemetry charts have the same bands."
     )
     return Dips(shown=shown, note=note)
 

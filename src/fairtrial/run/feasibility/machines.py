@@ -11,7 +11,7 @@ from fairtrial.record.models import PlaceOpened
 OF_MACHINE: Final = ("machine", "processor_model", "memory_bytes", "user_id", "server_user")
 OF_BOOT: Final = ("processors", "kernel_command_line")  # of a place that boots for a trial, its section decides these
 OF_DISK: Final = ("file_system",)  # of a guest, its section decides it
-MEMORY_TOLERANCE: Final = 0.01  # kernels keep differently much for themselves
+MEMORY_TOLERANCE: Final = 0.05  # kernels keep differently much for themselves, and crash dumps take some
 
 
 def require_same(opened: PlaceOpened, earlier: PlaceOpened | None) -> None:

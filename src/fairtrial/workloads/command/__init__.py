@@ -17,7 +17,7 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition, MetricKind
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.words import counted
-from fairtrial.workloads.command import identity, numbers
+from fairtrial.workloads.command import numbers
 from fairtrial.workloads.command import runs as command_runs
 from fairtrial.workloads.command.parameters import CommandParameters
 from fairtrial.workloads.command.runs import OUTPUT
@@ -25,6 +25,8 @@ from fairtrial.workloads.workload import Drive, DriveOutcome, Workload
 
 RUN = "workload.command.run"
 USAGE = "usage.json"  # the kernel's accounting of it
+PROGRAM = "program_sha256"
+HASH = 'program=$(command -v -- "$0") && [ -f "$program" ] && sha256sum <"$program"'
 METRICS_FILE = "metrics.json"
 _USAGE: Mapping[str, tuple[str, str, MetricKind, Literal["lower"]]] = {
     "elapsed_s": ("wall time", "s", "wall_clock", "lower"),
@@ -45,7 +47,7 @@ class Command(Workload[CommandParameters]):
     summary = "Any program, run once or several times per trial."
     model = CommandParameters
     example = MappingProxyType({"run": "true"})
-    builds = MappingProxyType({identity.OPTION: "program"})
+    builds = MappingProxyType({PROGRAM: "program"})
     announces = False
 
     def acts(self) -> Iterator[Act]:
@@ -84,11 +86,23 @@ class Command(Workload[CommandParameters]):
 
     def require(self, place: OpenPlace) -> None:
         """Looks for the program that the command line begins with."""
-        program = shlex.split(self.parameters.run)[0]
-        if "/" in program and self.parameters.directory:
-            program = str(PurePosixPath(self.parameters.directory, program))
+        program = self._program()
         if place.execute(["sh", "-c", 'command -v -- "$0"', program]).code != 0:
             raise PlaceError(f"no {program} at this place", hint="install it there, or give its full path", field=RUN)
+
+    def _program(self) -> str:
+        """The first word of the command line, by its path if that has one."""
+        program = shlex.split(self.parameters.run)[0]
+        directory = self.parameters.directory
+        return str(PurePosixPath(directory, program)) if "/" in program and directory else program
+
+    def _hashed(self, place: OpenPlace) -> dict[str, str]:
+        """That program's hash as an option; none of a shell's own command or of what a trial may make for itself."""
+        program = self._program()
+        if self.parameters.prepare is not None or ("/" in program and not program.startswith("/")):
+            return {}
+        hashed = place.execute(["sh", "-c", HASH, program]).stdout.split()
+        return {PROGRAM: hashed[0]} if hashed else {}
 
     def drive(self, place: OpenPlace, drive: Drive) -> DriveOutcome:
         """Runs the program, as often as it is asked. It finds its seed and where to put metrics in its environment."""
@@ -98,12 +112,12 @@ class Command(Workload[CommandParameters]):
             command_runs.METRICS_VARIABLE: str(drive.directory / METRICS_FILE),
         }
         drive = replace(drive, environment={**drive.environment, **exchange})
+        program = self._hashed(place)
         with asked_for(RUN):
             runs = command_runs.measured(place, self.parameters, drive)
         place.agent.put(str(drive.directory / USAGE), command_runs.accounting(runs), mode=0o644)
         window = Window(start_ns=runs[0].start_ns, end_ns=runs[-1].end_ns)
-        ran = identity.of(place, self.parameters, drive)  # now: `prepare` may have made it
-        return DriveOutcome(window=window, effective=ran, invalid_reason=runs[-1].failure)
+        return DriveOutcome(window=window, effective=program, invalid_reason=runs[-1].failure)
 
     def scalars(self, directory: Path, _window: Window) -> dict[str, float]:
         """The kernel's accounting and every metric of the study."""

@@ -29,7 +29,7 @@ def test_an_arm_whose_slow_transactions_fail_has_no_p99_of_all_of_them() -> None
     (doubt,) = raised("latency_ns_p50", "latency_ns_p99", failed_share=0.3)
     assert doubt.message == (
         "in 10 of 20 used trials transactions failed or were skipped, which have no latency (mean shares: 0 of a, 0.3 "
-        "of b; at most 0.3); more than lie beyond latency_ns_p99, which is therefore no percentile of all transactions"
+        "of b; at most 0.3); that exceeds the share beyond latency_ns_p99, which therefore does not cover all of them"
     )
     assert "read latency together with `failed_share`, or" in doubt.advice
 
@@ -47,3 +47,9 @@ def test_nothing_more_is_said_of_a_mean_or_of_one_type_and_nothing_where_no_late
     assert "percentile" not in doubt.message
     assert raised("tpm", failed_share=0.3) == []
     assert raised("latency_ns_p99", failed_share=0.0) == []
+
+
+@pytest.mark.parametrize(("percentile", "few"), [("p99", 0.001), ("p999", 0.0001), ("p50", 0.001)])
+def test_a_few_failures_that_hardly_move_a_percentile_are_no_doubt(percentile: str, few: float) -> None:
+    assert raised(f"latency_ns_{percentile}", failed_share=0.9 * few) == []
+    assert len(raised(f"latency_ns_{percentile}", failed_share=1.1 * few)) == 1

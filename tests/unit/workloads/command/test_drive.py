@@ -18,7 +18,7 @@ from fairtrial.wire.agent import Agent
 from fairtrial.wire.fake import FakeProgram, FakeTransport
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import Drive, DriveOutcome
-from fairtrial.workloads.command import Command, identity
+from fairtrial.workloads.command import PROGRAM, Command
 from fairtrial.workloads.command.parameters import CommandParameters
 
 
@@ -189,21 +189,20 @@ def test_it_runs_on_the_processors_of_its_trial(place: OpenPlace, tmp_path: Path
     assert (tmp_path / "out" / "log" / "load.log").read_text().split() == ["Cpus_allowed_list:", "0"]
 
 
-def test_another_build_of_a_program_or_script_is_told_and_other_data_are_not(place: OpenPlace, tmp_path: Path) -> None:
-    bench, script, data = tmp_path / "bench", tmp_path / "x.sh", tmp_path / "data"
+def test_another_build_of_a_program_is_told_and_what_it_is_given_is_not(place: OpenPlace, tmp_path: Path) -> None:
+    bench, lines = tmp_path / "bench", ["./bench data", f"{tmp_path}/bench data", "sh bench data"]
 
-    def seen(run: str) -> str:
-        parameters = CommandParameters(run=run, directory=str(tmp_path))
-        work = Drive(None, 1, PurePosixPath(tmp_path), PurePosixPath(tmp_path), {}, None, lambda _line: None)
-        return identity.of(place, parameters, work).get(identity.OPTION, "")
+    def hashed(line: str, directory: str | None = str(tmp_path), **more: Any) -> dict[str, str]:
+        return Command(CommandParameters(run=line, directory=directory, **more))._hashed(place)
 
-    lines = ["./bench data", f"{bench} data", "env A=1 ./bench data", "sh x.sh data"]
-    for change, is_other in [("", True), ("again", False), ("other", True), ("data", False)]:
-        before = [seen(line) for line in lines] if change else [""] * len(lines)
-        if change != "data":
-            shell_program(bench, change.replace("again", ""))
-            script.write_text(change.replace("again", ""))
-        data.write_text(change)
-        assert [seen(line) != known for line, known in zip(lines, before, strict=True)] == [is_other] * len(lines)
-    assert [len(seen(line).split()) for line in lines] == [1, 1, 2, 2]
-    assert seen("no-such-program") == ""
+    seen = []
+    for build in ("", "true"):
+        shell_program(bench, build)
+        seen.append([hashed(line)[PROGRAM] for line in lines])
+    assert [first == second for first, second in zip(*seen, strict=True)] == [False, False, True]
+    assert hashed("./bench", None) == hashed("./bench", prepare="make") == {}
+    assert hashed("no-such-program") == hashed("exit") == {}
+
+
+def test_a_trial_keeps_the_hash_of_its_program(place: OpenPlace, tmp_path: Path) -> None:
+    assert drive(place, tmp_path, run="/bin/true").effective.keys() == {PROGRAM}

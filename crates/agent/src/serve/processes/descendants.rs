@@ -8,7 +8,8 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, getpid, kill_process, test_kill_process};
 
 use fairtrial_protocol::clock::monotonic_ns;
 use fairtrial_protocol::limits::Limits;
@@ -38,12 +39,12 @@ pub struct Found {
     pub group: i32,
 }
 
-/// Stops what a living session started, but for those to `spare`: SIGTERM, then SIGKILL to what remains after the grace;
+/// Stops what a living session started, but for those to `spare` and other users': SIGTERM, then SIGKILL to what remains after the grace;
 /// returns how many outlive that.
 pub fn stop(session: &str, limits: Limits, spare: impl Fn(ProcessIdentity) -> bool) -> usize {
     let find = || {
         let mut found = of_session(session);
-        found.retain(|process| !spare(*process));
+        found.retain(|process| !spare(*process) && may_signal(*process));
         found
     };
     let mut signalled = HashSet::new();
@@ -58,6 +59,11 @@ pub fn stop(session: &str, limits: Limits, spare: impl Fn(ProcessIdentity) -> bo
         },
     );
     kill(find, limits.hang).1
+}
+
+/// Whether this process may signal another: one of another user outlives anything.
+fn may_signal(process: ProcessIdentity) -> bool {
+    Pid::from_raw(process.pid).is_some_and(|pid| test_kill_process(pid) != Err(Errno::PERM))
 }
 
 /// Looks for processes, and acts on each, again and again until none is left, `limit` is over or somebody else `ends`

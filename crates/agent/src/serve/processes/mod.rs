@@ -230,17 +230,20 @@ impl Processes {
         None
     }
 
-    /// Stops every process of the session, and whatever they started: SIGTERM, then SIGKILL; returns how many are left.
-    pub fn stop_all(&mut self) -> usize {
-        descendants::stop(&self.session, self.wires.limits, |_| false)
-    }
-
-    /// The same, but for those that keep a lock on a server: another study would take what is not restored yet for what
-    /// was there.
-    pub fn stop_all_but_locks(&mut self) {
+    /// Stops every process of the session, and whatever they started, but for those that keep a lock on a server: SIGTERM,
+    /// then SIGKILL; returns how many are left. While such a lock is kept, no other study takes what is not restored yet for
+    /// what was there.
+    pub fn stop_all_but_locks(&mut self) -> usize {
         descendants::stop(&self.session, self.wires.limits, |process| {
             descendants::runs(process, &LOCK)
-        });
+        })
+    }
+
+    /// Stops those, too.
+    pub fn stop_locks(&mut self) -> usize {
+        descendants::stop(&self.session, self.wires.limits, |process| {
+            !descendants::runs(process, &LOCK)
+        })
     }
 }
 

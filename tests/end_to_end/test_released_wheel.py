@@ -69,7 +69,7 @@ def test_two_builds_at_different_places_are_equal(wheels: list[Path]) -> None:
 
 
 def test_the_wheel_names_no_directory_of_the_machine_that_built_it(wheels: list[Path]) -> None:
-    directories = [str(each).encode() for each in (ROOT, CARGO, RUSTUP, Path.home(), wheels[1].parent.parent)]
+    directories = [f"{each}/".encode() for each in (ROOT, CARGO, RUSTUP, Path.home(), wheels[1].parent.parent)]
     named = [(name, each) for name, data in content(wheels[1]).items() for each in directories if each in data]
     assert named == []
 

@@ -10,6 +10,7 @@ import contextlib
 import csv
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -116,7 +117,7 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     rows = []
     try:
         names = [str(name).strip() for name in reader.fieldnames or []]
-        if twice := [name for name in names if name and names.count(name) > 1]:
+        if twice := [name for name, times in Counter(names).items() if name and times > 1]:
             raise _refusal(path, f"expected each column once, found `{twice[0]}` twice", line=1)
         for row in reader:
             if None in row or None in row.values():

@@ -25,7 +25,7 @@ needs_qemu = pytest.mark.skipif(shutil.which(QEMU) is None, reason="no QEMU on t
 SQL = 'mariadb --socket="$FAIRTRIAL_SOCKET" --user=root --database=fairtrial --execute'
 FAILING_DISK = """\
 study: failing-disk
-place: {{vm: {{kernel: {kernel}, memory: 512MiB, cpus: 1, disk: 1GiB}}}}
+place: {{vm: {{kernel: {kernel}, memory: 512MiB, cpus: 1, disk: 2GiB}}}}
 system: {{mariadb: {{options: {{innodb_buffer_pool_size: 16MiB, innodb_log_file_size: 8MiB}}}}}}
 settings: {{storage: {{device: file, size: 512MiB, latency: 1ms}}}}
 factors:

@@ -99,7 +99,9 @@ CODE: Final = Path("/usr/share/OVMF/OVMF_CODE.fd")
 VARIABLES: Final = Path("/usr/share/OVMF/OVMF_VARS.fd")
 # Tells QEMU's monitor, which reads nothing from who has gone, and waits until it has done all that it was told.
 TELL: Final = """\
-import socket, sys
+import socket, sys, time
+with open("{told}", "a") as told:
+    print(time.monotonic(), *sys.argv[1:], file=told)
 with socket.socket(socket.AF_UNIX) as monitor:
     monitor.connect("{monitor}")
     monitor.sendall("\\n".join([*sys.argv[1:], "info status", ""]).encode())
@@ -182,7 +184,8 @@ class BootingHost:
         )
         ssh.allow_configuration(self.config)
         host_key = (self.image.directory / "host.pub").read_text()
-        self.teller.write_text(TELL.format(monitor=self.monitor))
+        self.teller.write_text(TELL.format(monitor=self.monitor, told=self.told))
+        self.told.touch()
         (self.directory / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {host_key}")
 
     @property
@@ -196,6 +199,16 @@ class BootingHost:
     @property
     def teller(self) -> Path:
         return self.directory / "tell.py"
+
+    @property
+    def told(self) -> Path:
+        """When its monitor was told what."""
+        return self.directory / "told"
+
+    def resets_s(self) -> list[float]:
+        """When it was reset from outside, on the monotonic clock."""
+        lines = [line.split() for line in self.told.read_text().splitlines()]
+        return [float(time_s) for time_s, *words in lines if "system_reset" in words]
 
     @property
     def power(self) -> str:

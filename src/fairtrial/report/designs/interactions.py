@@ -128,11 +128,14 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
     for metric, arm in dict.fromkeys((each.metric, each.arm) for each in tested):
         own = [each for each in tested if (each.metric, each.arm) == (metric, arm)]
         said += [_claim(analysis, each) for each in own if each.verdict == "differs"]
-        open_ = [
-            _not_shown(each, share=numbers.percent(analysis.confidence)) for each in own if each.verdict != "differs"
-        ]
+        without = [each for each in own if each.verdict != "differs"]
+        share = numbers.percent(analysis.confidence)
+        open_ = [_not_shown(each, share=share) for each in without if each.reason != "few_blocks"]
         if open_:
             said.append(f"{_effect(analysis, own[0])} is not shown to differ between levels of {_joined(open_)}.")
+        if few := [" and ".join(each.factors) for each in without if each.reason == "few_blocks"]:
+            blocks = "has too few blocks in a cell to be compared"
+            said.append(f"{_effect(analysis, own[0])} {blocks} between levels of {_joined(few)}.")
     return tuple(said)
 
 

@@ -135,6 +135,16 @@ def test_what_is_not_shown_is_not_called_larger() -> None:
     assert "larger" not in sentence
 
 
+def test_cells_of_few_blocks_are_not_said_to_show_nothing() -> None:
+    analysis = of_effects({"under": 0.1, "over": 0.1})
+    one, *others = analysis.interactions
+    few = (*others, one.model_copy(update={"reason": "few_blocks"}))
+    _, said = interactions.sentences(analysis.model_copy(update={"interactions": few}))
+    assert said == (
+        "The effect of kernel b on throughput has too few blocks in a cell to be compared between levels of memory."
+    )
+
+
 @pytest.mark.parametrize("over", [0.1, 0.2])
 def test_a_ratio_has_as_many_decimals_as_its_interval(over: float) -> None:
     """Of pairs that are claimed and of such that are not; a sentence may have the pair the other way round."""

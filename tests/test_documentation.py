@@ -368,7 +368,8 @@ def test_what_pages_print_of_published_data_is_what_is_printed() -> None:
     shown = [each for page in PAGES for each in ANALYSED.findall(words(page))]
     assert len(shown) >= 3
     with desk() as here:
-        printed = {line: here.fairtrial(*line.replace("studies/", f"{SOURCE}/studies/").split()) for line, _ in shown}
+        lines = {line: line.replace("studies/", f"{SOURCE}/studies/").split() for line, _ in shown}
+        printed = {line: here.fairtrial(*argv) for line, argv in lines.items()}
     for line, block in shown:
         assert " ".join(block.split()) in " ".join(printed[line].stdout.split())
 

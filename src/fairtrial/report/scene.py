@@ -142,11 +142,12 @@ class Scene:
                     directory = self.record.trial_directory(each.trial.trial.id)
                     whole, measured = throughput.course(directory, window=each.trial.window)
                     kept = thinned(whole.per_s, points=points)
+                    by_second = throughput.merged(measured, interval_s=stability.SECOND_S)
                     timelines[each.trial.trial.id] = ThroughputTimeline(
                         seconds=whole.starts_s[kept].tolist(),
                         per_s=whole.per_s[kept].tolist(),
                         is_thinned=len(kept) < whole.n,
-                        dips=stability.dips(throughput.merged(measured, interval_s=stability.SECOND_S)),
+                        dips=stability.dips(by_second),
                     )
         return timelines
 

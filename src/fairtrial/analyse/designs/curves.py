@@ -188,8 +188,7 @@ class _All:
 
     def _rounding(self, sums: Values) -> Values:
         """What rounding of the means' logs makes of sums, shape (q,)."""
-        size = max(1.0, float(np.abs(self.measured.means).mean()))
-        return np.asarray(t_tests.ROUNDING * size * np.linalg.norm(sums, axis=-1))
+        return np.asarray(t_tests.rounding(self.measured.means) * np.linalg.norm(sums, axis=-1))
 
     def arm(self, index: int) -> ArmCurve:
         fit, names = self.fits[index], PARAMETERS[self.frame.model]

@@ -236,7 +236,7 @@ def _judged(model: Model, logs: Values, *, error: ErrorSource, df: float | None,
 
 def _of_rounding(errors: Values, logs: Values) -> bool:
     """Whether errors of effects are no larger than rounding makes them."""
-    return float(errors.max()) <= t_tests.ROUNDING * max(1.0, float(np.abs(logs).mean()))
+    return float(errors.max()) <= t_tests.rounding(logs)
 
 
 def p_values(t: Values, *, error: ErrorSource, df: float) -> tuple[Values, Values]:

@@ -8,10 +8,10 @@ from typing import Final
 
 from fairtrial.analyse.models import Doubt
 from fairtrial.metrics.latency import percentiles
+from fairtrial.metrics.latency.percentiles import LATENCY
 from fairtrial.record.models import Plan, TrialRecord
 
 BUSY: Final = re.compile(r"client_(\d+)_busy_share")
-LATENCY: Final = "latency_ns_"
 # Fewer latencies beyond a percentile than this say little of it: the rule by which a search repeats its probes.
 BEYOND: Final = 10
 LATE_SHARE: Final = 0.5

@@ -10,7 +10,6 @@ from fairtrial.analyse.models import Doubt
 from fairtrial.metrics.latency import percentiles
 from fairtrial.record.models import Plan, TrialRecord
 
-LATENCY: Final = "latency_ns_"
 FEW: Final = 0.1  # of the share beyond a percentile: fewer hardly move it
 FEW_OF_ALL: Final = 0.001
 FAILED: Final = "failed_share"  # of those that ended
@@ -20,11 +19,13 @@ SKIPPED: Final = "skipped_share"  # of those that ended or never began
 def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     """Asks what share of transactions has no latency, where a metric of the study is one."""
     named = dict.fromkeys((*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails))
-    latencies = [name for name in named if LATENCY in name]
+    latencies = [name for name in named if percentiles.LATENCY in name]
+    if not latencies:
+        return
     by_trial = {trial.trial.id: _share(trial) for trial in used}
     few = min([FEW_OF_ALL, *(FEW * _beyond(name) for name in latencies)])
     left = [share for share in by_trial.values() if share > few]
-    if not latencies or not left:
+    if not left:
         return
     by_arm: dict[str, list[float]] = {}
     for trial in used:
@@ -50,4 +51,4 @@ def _share(trial: TrialRecord) -> float:
 
 def _beyond(metric: str) -> float:
     """The share beyond a percentile of all types; 1 for a mean, and of one type, whose own failures no scalar tells."""
-    return 1 - percentiles.PERCENTILES.get(metric.removeprefix(LATENCY), 0.0) / 100
+    return 1 - percentiles.PERCENTILES.get(metric.removeprefix(percentiles.LATENCY), 0.0) / 100

@@ -87,6 +87,11 @@ def quantile(probability: float, df: float) -> float:
     return float(special.stdtrit(df, probability))
 
 
+def rounding(logs: Values) -> float:
+    """What rounding makes of the error of a mean of logarithms."""
+    return ROUNDING * max(1.0, float(np.abs(logs).mean()))
+
+
 def mean(values: Values, *, confidence: float) -> TTest | None:
     """One-sample t on the mean. None if n < 2 or the values are constant up to rounding.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+LATENCY: Final = "latency_ns_"  # in the names of a latency's metrics, after that of a type
 PERCENTILES: Final = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "p999": 99.9}
 EXCEEDANCES_WANTED: Final = 100  # fewer observations beyond a percentile make it a guess
 COUNT: Final = "latency_count"
@@ -17,7 +18,7 @@ def exceedances(metric: str, scalars: Mapping[str, float]) -> float | None:
 
     Fewer than `EXCEEDANCES_WANTED` make the percentile a statement about single observations.
     """
-    prefix, separator, percentile = metric.partition("latency_ns_")
+    prefix, separator, percentile = metric.partition(LATENCY)
     n = scalars.get(f"{prefix}{COUNT}")
     if not separator or percentile not in PERCENTILES or n is None:
         return None

@@ -120,7 +120,7 @@ def _peak(curve: Curves, peak: Peak, of: Scale) -> str:
         return f"falls from the smallest value on, {first}"
     if peak.position == "beyond":
         return f"peaks nowhere up to {last} {over}: by extrapolation at {number(at.estimate)} ({_ends(at)})"
-    if peak.position == "excluded" or (at.high is None and at.low is not None and at.low >= curve.values[-1]):
+    if peak.position == "excluded" or (peak.position == "none" and at.low is not None and at.low >= curve.values[-1]):
         return f"has no peak up to {last} {over}"
     if peak.position == "none":
         possible = "anywhere" if at.low is None else f"at {number(at.low)} or more"

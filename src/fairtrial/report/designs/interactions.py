@@ -134,8 +134,10 @@ def sentences(analysis: Analysis) -> tuple[str, ...]:
         if open_:
             said.append(f"{_effect(analysis, own[0])} is not shown to differ between levels of {_joined(open_)}.")
         if few := [" and ".join(each.factors) for each in without if each.reason == "few_blocks"]:
-            blocks = "has too few blocks in a cell to be compared"
-            said.append(f"{_effect(analysis, own[0])} {blocks} between levels of {_joined(few)}.")
+            said.append(
+                f"{_effect(analysis, own[0])} has too few blocks in a cell to be compared between levels of"
+                f" {_joined(few)}."
+            )
     return tuple(said)
 
 

@@ -39,8 +39,8 @@ pub struct Found {
     pub group: i32,
 }
 
-/// Stops what a living session started, but for those to `spare` and other users': SIGTERM, then SIGKILL to what remains after the grace;
-/// returns how many outlive that.
+/// Stops what a living session started, but for those to `spare` and other users': SIGTERM, then SIGKILL to what remains
+/// after the grace; returns how many outlive that.
 pub fn stop(session: &str, limits: Limits, spare: impl Fn(ProcessIdentity) -> bool) -> usize {
     let find = || {
         let mut found = of_session(session);

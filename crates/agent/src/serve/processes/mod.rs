@@ -230,9 +230,9 @@ impl Processes {
         None
     }
 
-    /// Stops every process of the session, and whatever they started, but for those that keep a lock on a server: SIGTERM,
-    /// then SIGKILL; returns how many are left. While such a lock is kept, no other study takes what is not restored yet for
-    /// what was there.
+    /// Stops every process of the session, and whatever they started, but for those that keep a lock on a server:
+    /// SIGTERM, then SIGKILL; returns how many are left. While such a lock is kept, no other study takes what is not
+    /// restored yet for what was there.
     pub fn stop_all_but_locks(&mut self) -> usize {
         descendants::stop(&self.session, self.wires.limits, |process| {
             descendants::runs(process, &LOCK)

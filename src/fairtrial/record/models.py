@@ -430,7 +430,7 @@ class TrialFinished(RecordModel):
 
 
 class BlockVoided(RecordModel):
-    """A block lost a trial; its other trials are kept and left out of estimates."""
+    """A block lost a trial or went on too late; its trials are kept and left out of estimates."""
 
     event: Literal["block_voided"] = "block_voided"
     cell: str

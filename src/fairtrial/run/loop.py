@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
@@ -33,7 +36,9 @@ from fairtrial.run.trial.runner import TrialRunner
 from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.systems import system_of
 from fairtrial.wire.open_place import OpenPlace
+from fairtrial.words import duration
 
+SHORT_PAUSE_S = 3600.0
 STREAMS_LOST_IN_A_ROW = 3  # between trials, without one finished: the place is not coming back by itself
 
 
@@ -67,13 +72,25 @@ class Run(Conductor):
                 self._at_place_again(trial)
 
     def _void_torn(self) -> None:
-        """A block that a farm's host began does not go on here: its arms would differ by the machine, too."""
+        """A block does not go on whose arms would differ by the machine, if a farm's host began it, or by the time."""
         if not (torn := self.schedule.torn()):
             return  # as of most runs, whose trials need not be read
-        hosts = {(each.trial.cell, each.trial.block): each.host for each in self.writer.record().trials if each.host}
+        trials, now = self.writer.record().trials, datetime.now(UTC)
         for cell, block in torn:
-            if host := hosts.get((cell, block)):
+            ran = [each for each in trials if (each.trial.cell, each.trial.block) == (cell, block)]
+            pause = now - max(datetime.fromisoformat(each.finished) for each in ran)
+            if host := next((each.host for each in ran if each.host), ""):
                 self._void(cell, block, f"{host} ran only a part of it, and this run goes on without its farm")
+            elif pause.total_seconds() > self._longest_pause_s(cell, block):
+                apart = duration(pause.total_seconds())
+                self._void(cell, block, f"the run was interrupted for {apart} after a part of it")
+
+    def _longest_pause_s(self, cell: str, block: int) -> float:
+        """Inside a block that goes on: an hour, or what the block takes anyway, where its order is to fight drift."""
+        if self.schedule.plan.design.order == "sequential":
+            return math.inf
+        spanned = Counter((each.cell, each.arm) for each in self.schedule.spanned(cell, block))
+        return max(SHORT_PAUSE_S, self.pace.left_s(spanned))
 
     def _fetch(self) -> None:
         """Servers, images and kernels that this machine does not have yet, before anything starts: they are large."""

@@ -167,8 +167,13 @@ class Schedule:
         """The trials of a trial's block, in order; a diagnostic trial is alone."""
         return [trial] if trial.diagnostic else self._members[trial.cell, trial.block]
 
+    def spanned(self, cell: str, block: int) -> list[PlannedTrial]:
+        """The trials of a block and those that run among them, as those of other cells in the same boot."""
+        positions = [trial.position for trial in self._members[cell, block]]
+        return [each for each in self._planned.values() if min(positions) <= each.position <= max(positions)]
+
     def torn(self) -> list[tuple[str, int]]:
-        """Blocks of which some trials are finished and some owed."""
+        """Cells and numbers of blocks of which some trials are finished and some owed."""
         return sorted(
             {
                 (trial.cell, trial.block)

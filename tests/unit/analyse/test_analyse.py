@@ -127,7 +127,7 @@ def test_an_invalid_trial_takes_its_block_out_of_both_arms_and_a_new_block_in() 
         "rows": 0,
     }
     (doubt,) = [doubt for doubt in analysis.doubts if doubt.code == "voided"]
-    assert "1 invalid trial voided 1 block (1 of over), 1 replaced; 2 finished trials excluded" in doubt.message
+    assert "1 block voided (1 of over), 1 replaced; 1 invalid trial; 2 finished trials excluded" in doubt.message
 
 
 def test_a_block_replaced_in_one_cell_loses_its_partner_in_another_contrast_and_says_so() -> None:

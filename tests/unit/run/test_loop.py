@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,12 @@ def runnable() -> Plan:
     return tiny_plan().model_copy(update={"resolved": {"all": {"a": trial, "b": trial}}})
 
 
-def finished(arm: str) -> TrialRecord:
-    """A trial of its first block."""
-    return trial_record(planned(1, arm)).model_copy(update={"resolved": runnable().resolved["all"][arm]})
+def finished(arm: str, *, ago_s: float = 0.0) -> TrialRecord:
+    """A trial of its first block, which ended a while ago."""
+    ended = (datetime.now(UTC) - timedelta(seconds=ago_s)).isoformat()
+    resolved = runnable().resolved["all"][arm]
+    changes = {"resolved": resolved, "started": ended, "finished": ended}
+    return trial_record(planned(1, arm)).model_copy(update=changes)
 
 
 @pytest.fixture
@@ -368,3 +372,30 @@ def test_what_a_loads_own_place_cannot_do_ends_the_run_before_its_data_are_prepa
     with contextlib.closing(own), pytest.raises(PlaceError, match="not online at the load's place"):
         run(own, quick, monkeypatch)
     assert quick.prepared == []
+
+
+@pytest.mark.parametrize(
+    ("order", "ago_s", "is_void"),
+    [
+        ("randomised_blocks", 3000.0, False),
+        ("randomised_blocks", 30_000.0, True),
+        ("randomised_blocks", -30_000.0, False),  # a clock that was set says nothing
+        ("sequential", 30_000.0, False),
+    ],
+)
+def test_a_block_that_a_long_pause_tore_is_void_and_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, order: str, ago_s: float, is_void: bool
+) -> None:
+    monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
+    plan = runnable()
+    plan = plan.model_copy(update={"design": plan.design.model_copy(update={"order": order})})
+    with contextlib.closing(record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "x\n"})) as writer:
+        writer.begin(planned(1, "a").id)
+        writer.commit(finished("a", ago_s=ago_s))
+        quick = Quick()
+        run(writer, quick, monkeypatch)
+        reasons = [event.reason for event in writer.record().voided]
+    kept, of_others = ["all.b01.b"], ["all.b02.a", "all.b02.b"]
+    again = ["all.b03.a", "all.b03.b"]
+    assert sorted(quick.ran) == sorted([*of_others, *(again if is_void else kept)])
+    assert reasons == ["the run was interrupted for 8 h 20 min after a part of it"] * is_void

@@ -145,3 +145,13 @@ def test_a_replacement_that_was_planned_before_the_decision_is_dropped_with_the_
     assert "one.b04.a" in [trial.id for trial in subject.owed()]
     subject.apply(look(1, stops="one"))
     assert {trial.cell for trial in subject.owed()} == {"two"}
+
+
+def test_a_block_spans_what_runs_among_its_trials() -> None:
+    plan = tiny_plan()
+    first, *others = plan.trials
+    between = first.model_copy(update={"id": "other.b01.a", "cell": "other", "position": 1})
+    moved = [each.model_copy(update={"position": each.position + 1}) for each in others]
+    subject = Schedule(plan=plan.model_copy(update={"trials": [first, between, *moved]}), replacement=replacement)
+    assert subject.spanned("all", 1) == [first, between, moved[0]]
+    assert subject.spanned("all", 2) == moved[1:]

@@ -69,8 +69,8 @@ def _voided(selection: Selection) -> Iterator[Doubt]:
     where = ", ".join(f"{count} of {cell}" for cell, count in by_cell.items())
     yield Doubt(
         code="voided",
-        message=f"{invalid} voided {blocks} ({where}), "
-        f"{counts.blocks_replaced} replaced; {counted(counts.finished - counts.used, 'finished trial')} excluded",
+        message=f"{blocks} voided ({where}), {counts.blocks_replaced} replaced; {invalid}; "
+        f"{counted(counts.finished - counts.used, 'finished trial')} excluded",
         advice="see `invalid_reason` of these trials: if one arm fails more often, that is a result, too",
     )
 

@@ -89,14 +89,14 @@ def test_doubts_and_the_ends_of_logs_are_shown_while_the_run_goes_on(
     (tmp_path / "server.log").write_text("".join(f"{ESCAPE}line {number}\n" for number in range(9)), encoding="utf-8")
     live.write(writer.directory, Live(process=os.getpid(), logs=str(tmp_path)))
     seen = drawn(writer.directory)
-    assert "1 invalid trial voided 1 block" in seen
+    assert "1 block voided" in seen
     assert "The run ended" not in seen
     assert [line[-1] for line in seen.splitlines() if "owned" in line and "line" in line] == ["5", "6", "7", "8"]
     assert "\x1b" not in seen
     writer.close()
     with pytest.raises(PlaceError, match="without saying why"):
         watch(writer.directory)
-    assert "\ndoubt: 1 invalid trial voided 1 block" in capsys.readouterr().out
+    assert "\ndoubt: 1 block voided" in capsys.readouterr().out
 
 
 def test_doubts_of_one_kind_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Self
@@ -20,7 +21,9 @@ from typing import Final, Self
 from support.fuzzing.judging import Target, Verdict, judge
 
 LENGTH: Final = struct.Struct(">I")
-HANG_S: Final = 20.0  # by the clock on the wall: a busy machine is slow, and one read takes a second of a processor
+HANG_S: Final = 20.0  # of a processor, of which one read takes a second at most, and to start a few
+ASLEEP: Final = 15  # times as long by the clock on the wall, for what waits for ever: a busy machine is slow
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 ADDRESSES: Final = 8 << 30  # libraries map far more than they use; this is where a machine would begin to swap
 TESTS: Final = Path(__file__).parents[2]
 
@@ -46,15 +49,24 @@ class Child:
         frame = name.encode() + b"\n" + content
         process.stdin.write(LENGTH.pack(len(frame)) + frame)
         process.stdin.flush()
-        if not select.select([process.stdout], [], [], self._hang_s)[0]:
+        if not self._answers(process):
             self._end()
-            return Verdict("hang", f"no answer within {self._hang_s:g} s", self._hang_s)
+            return Verdict("hang", f"no answer within {self._hang_s:g} s of a processor", self._hang_s)
         line = process.stdout.readline()
         if not line:
             code = process.wait()
             self._end()
             return Verdict("death", f"the process ended with {code}")
         return Verdict(**json.loads(line))
+
+    def _answers(self, process: subprocess.Popen[bytes]) -> bool:
+        assert process.stdout is not None
+        until_s = time.monotonic() + ASLEEP * self._hang_s
+        busy_s = _busy_s(process.pid) + self._hang_s
+        while not select.select([process.stdout], [], [], self._hang_s / 10)[0]:
+            if _busy_s(process.pid) > busy_s or time.monotonic() > until_s:
+                return False
+        return True
 
     def _started(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": str(TESTS), "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -67,6 +79,12 @@ class Child:
             self._process.kill()
             self._process.communicate()
             self._process = None
+
+
+def _busy_s(pid: int) -> float:
+    """Processor time of a process that has not been waited for."""
+    ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / TICKS_PER_S
 
 
 def answer(targets: dict[str, Target]) -> None:

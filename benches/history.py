@@ -35,7 +35,7 @@ SLOW_SHARE, SLOW_SDS = 0.1, -15.0
 MODES_SDS, MODE_SPREAD_SDS = 3.0, 0.3
 DWELL = 4.0  # points that a lasting mode holds on average
 DRIFT_SDS = 2.0
-STEPS = ((2.0, 12), (3.0, 3), (3.0, 6), (3.0, 12), (5.0, 1), (5.0, 3), (5.0, 6))
+STEPS = ((2.0, 12), (3.0, 3), (3.0, 6), (3.0, 12), (5.0, 1), (5.0, 3), (5.0, 6), (5.0, 2))
 REACH = 2  # points by which a change point found may miss the step
 
 

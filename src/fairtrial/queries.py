@@ -97,7 +97,7 @@ def failure(directory: Path, error: FairtrialError, *, arm: str) -> str:
 
 def _at_fault(of: Record) -> set[str]:
     """Arms whose trials were invalid, in a run that lost more blocks than it may; else none."""
-    lost = len(of.voided) > of.plan.design.voided_limit
+    lost = sum(each.counts for each in of.voided) > of.plan.design.voided_limit
     return {trial.trial.arm for trial in of.trials if lost and not trial.valid}
 
 

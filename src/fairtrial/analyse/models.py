@@ -50,6 +50,7 @@ DOUBT_CODES: Final = (
     "summarised",
     "guessed_encoding",
     "partly_failed",
+    "waits_left_out",
     "not_randomised",
     "duet",
     "voided",

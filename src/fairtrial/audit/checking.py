@@ -151,7 +151,7 @@ def r_line(of: ArmComparison) -> dict[str, str]:
     """A comparison as R prints it, by column of `r_output.csv`; R subtracts second from first."""
     low, high = r_printing.numbers([-of.units.high, -of.units.low])
     mean_first, mean_second = r_printing.numbers(of.means)
-    percent = percent_text(of.percent) if of.significant else ("", "")
+    percent = percent_text(of.percent) if of.significant and of.means[0] else ("", "")
     return {
         "t": r_printing.number(-of.units.t, digits=r_printing.T_DIGITS),
         "df": r_printing.number(of.units.df, digits=r_printing.T_DIGITS),

@@ -79,7 +79,9 @@ def means_of(values: tuple[Values, Values]) -> tuple[float, float]:
 
 
 def percent_of(test: TTest, mean: float) -> tuple[float, float]:
-    """The interval of a difference in percent of the first mean, as if that were known exactly."""
+    """The interval of a difference in percent of the first mean, as if that were known exactly; infinite if it is 0."""
+    if mean == 0:
+        return -math.inf, math.inf
     ends = PERCENT * test.low / mean, PERCENT * test.high / mean
     return min(ends), max(ends)
 

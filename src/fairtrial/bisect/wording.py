@@ -50,8 +50,8 @@ def answer(result: BisectResult) -> str:
             return f"two steps ({percent(round(result.two_steps or 0, 3))}):\n{steps}"
     if not result.changes:
         return (
-            f"undecided after {counted(result.blocks, 'block')}: the ends are neither shown to differ nor to be within "
-            f"{margin}; raise --blocks, or reduce the noise"
+            f"undecided after {counted(result.blocks, 'block')}: the ends are neither shown to differ by more than "
+            f"{margin} nor to be within it; raise --blocks, or reduce the noise"
             if result.two_steps is None
             else f"undecided after {counted(result.blocks, 'block')}: one change does not explain what was measured"
         )

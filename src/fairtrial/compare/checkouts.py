@@ -20,7 +20,7 @@ from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, PlaceError, Problem
 
 LABELS: Final = ("base", "head")
-_HINT: Final = "see `fairtrial compare --help`"
+_HINT: Final = "see --base, --head and --build in the command's `--help`"
 
 
 @dataclass(frozen=True)

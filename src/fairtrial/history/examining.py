@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairtrial.analyse.inference import ranks, sensitivity, spreads, t_tests
 from fairtrial.analyse.inference.families import benjamini_hochberg, holm
@@ -70,6 +71,11 @@ class _ScaledSeries:
     def name(self) -> str:
         return self.series.name
 
+    @property
+    def tested(self) -> bool:
+        """Whether its p is in the family of all series."""
+        return self.p is not None and not self.series.unplanned
+
     def unscaled(self, value: float) -> float:
         return math.exp(value) if self.series.positive else value * self.size
 
@@ -94,11 +100,10 @@ class _ScaledSeries:
 def examine(series: Sequence[Series], *, options: HistoryOptions, left_out: dict[str, str] | None = None) -> History:
     """Looks at every series; families are all of them together."""
     prepared = [_prepare(each, options) for each in series]
-    tested = [each.p for each in prepared if each.p is not None]
+    tested = [each.p for each in prepared if each.p is not None and each.tested]
     adjusted = iter(benjamini_hochberg(t_tests.array(tested)).tolist())
     results = [
-        _examined(each, p_adjusted=None if each.p is None else float(next(adjusted)), options=options)
-        for each in prepared
+        _examined(each, p_adjusted=float(next(adjusted)) if each.tested else None, options=options) for each in prepared
     ]
     alarms = [each.alarm for each in results if each.alarm is not None]
     raised = iter(holm([alarm.p for alarm in alarms]).tolist())
@@ -148,6 +153,7 @@ def _examined(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOp
         ns=tuple(point.n for point in of.points),
         newest=of.series.newest,
         unmet=of.series.unmet,
+        unplanned=of.series.unplanned,
         left_out=len(of.series.points) - len(of.points),
         constant=of.constant,
         noise=None if of.noise is None else of.noise.sd * of.size,
@@ -156,7 +162,7 @@ def _examined(of: _ScaledSeries, *, p_adjusted: float | None, options: HistoryOp
         p_adjusted=_reported(p_adjusted),
         changes=tuple(_changes(of, bounds, options)),
         spikes=tuple(_spikes(of)),
-        alarm=_alarm(of, options),
+        alarm=None if of.series.unplanned else _alarm(of, options),
         doubts=tuple(_doubts(of, p_adjusted=p_adjusted, options=options)),
     )
 
@@ -170,7 +176,7 @@ def _changes(of: _ScaledSeries, bounds: Sequence[int], options: HistoryOptions) 
     changes = []
     for number, start in enumerate(bounds[1:-1], start=1):
         assert of.noise is not None  # noqa: S101 - without noise there is one segment
-        move = levels[number] - levels[number - 1]
+        move, since = levels[number] - levels[number - 1], levels[-1] - levels[number - 1]
         sizes = (start - bounds[number - 1], bounds[number + 1] - start)
         error = of.noise.sd * math.sqrt(MEDIAN_VARIANCE * sum(1 / of.noise.effective(size) for size in sizes))
         reach = t_tests.quantile(1 - options.alpha / 2, len(of.points) - len(levels)) * error
@@ -190,6 +196,7 @@ def _changes(of: _ScaledSeries, bounds: Sequence[int], options: HistoryOptions) 
                 direction=of.direction(move),
                 relevant=of.relevant(move, level=levels[number - 1]),
                 went_away=bool(returned),
+                holds=since * move > 0 and of.relevant(since, level=levels[number - 1]),
                 differing=_differing(of.points[start - 1], of.points[start]),
                 known=_known(of, start, options),
             )
@@ -204,32 +211,50 @@ def _differing(before: SeriesPoint, after: SeriesPoint) -> dict[str, tuple[str, 
 
 
 def _spikes(of: _ScaledSeries) -> list[Spike]:
-    """Points far from their segment; after a constant, every other value but the newest, which is judged at once."""
+    """Points far from their segment; not the newest ones that are far off to one side: they may be a new level."""
     if of.noise is None:
         return []
-    away = np.abs(distances(of.scaled, of.starts))
-    far = away > SPIKE_SDS * of.noise.sd
-    if of.constant is not None:
-        level, end = of.constant
-        away[end:] = np.abs(of.scaled[end:] - of.scaled[level])
-        far[end:] = away[end:] > 0
-        far[-1] = False
+    away, far = _far(of)
+    if far[-1]:
+        far[len(far) - 1 - _beside_newest(away, far) :] = False
     return [
         Spike(
             index=index,
             run=of.points[index].run,
             value=of.points[index].estimate,
-            noise_sds=float(away[index]) / of.noise.sd,
+            noise_sds=abs(float(away[index])) / of.noise.sd,
         )
         for index in np.flatnonzero(far).tolist()
     ]
 
 
+def _far(of: _ScaledSeries) -> tuple[Values, NDArray[np.bool_]]:
+    """Distances from the segment's median, and which are large; after a constant, those from it that are not 0."""
+    away = distances(of.scaled, of.starts)
+    far = np.abs(away) > SPIKE_SDS * (NOISELESS if of.noise is None else of.noise).sd
+    if of.constant is not None:
+        level, _ = of.constant
+        away[level:] = of.scaled[level:] - of.scaled[level]
+        far[level:] = away[level:] != 0
+    return away, far
+
+
+def _beside_newest(away: Values, far: NDArray[np.bool_]) -> int:
+    """How many points right before the newest are far off to its side."""
+    beside = far[:-1] & (away[:-1] * away[-1] > 0)
+    return int(np.logical_and.accumulate(beside[::-1]).sum())
+
+
 def _alarm(of: _ScaledSeries, options: HistoryOptions) -> Alarm | None:
-    """The newest point against its constant or the last segment; neighbours that are alike count for less."""
+    """The newest point against its constant or the last segment; neighbours that are alike count for less.
+
+    Points right before it that are far off to its side are no noise that excuses it, as long as they are too few to be
+    found as a level.
+    """
     if of.noise is None or len(of.points) < FEWEST_TO_ALARM:
         return None
-    earlier, starts = of.scaled[:-1], of.starts
+    beside = min(_beside_newest(*_far(of)), segments.SHORTEST - 1)
+    earlier, starts = of.scaled[: -1 - beside], of.starts
     last = earlier[slice(*of.constant)] if of.constant else earlier[starts[-1] if starts else 0 :]
     expected = float(np.median(last))
     move = float(of.scaled[-1]) - expected

@@ -8,6 +8,8 @@ from datetime import date
 from itertools import takewhile
 from typing import Final, Literal
 
+from pydantic import computed_field
+
 from fairtrial.analyse import lower_bounds
 from fairtrial.analyse.boots import averaged
 from fairtrial.analyse.expectations import expectations, unmet
@@ -34,6 +36,7 @@ OF_GUARDRAIL: Final[dict[GuardrailOutcome, Status]] = {
     "none": "undecided",
 }
 UNMET: Final = "the cell failed an expectation"
+UNPLANNED: Final = "the newest run does not plan it"
 DIGITS: Final = ".10g"  # of a constant: what differs beyond them is rounding
 BETWEEN_RUNS: Final = (
     "two runs are compared by their trials, so noise from run to run counts as a difference; "
@@ -84,6 +87,7 @@ class Gate(Result):
     notes: tuple[str, ...] = ()
     ledger: tuple[AcceptedRegression, ...] = ()
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def outcome(self) -> Outcome:
         """Whether it is open. Skipped checks do not hold it shut, but a gate of nothing else is no gate."""
@@ -99,11 +103,12 @@ class Gate(Result):
 
 
 def by_history(history: History) -> Gate:
-    """Fails where the newest point alarms, or where the level that holds now is worse than the one before it.
+    """Fails where the newest point alarms, or where the level that holds now is worse than one before it.
 
-    Only what is larger than the margin, not for the better and not acknowledged. Where nobody said which direction is
-    better, every direction fails. Changes get the part of alpha that alarms leave, half of it at least, so that both
-    together fail a gate for nothing in a share of alpha; constants have no such rate.
+    Only what is larger than the margin, not for the better, not acknowledged and not made good, back to the last
+    acknowledged change. Where nobody said which direction is better, every direction fails. Changes get the part of
+    alpha that alarms leave, half of it at least, so that both together fail a gate for nothing in a share of alpha;
+    constants have no such rate.
     """
     level = max(history.alpha - history.alarm_alpha, history.alpha / 2)
     return Gate(
@@ -116,6 +121,8 @@ def by_history(history: History) -> Gate:
 def _of_series(of: SeriesResult, level: float) -> GateCheck:
     if of.unmet:
         return _check(of, "undecided", f"{UNMET} in the newest run, {of.newest}")
+    if of.unplanned:
+        return _check(of, "skipped", UNPLANNED)
     if of.newest and of.newest != of.runs[-1]:
         return _check(
             of, "failed", f"the newest run, {of.newest}, has no value; the last run with a value is {of.runs[-1]}"
@@ -124,39 +131,52 @@ def _of_series(of: SeriesResult, level: float) -> GateCheck:
         words = constant_in_words(of)
         return _check(of, "passed" if words else "skipped", words or f"too few runs ({len(of.values)})")
     last = of.changes[-1] if of.changes else None
-    found: list[tuple[str, LevelChange | Alarm]] = []
-    if last is not None and of.p_adjusted is not None and of.p_adjusted <= level and _matters(last):
-        found.append((f"level changed at {last.run}: {_size(of, last)}; {last.direction}", last))
-    if _matters(of.alarm) and (departure := departure_in_words(of)):
-        found.append((departure, of.alarm))
-    elif _matters(of.alarm) and of.alarm.raised:
-        words = f"newest run against the previous level: {_size(of, of.alarm)}; {of.alarm.direction}"
-        found.append((words, of.alarm))
+    losses = _losses(of) if of.p_adjusted is not None and of.p_adjusted <= level else []
+    alarm = _matters(of.alarm)
+    found = [_loss_in_words(of, losses[0])] if losses else []
+    if alarm and (departure := departure_in_words(of)):
+        found.append(departure)
+    elif alarm := alarm and of.alarm.raised:
+        found.append(f"newest run against the previous level: {_size(of, of.alarm)}; {of.alarm.direction}")
     if found:
-        message = "; ".join(words for words, _ in found)
-        return _check(of, "failed", message, worse=_worse_by_all(of, [change for _, change in found]))
+        return _check(of, "failed", "; ".join(found), worse=_worse_by_all(of, losses, of.alarm if alarm else None))
     known = [each.known.because for each in (last, of.alarm) if each is not None and each.known is not None]
     note = f" (known: {known[0]})" if known else ""
     return _check(of, "passed", f"newest run against the previous level: {_size(of, of.alarm)}{note}")
 
 
-def _worse_by_all(of: SeriesResult, failing: Sequence[LevelChange | Alarm]) -> float | None:
-    """How much worse they are together, the level's changes right before them included, and at least as each alone.
+def _losses(of: SeriesResult) -> list[LevelChange]:
+    """Changes for the worse since the last acknowledged one that the newest level has not made good, newest first."""
+    since = takewhile(lambda change: change.known is None, reversed(of.changes))
+    return [change for change in since if _matters(change) and change.holds and not change.went_away]
+
+
+def _worse_by_all(of: SeriesResult, losses: Sequence[LevelChange], alarm: Alarm | None) -> float | None:
+    """How much worse the newest run is than before the losses and its alarm, and at least as by each alone.
 
     A ledger accepts so much of a metric, not so much each time.
     """
-    every: list[LevelChange | Alarm] = []
-    if isinstance(failing[0], LevelChange):
-        every += reversed(list(takewhile(_matters, reversed(of.changes[:-1]))))
-    every += failing
-    ratios = [*_untold_step(of), *(each.ratio.estimate for each in every)]
-    if None in ratios:
+    rest = [*_untold_step(of), *([] if alarm is None else [alarm.ratio.estimate])]
+    since = [_since(of, change) for change in losses]
+    sizes = [each for each in (*since, *rest) if each is not None]
+    if len(sizes) < len(since) + len(rest):
         return None
-    sizes = [each for each in ratios if each is not None]
-    together = (
-        worse_by(Interval(estimate=each, low=None, high=None), of.better) for each in (*sizes, math.prod(sizes))
-    )
+    sizes += [math.prod([size, *sizes[len(since) :]]) for size in sizes[: len(since)] or [1.0]]
+    together = (worse_by(Interval(estimate=each, low=None, high=None), of.better) for each in sizes)
     return max((each for each in together if each is not None), default=None)
+
+
+def _since(of: SeriesResult, change: LevelChange) -> float | None:
+    """The newest level in that before a change; None where that is no number."""
+    ratio = of.changes[-1].after / change.before if of.relative else math.inf
+    return ratio if math.isfinite(ratio) else None
+
+
+def _loss_in_words(of: SeriesResult, change: LevelChange) -> str:
+    """`level changed at r20: −20.0 %, now −17.5 %; worse`."""
+    newest = of.changes[-1].after - change.before
+    now = "" if change is of.changes[-1] else f", now {size_in_words(_since(of, change), newest, of.unit)}"
+    return f"level changed at {change.run}: {_size(of, change)}{now}; {change.direction}"
 
 
 def _untold_step(of: SeriesResult) -> list[float]:
@@ -270,7 +290,7 @@ def by_baseline(
     checks = tuple(
         _of_pair(pair, both[pair][0], comparison=verdicts.get(pair), definition=definitions[pair[2]]) for pair in pairs
     )
-    return Gate(against=baseline.directory.name, checks=checks, notes=(BETWEEN_RUNS,))
+    return Gate(against=baseline.directory.resolve().name, checks=checks, notes=(BETWEEN_RUNS,))
 
 
 def _unmet(record: Record) -> frozenset[str]:

@@ -38,6 +38,7 @@ class LevelChange(Result):
         noise_sds: its size in standard deviations of a point around its level; None where no level has noise.
         relevant: whether it is larger than the margin.
         went_away: a later segment is back at the level before.
+        holds: whether the newest level differs from the one before by more than the margin, in this direction.
         differing: what else is not the same in the two runs: name → (before, after).
         known: the acknowledgement that names it.
     """
@@ -53,6 +54,7 @@ class LevelChange(Result):
     direction: Direction
     relevant: bool
     went_away: bool
+    holds: bool
     differing: dict[str, tuple[str, str]]
     known: KnownChange | None
 
@@ -95,13 +97,14 @@ class SeriesResult(Result):
         runs, times, values, standard_errors, ns: by point, in time order.
         newest: the newest run that should have a point here, whether it has one or not; empty if none should.
         unmet: whether the newest run has no point because a cell failed an expectation in it.
+        unplanned: whether the newest run neither plans nor measures it; it is then in no family of tests.
         left_out: older points beyond the limit.
         constant: first point, and the point after the last, of the equal points that the newest is judged by, where
             the series has no noise.
         noise: standard deviation of a point around its level, as a share where `relative`.
         autocorrelation: of neighbouring points, the value that was allowed for.
         p: of the hypothesis that the level never changed; None with too few points.
-        p_adjusted: Benjamini–Hochberg over every series looked at together.
+        p_adjusted: Benjamini–Hochberg over every series looked at together; None as p, or if `unplanned`.
         doubts: in sentences.
     """
 
@@ -119,6 +122,7 @@ class SeriesResult(Result):
     ns: tuple[int, ...]
     newest: str = ""
     unmet: bool = False
+    unplanned: bool = False
     left_out: int
     constant: tuple[int, int] | None
     noise: float | None

@@ -125,6 +125,8 @@ def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
             rows.append((reader.line_num, {str(name).strip(): str(value).strip() for name, value in row.items()}))
     except csv.Error as error:
         raise _refusal(path, f"not a table: {error}", line=reader.line_num) from error
+    if names and not rows:
+        raise _refusal(path, "expected rows below the names of the columns, found none", line=1)
     return rows
 
 

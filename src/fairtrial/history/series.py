@@ -54,21 +54,24 @@ _ALONE: Final = {"autoinstall_known_extensions": "false", "autoload_known_extens
 _GLOB: Final = re.compile(r"[*?\[]")  # in the name of a directory they are themselves
 _PLANS: Final = """
 SELECT filename, format_version, study, size, arm, factors, cells, metrics, design, expectations, against_itself
-FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
+FROM read_json(?, filename = true, hive_partitioning = false, format = 'unstructured',
+               maximum_object_size = 268435456, columns = {
     format_version: 'BIGINT', study: 'VARCHAR', size: 'VARCHAR', arm: 'VARCHAR', factors: 'JSON', cells: 'JSON',
     metrics: 'JSON', design: 'JSON', expectations: 'JSON', against_itself: 'BOOLEAN'})
 """
 _JOURNALS: Final = """
 SELECT filename, sequence, place, time, entry
 FROM (SELECT *, row_number() OVER (PARTITION BY filename ORDER BY sequence NULLS LAST) - 1 AS place
-      FROM read_json(?, filename = true, format = 'newline_delimited', ignore_errors = true, columns = {
+      FROM read_json(?, filename = true, hive_partitioning = false, format = 'newline_delimited',
+                     ignore_errors = true, columns = {
           sequence: 'BIGINT', time: 'VARCHAR', entry: 'JSON'}))
 WHERE entry ->> 'event' IN ('run_started', 'run_finished', 'block_voided', 'looked', 'trial_finished')
 ORDER BY filename, sequence
 """
 _TRIALS: Final = """
 SELECT filename, format_version, trial, levels, valid, scalars, subject, system_facts, options
-FROM read_json(?, filename = true, format = 'unstructured', maximum_object_size = 268435456, columns = {
+FROM read_json(?, filename = true, hive_partitioning = false, format = 'unstructured',
+               maximum_object_size = 268435456, columns = {
     format_version: 'BIGINT', trial: 'JSON', levels: 'JSON', valid: 'BOOLEAN', scalars: 'JSON', subject: 'JSON',
     system_facts: 'JSON', options: 'JSON'})
 """
@@ -108,6 +111,7 @@ class Series:
         in_units: whether some trial has no logarithm; then all points are means in the unit, with their errors.
         newest: the newest run of all that should have a point here, whether it has one or not; empty if none should.
         unmet: whether the newest run has no point because a cell failed an expectation in it.
+        unplanned: whether the newest run neither plans nor measures it.
         incomplete: runs with values, but not of every cell and arm that a point is the mean of.
         resolution: as in the metric's definition; 0 if the source does not say.
     """
@@ -122,6 +126,7 @@ class Series:
     in_units: bool = False
     newest: str = ""
     unmet: bool = False
+    unplanned: bool = False
     incomplete: tuple[str, ...] = ()
     resolution: float = 0.0
 
@@ -336,6 +341,7 @@ def _of_study(runs: Sequence[_Run], *, metrics: Sequence[str], by: Sequence[str]
                     in_units=not logs,
                     newest=ordered[-1].directory.name if wanted else "",
                     unmet=wanted and any(cell in ordered[-1].unmet for cell, _ in averaged),
+                    unplanned=not wanted and valued[-1][0] is not ordered[-1],
                     incomplete=tuple(run.directory.name for run, own in valued if not averaged <= own.keys()),
                     resolution=0.0 if definition is None else definition.resolution,
                 )

@@ -190,11 +190,10 @@ class Plan(RecordModel):
         values: numbers by level, of numeric factors; left out, as `curve` is, where there are none.
         differences: what differs between the arms, whatever the cell.
         trials: every trial of every planned round, in order.
-        duration_s: expected, all of `trials` and set-up.
+        duration_s, diagnostic_duration_s: expected, all of `trials` and set-up, and all of `diagnostics`.
         exporters, counter_commands: what is read beside the load.
         probes: what diagnostic trials carry.
         diagnostics: diagnostic trials, in order, after all others.
-        diagnostic_duration_s: expected, all of `diagnostics`.
         disk_bytes: expected need at the place.
         against_itself: an A/A run: both levels of the arm are the baseline.
     """
@@ -430,12 +429,13 @@ class TrialFinished(RecordModel):
 
 
 class BlockVoided(RecordModel):
-    """A block lost a trial or went on too late; its trials are kept and left out of estimates."""
+    """A block lost a trial, or stood still; no estimate has its trials. `counts`: in `voided_limit`; left out if so."""
 
     event: Literal["block_voided"] = "block_voided"
     cell: str
     block: int
     reason: str
+    counts: Annotated[bool, Field(exclude_if=lambda counts: counts)] = True
 
 
 class BlockAdded(RecordModel):

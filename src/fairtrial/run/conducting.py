@@ -158,16 +158,15 @@ class Conductor:
                     self.progress.note(f"block {event.block} of {event.cell} replaces block {event.replaces}")
         limit = self.writer.plan.design.voided_limit
         for cell in {cell for cell, _block in self.schedule.voided} - self.schedule.decided:
-            if self.schedule.losses(cell) > limit:
+            if (lost := self.schedule.losses(cell)) > limit:
                 raise PlaceError(
-                    f"cell {cell} has lost {self.schedule.losses(cell)} blocks to invalid trials, more than the "
-                    f"limit of {limit}",
+                    f"cell {cell} has lost {counted(lost, 'block')}, more than the limit of {limit}",
                     hint="the journal says why each is void, and trial.json why a trial is invalid; to allow more, "
                     "start a new run with a larger trials.voided_limit",
                 )
 
-    def _void(self, cell: str, block: int, reason: str) -> None:
-        self._append(BlockVoided(cell=cell, block=block, reason=reason))
+    def _void(self, cell: str, block: int, reason: str, *, counts: bool = True) -> None:
+        self._append(BlockVoided(cell=cell, block=block, reason=reason, counts=counts))
         self.progress.note(f"block {block} of {cell} is void: {reason}")
         self._repair()
 

@@ -53,6 +53,7 @@ class Run(Conductor):
         keys: of the data that trials start from.
         known: what earlier runs found out at a place, by place.
         first: planned trial of each cell and arm.
+        ended_s: when the last trial had ended, seconds since 1970; None before the first, and once a pause was seen.
     """
 
     fit: set[Section] = field(default_factory=set)
@@ -62,6 +63,7 @@ class Run(Conductor):
     known: dict[Section, dict[str, JsonValue]] = field(default_factory=dict)
     first: dict[tuple[str, str], PlannedTrial] = field(default_factory=dict)
     lost_in_a_row: int = 0
+    ended_s: float | None = None
 
     def _run_trials(self) -> None:
         self._void_torn()
@@ -83,7 +85,7 @@ class Run(Conductor):
                 self._void(cell, block, f"{host} ran only a part of it, and this run goes on without its farm")
             elif pause.total_seconds() > self._longest_pause_s(cell, block):
                 apart = duration(pause.total_seconds())
-                self._void(cell, block, f"the run was interrupted for {apart} after a part of it")
+                self._void(cell, block, f"the run stood still for {apart} after a part of it", counts=False)
 
     def _longest_pause_s(self, cell: str, block: int) -> float:
         """Inside a block that goes on: an hour, or what the block takes anyway, where its order is to fight drift."""
@@ -91,6 +93,15 @@ class Run(Conductor):
             return math.inf
         spanned = Counter((each.cell, each.arm) for each in self.schedule.spanned(cell, block))
         return max(SHORT_PAUSE_S, self.pace.left_s(spanned))
+
+    def _next(self) -> PlannedTrial | None:
+        """The same; a pause, or the sleep of this machine, voids like an interruption."""
+        trial = super()._next()
+        if self.ended_s is None or time.time() - self.ended_s <= SHORT_PAUSE_S:
+            return trial
+        self.ended_s = None
+        self._void_torn()
+        return self._next()
 
     def _fetch(self) -> None:
         """Servers, images and kernels that this machine does not have yet, before anything starts: they are large."""
@@ -244,7 +255,7 @@ class Run(Conductor):
         # A system that has never started here never will: the study is wrong. One that has is an accident of one trial.
         with self._mistakes_located(trial):
             record = runner.run(trial, has_started=(trial.cell, trial.arm) in self.started)
-        self.lost_in_a_row = 0
+        self.lost_in_a_row, self.ended_s = 0, time.time()
         self.started.add((trial.cell, trial.arm))
         self.pace.note_run(record)
         self.schedule.finish(trial.id, valid=record.valid)

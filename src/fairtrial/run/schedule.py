@@ -31,7 +31,8 @@ class Schedule:
         plan: as stored.
         replacement: makes the trials of a new block (`plan.replacement`).
         finished: trial id → whether it was valid.
-        voided: (cell, block) of blocks that lost a trial.
+        voided: (cell, block) of blocks that lost a trial, or waited too long for their next.
+        excused: those of them that `voided_limit` does not count.
         replaced: (cell, block) of those that another block replaces.
         decided: cells that a stopping rule gives no more blocks.
         blocks: the largest number of a cell, with what the run was extended by.
@@ -43,6 +44,7 @@ class Schedule:
     replacement: MakeReplacement
     finished: dict[str, bool] = field(default_factory=dict)
     voided: set[tuple[str, int]] = field(default_factory=set)
+    excused: set[tuple[str, int]] = field(default_factory=set)
     replaced: set[tuple[str, int]] = field(default_factory=set)
     decided: set[str] = field(default_factory=set)
     blocks: int = field(init=False)
@@ -89,6 +91,8 @@ class Schedule:
                 self.finish(event.trial, valid=event.valid)
             case BlockVoided():
                 self.voided.add((event.cell, event.block))
+                if not event.counts:
+                    self.excused.add((event.cell, event.block))
                 self._drop(self._members.get((event.cell, event.block), ()))
             case BlockAdded():
                 self.replaced.add((event.cell, event.replaces))
@@ -200,8 +204,9 @@ class Schedule:
         return owed
 
     def losses(self, cell: str, voided: set[tuple[str, int]] | None = None) -> int:
-        """How many blocks a cell has lost."""
-        return sum(1 for lost, _block in (self.voided if voided is None else voided) if lost == cell)
+        """How many blocks a cell has lost, of those that count."""
+        lost = (self.voided if voided is None else voided) - self.excused
+        return sum(each == cell for each, _block in lost)
 
     def added(self, cell: str, replaces: int) -> BlockAdded:
         """The replacement of a block: a new block of the cell at the end of the next round; of a screening, its own."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from fairtrial.errors import InputError
 from fairtrial.study.tree.nodes import Listing, Node, Path, Position, Scalar, Tree, dotted
 from fairtrial.study.tree.problems import Problems
 from fairtrial.study.tree.reading import parse
@@ -27,8 +28,13 @@ def overlays(assignments: Iterable[str], problems: Problems) -> list[Tree]:
             problems.add(f"expected path=value, found `{assignment}`", AT, suggestion="for example trials.blocks=5")
             continue
         path, text = split
-        unread = Problems()
-        node = parse(text, file=AT.file, problems=unread) if text.strip() else Scalar(None, "", AT)
+        unread, node = Problems(), None
+        try:
+            node = parse(text, file=AT.file, problems=unread) if text.strip() else None
+        except InputError as error:
+            suggestion = f"quote what YAML would misread, inside the shell's quotes: '{dotted(path)}=\">= 3\"'"
+            for problem in error.problems:
+                unread.note(replace(problem, suggestion=suggestion))
         for each in unread:
             field = ".".join(filter(None, (dotted(path), each.field)))
             problems.note(replace(each, line=0, column=0, field=field))

@@ -26,8 +26,9 @@ from fairtrial.study.screening import check_screening, design_of, one_at_a_time
 from fairtrial.study.service_counters import CounterMetric, with_placeholders
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
 from fairtrial.study.tree.nodes import Branch, Listing, Node, Position, Scalar, Tree, dotted, plain
-from fairtrial.study.tree.problems import Problems, did_you_mean, listed
+from fairtrial.study.tree.problems import Problems, did_you_mean, listed, note_in_part
 from fairtrial.study.tree.quantities import PLACEHOLDER
+from fairtrial.study.tuning import SECTION as TUNE
 
 MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
 ROLES = ("primary", "secondary", "guardrails")
@@ -92,7 +93,7 @@ def check(
     for problem in here:  # but for a section that levels may bring of a factor that has none yet
         if factors == given or problem.field not in SECTIONS or tree.tree(problem.field).entries:
             problems.note(problem)
-    _check_base_kinds(tree, catalogue, problems)
+    _check_base(tree, catalogue, problems)
     trials = [each.trial for each in resolutions.values() if each.trial is not None]
     check_duet(tree, factors, arm=arm, trials=trials, problems=problems)
     whole = {levels: each.trial for levels, each in resolutions.items() if each.trial is not None}
@@ -193,16 +194,21 @@ def _resolve_all(
     return resolutions
 
 
-def _check_base_kinds(tree: Tree, catalogue: Catalogue, problems: Problems) -> None:
-    """A misspelt kind of the base trial, where every level names the right one and so replaces it unseen."""
-    noted = {(problem.file, problem.line, problem.column) for problem in problems}
-    for section in KIND_SECTIONS:
+def _check_base(tree: Tree, catalogue: Catalogue, problems: Problems) -> None:
+    """A mistake in the base trial that no trial has, as every level says something else there."""
+    here = Problems()
+    for section in (*KIND_SECTIONS, "settings"):
         known, base = known_in(section, catalogue), tree.tree(section)
-        for name in base.entries:
-            at = base.where(name)
-            if name not in known and (at.file, at.line, at.column) not in noted:
-                kind = f"kind of {section.rpartition('.')[2]}"
-                problems.unknown(kind, name, known, at=at, field=(*section.split("."), name))
+        for name, node in base.entries.items():
+            path = (*section.split("."), name)
+            if name in known and TUNE not in tree.entries:  # whose base trial names options in values' places
+                note_in_part(known[name].parameters, node, prefix=path, problems=here)
+            elif name not in known and section in KIND_SECTIONS:
+                here.unknown(f"kind of {path[-2]}", name, known, at=base.where(name), field=path)
+    noted = {(problem.file, problem.line, problem.column) for problem in problems}
+    for problem in here:
+        if (problem.file, problem.line, problem.column) not in noted:
+            problems.note(problem)
 
 
 def _check_system_fits(trial: Tree, catalogue: Catalogue, problems: Problems) -> None:

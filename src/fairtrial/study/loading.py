@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from fairtrial.study.resolving import overlaid, resolve
 from fairtrial.study.tree.embedding import embed
 from fairtrial.study.tree.merging import SECTIONS, merge
 from fairtrial.study.tree.nodes import Listing, Node, Position, Scalar, Tree, dotted, from_plain, plain
-from fairtrial.study.tree.problems import Problems, validate
+from fairtrial.study.tree.nodes import Path as Keys
+from fairtrial.study.tree.problems import Problems, did_you_mean, keys_at, listed, validate
 from fairtrial.study.tree.quantities import WITH_UNITS
 from fairtrial.study.tree.reading import read_documents
 from fairtrial.study.tuning import levels
@@ -36,10 +38,10 @@ from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 # This machine, and no server: a command compared with a command needs neither.
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {"place": {"local": {}}, "system": {"command": {}}}
 _FILE = TypeAdapter(StudyFile)
-_IN_SIZES = dict.fromkeys(
-    [*(key for key in StudyFile.model_fields if key not in NOT_IN_SIZES), WORKLOAD_PLACE, NETWORK]
-)
+_BESIDE_WORKLOAD = (WORKLOAD_PLACE, NETWORK)
+_IN_SIZES = dict.fromkeys([*(key for key in StudyFile.model_fields if key not in NOT_IN_SIZES), *_BESIDE_WORKLOAD])
 _ONLY_IN_FILES = {"include", "sizes"}  # both are done with when `--set` is merged
+_NAMED = {("factors", 2): "factor", ("factors", 3): "level", ("expect", 2): "condition", ("expect", 3): "metric"}
 _LINE_WIDTH = 4096  # a folded line would be harder to compare
 
 
@@ -163,21 +165,22 @@ def load(
         InputError: with every mistake found, each with its line; those of other sizes, too, if nothing is overridden.
     """
     problems, unread = Problems(), Problems()
+    missed = partial(_missed, problems=problems)
     merged: Tree | None = None
     for document in read_documents(path, problems):
-        merged = merge(merged, aside(embed(document, catalogue=catalogue, problems=unread), problems))
+        merged = merge(merged, aside(embed(document, catalogue=catalogue, problems=unread), problems), missed=missed)
     assert merged is not None  # noqa: S101 - a file gives at least itself
     _check_sizes(merged, problems)
     every_size = merged
     if size is not None:
-        merged = merge(merged, _size(merged, size, problems))
+        merged = merge(merged, _size(merged, size, problems), missed=missed)
     overrides = tuple(overrides)
     for overlay in assignments.overlays(overrides, problems):
         for key in _ONLY_IN_FILES & overlay.entries.keys():
             problems.add(
                 "it is available in a file only", assignments.AT, field=(key,), suggestion="write it in the study"
             )
-        merged = merge(merged, aside(embed(overlay, catalogue=catalogue, problems=unread), problems))
+        merged = merge(merged, aside(embed(overlay, catalogue=catalogue, problems=unread), problems), missed=missed)
     _give_up_without(unread, problems)
     tree, numeric, file, checked = _checked(merged, catalogue, problems, recorded=recorded)
     if not overrides:  # which another size may need, or not bear
@@ -220,10 +223,23 @@ def _check_other_sizes(tree: Tree, chosen: str | None, *, catalogue: Catalogue, 
         if name == chosen or not isinstance(node, Tree):
             continue
         here = Problems()
-        _checked(merge(tree, _size(tree, name, here)), catalogue, here)
+        _checked(merge(tree, _size(tree, name, here), missed=partial(_missed, problems=here)), catalogue, here)
         for each in here:
             if (each.file, each.line, each.column, each.field) not in noted:
                 problems.note(replace(each, field=f"{dotted(('sizes', name))}.{each.field}"))
+
+
+def _missed(path: Keys, at: Position, over: Tree | None, *, problems: Problems) -> None:
+    """Notes a `null` over nothing whose name is misspelt, as neither the study nor its language has it.
+
+    One of the language's own keys says that it is not set, and a name may be removed twice.
+    """
+    name, noun = path[-1], _NAMED.get((path[0], len(path)), "key")
+    known = keys_at(_FILE, path[:-1]) if noun == "key" else list(over.entries) if over is not None else []
+    if known and name not in (*known, *_BESIDE_WORKLOAD) and (over is None or name not in over.key_at):
+        message = f"there is no {noun} `{name}` to remove; expected one of {listed(known)}"
+        suggestion = f"write `{name}: {{}}` for an empty level" if noun == "level" else ""
+        problems.add(message, at, field=path, suggestion=did_you_mean(name, known) or suggestion)
 
 
 def _give_up_without(unread: Problems, problems: Problems) -> None:
@@ -238,7 +254,7 @@ def _completed(tree: Tree, catalogue: Catalogue) -> Tree:
     """Every section of the base trial present, so that equal studies have equal trees."""
     entries: dict[str, Node] = dict(tree.entries)
     for section in SECTIONS:
-        if section in (WORKLOAD_PLACE, NETWORK):
+        if section in _BESIDE_WORKLOAD:
             continue  # without them the workload runs beside its system
         known = catalogue.places if section == "place" else catalogue.systems
         default = {kind: value for kind, value in DEFAULTS.get(section, {}).items() if kind in known}

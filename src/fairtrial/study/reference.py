@@ -31,7 +31,8 @@ factor can be the one under test (`arm`). `fairtrial plan STUDY` shows what a st
 ## Merging
 
 - Mappings merge key by key, scalars and lists replace, `null` removes. A level with nothing after its colon is an
-  empty level; a `null` over a level that is there removes it.
+  empty level where its factor is first written, and so is a size; over what is there it removes. A `null` over a
+  factor, a level or a condition that is not there is an error, and so is one for a key that the study cannot have.
 - `place`, `system` and `workload` hold exactly one kind, and so do a workload's `arrivals`. A level that names another
   kind replaces the whole mapping.
 - Order: included files, the study, `--size NAME`, `--set PATH=VALUE`, levels. A path's parts are joined by dots; a part

@@ -10,6 +10,7 @@ from typing import Final
 
 from fairtrial.errors import PlaceError, StreamLostError, SystemStartError
 from fairtrial.protocol.generated import FileOutput
+from fairtrial.study.tree.problems import wrong_below
 from fairtrial.systems.instance import Launch
 from fairtrial.wire.agent import Process
 from fairtrial.wire.facts import Facts
@@ -42,10 +43,11 @@ def canonical(
         ValueError: one option under two spellings, one that fairtrial sets itself, or a value of several lines.
     """
     by_name: dict[str, Option] = {}
+    written: dict[str, str] = {}
     for name, value in options.items():
         key = spelling(name)
-        if key in by_name:
-            raise ValueError(f"{key} is given twice (also as {name}): keep one")
+        if (first := written.setdefault(key, name)) != name:
+            raise wrong_below(name, message=f"one option is given twice, as {first} and as {name}: keep one")
         if key in reserved:
             raise ValueError(f"{name} is set by fairtrial itself, to keep the instance private: remove it")
         if isinstance(value, str) and not value.isprintable():

@@ -49,6 +49,9 @@ def stages(tuning: Tuning, *, budget: int) -> Stages:
     blocks = again.blocks or FEWEST_AGAIN
     best = again.best or max(FEWEST_AGAIN, round(BEST_PER_ROOT * math.sqrt(budget)))
     proposals = (budget - (best + 1) * blocks) // 2
+    while proposals < best > FEWEST_AGAIN and again.best is None:
+        best -= 1
+        proposals = (budget - (best + 1) * blocks) // 2
     if proposals < max(FEWEST_PROPOSALS, best):
         message = (
             f"a budget of {budget} trials leaves {max(0, proposals)} proposals beside measuring {best} of them again "

@@ -69,7 +69,7 @@ metrics: {{primary: minor_faults}}
 def ran(here: Desk, text: str) -> list[TrialRecord]:
     """The trials of a run whose one block was voided."""
     ended = here.fairtrial("run", here.study(text), code=3)
-    assert "blocks to invalid trials" in " ".join(ended.stderr.split()), ended.stderr
+    assert "more than the limit of" in " ".join(ended.stderr.split()), ended.stderr
     return record.read(here.run).trials
 
 

@@ -85,6 +85,45 @@ def test_the_job_passes_only_what_was_measured_and_judged(
     assert (said.read_text() if said.exists() else None) == (f"outcome={outcome}\n" if outcome else None)
 
 
+def test_the_next_gate_of_a_job_leaves_the_files_of_a_gate_with_a_name(tmp_path: Path) -> None:
+    measures = "if [ $1 = compare ]; then mkdir fairtrial-gate; exit; fi"
+    shell_program(
+        tmp_path / "programs" / "fairtrial", f"{measures}\necho table >fairtrial-gate.md; >fairtrial-gate.xml"
+    )
+    for name in ("clang", "clang", ""):
+        assert job(script(), tmp_path, FAIRTRIAL_GATE_NAME=name).returncode == 0
+    names = {f"fairtrial-gate{name}{suffix}" for name in ("", "-clang") for suffix in ("", ".md", ".xml")}
+    assert {path.name for path in tmp_path.glob("fairtrial-gate*")} == names
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text() == 3 * "table\n"
+
+
+def commented(here: Path, **variables: str) -> tuple[str, str]:
+    """The mark of the comment of a gate, and the filter by which its earlier one is sought."""
+    given = {"GITHUB_WORKFLOW": 'say "speed"', "GITHUB_JOB": "speed", "JOB_INDEX": "0", "FAIRTRIAL_GATE_NAME": ""}
+    given |= {"GITHUB_REPOSITORY": "a/b", "ISSUE": "1", "GH_TOKEN": "t", **variables}
+    name = given["FAIRTRIAL_GATE_NAME"]
+    (here / f"fairtrial-gate{name and '-'}{name}.md").write_text("table\n")
+    done = job(str(ACTION["runs"]["steps"][2]["run"]), here, **given)
+    assert (done.returncode, done.stderr) == (0, "")
+    mark, table = (here / "fairtrial-gate.comment.md").read_text().splitlines()
+    assert table == "table"
+    return mark, (here / "sought").read_text()
+
+
+def test_every_gate_has_a_comment_of_its_own(tmp_path: Path) -> None:
+    """A job's token cannot ask who it is; a personal one can, and its comments are no bot's."""
+    sought = 'case "$*" in *--paginate*) echo "$5" >sought ;; "api user "*) '
+    shell_program(tmp_path / "programs" / "gh", f"{sought} exit 1 ;; esac")
+    mark, by = commented(tmp_path)
+    assert (mark, by) == commented(tmp_path)
+    assert re.fullmatch(r"<!-- fairtrial gate: speed [0-9 ]+ -->", mark)
+    assert by == f'.[] | select(.user.type == "Bot" and (.body | startswith("{mark}"))) | .id\n'
+    others = [{"JOB_INDEX": "1"}, {"FAIRTRIAL_GATE_NAME": "clang"}, {"GITHUB_WORKFLOW": "w"}, {"GITHUB_JOB": "size"}]
+    assert len({mark, *(commented(tmp_path, **other)[0] for other in others)}) == 5
+    shell_program(tmp_path / "programs" / "gh", f"{sought} echo ada ;; esac")
+    assert 'select(.user.login == "ada" and' in commented(tmp_path)[1]
+
+
 def test_the_program_under_test_does_not_get_the_python_of_fairtrial(tmp_path: Path) -> None:
     made = 'mkdir -p "$3/bin"; for name in python fairtrial; do printf "#!/bin/sh\n" >"$3/bin/$name"; done'
     shell_program(tmp_path / "programs" / "python3", f'{made}; chmod 755 "$3"/bin/*')

@@ -44,3 +44,30 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, *, line: in
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"hosts\.yaml: cannot be read"):
         hosts.read(tmp_path / "hosts.yaml")
+
+
+def test_parameters_of_a_place_are_checked_like_those_of_a_study(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text("hosts:\n  a: {ssh: {hots: x}}\n  b:\n    ssh: {host: y, port: many}\n", encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        hosts.read(file)
+    assert raised.value.hint == hosts.HINT
+    assert [(each.line, each.column, each.field) for each in raised.value.problems] == [
+        (2, 12, "hosts.a.ssh.host"),
+        (2, 13, "hosts.a.ssh.hots"),
+        (4, 26, "hosts.b.ssh.port"),
+    ]
+    assert [each.message.partition(";")[0] for each in raised.value.problems] == [
+        "required but missing",
+        "unknown key",
+        "expected a whole number, found 'many'",
+    ]
+    assert raised.value.problems[1].suggestion == "did you mean `host`?"
+
+
+@pytest.mark.parametrize("text", ["- a\n", "hosts:\n  a: {local: 5}\n", "hosts:\n  a:\n", "hosts: [a]\n"])
+def test_what_is_no_mapping_is_said_to_be_none(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="expected a mapping"):
+        hosts.read(file)

@@ -1,6 +1,9 @@
 """A gate as text, Markdown and JUnit XML."""
 
+import json
 from xml.etree import ElementTree as ET
+
+import pytest
 
 from fairtrial.history import gate_text as report
 from fairtrial.history.gating import Gate, GateCheck
@@ -62,3 +65,8 @@ def test_text_says_how_many_failed() -> None:
 def test_a_gate_without_any_check_made_says_so() -> None:
     empty = GATE.model_copy(update={"checks": GATE.checks[2:]})
     assert report.summary(empty) == "failed against history: nothing could be checked, 1 skipped"
+
+
+@pytest.mark.parametrize(("checks", "outcome"), [(GATE.checks, "failed"), (GATE.checks[:1], "passed")])
+def test_json_holds_the_outcome(checks: tuple[GateCheck, ...], outcome: str) -> None:
+    assert json.loads(GATE.model_copy(update={"checks": checks}).model_dump_json())["outcome"] == outcome

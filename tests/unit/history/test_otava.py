@@ -166,6 +166,7 @@ def test_what_names_a_run_is_no_metric(values: tuple[str, ...], tmp_path: Path) 
         ("time,commit,m, m\n1,a,1,2\n", ":1:1: expected each column once, found `m` twice"),
         ("time,commit\n1,a\n", "expected a column of numbers, found none"),
         ("", "expected a column `time`, found nothing"),
+        ("time,m\n", "expected rows below the names of the columns, found none"),
     ],
 )
 def test_mistakes_are_named_with_their_line(text: str, expected: str, tmp_path: Path) -> None:

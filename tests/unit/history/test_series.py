@@ -145,6 +145,25 @@ def test_the_newest_run_is_known_even_where_it_gives_no_point(tmp_path: Path) ->
             assert ([point.run for point in series.points], series.newest) == (["old"], newest)
 
 
+def test_a_series_that_the_newest_run_neither_plans_nor_measures_says_so(tmp_path: Path) -> None:
+    written(tmp_path / "r1", VALUES)
+    written(tmp_path / "r2", {(1, "a"): 1.0, (1, "c"): 1.0}, factors={"arm": ["a", "c"]})
+    runs = [tmp_path / name for name in ("r1", "r2")]
+    found = {each.name: each.unplanned for each in across_runs.read(runs).series}
+    assert found == {"tiny · a": False, "tiny · c": False, "tiny · b": True}
+    measured = across_runs.read(runs, metrics=["extra"]).series  # no plan defines it, and every trial has it
+    assert {each.name: each.unplanned for each in measured} == found
+
+
+def test_a_directory_that_is_named_like_a_column_and_its_value_gives_its_points(tmp_path: Path) -> None:
+    runs = [written(tmp_path / "study=nightly" / "entry=1" / name, VALUES) for name in ("r1", "r2")]
+    (tmp_path / "plain").mkdir()
+    plain = [written(tmp_path / "plain" / name, VALUES) for name in ("r1", "r2")]
+    found, others = across_runs.read(runs), across_runs.read(plain)
+    assert [each.name for each in found.series] == [each.name for each in others.series] == ["tiny · a", "tiny · b"]
+    assert [len(each.points) for each in found.series] == [2, 2]
+
+
 def test_a_cell_that_failed_an_expectation_gives_no_points(tmp_path: Path) -> None:
     cells = [Cell(name="all", levels={"load": "low"})]
     expected = RangeExpectation(factor="load", level="low", metric="extra", low=None, high=9.0, text="extra: ..9")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -388,7 +389,7 @@ def test_a_block_that_a_long_pause_tore_is_void_and_replaced(
 ) -> None:
     monkeypatch.setenv("FAIRTRIAL_STATE_DIRECTORY", str(tmp_path / "state"))
     plan = runnable()
-    plan = plan.model_copy(update={"design": plan.design.model_copy(update={"order": order})})
+    plan = plan.model_copy(update={"design": plan.design.model_copy(update={"order": order, "voided_limit": 0})})
     with contextlib.closing(record.create(tmp_path / "run", plan=plan, sources={"study.yaml": "x\n"})) as writer:
         writer.begin(planned(1, "a").id)
         writer.commit(finished("a", ago_s=ago_s))
@@ -398,4 +399,30 @@ def test_a_block_that_a_long_pause_tore_is_void_and_replaced(
     kept, of_others = ["all.b01.b"], ["all.b02.a", "all.b02.b"]
     again = ["all.b03.a", "all.b03.b"]
     assert sorted(quick.ran) == sorted([*of_others, *(again if is_void else kept)])
-    assert reasons == ["the run was interrupted for 8 h 20 min after a part of it"] * is_void
+    assert reasons == ["the run stood still for 8 h 20 min after a part of it"] * is_void
+
+
+def test_a_pause_of_hours_inside_a_block_voids_it_as_an_interruption_does(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[datetime] = []
+
+    class Sleeping(Quick):
+        def finished(self, found: TrialRecord) -> TrialRecord:
+            ends.append(datetime.now(UTC))
+            return found.model_copy(update={"started": ends[-1].isoformat(), "finished": ends[-1].isoformat()})
+
+    class LaterOnce(datetime):
+        """The machine slept after the first trial."""
+
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) + timedelta(hours=5 if len(ends) == 1 else 0)
+
+    seconds = itertools.chain([0.0, 5 * 3600.0], itertools.repeat(0.0))
+    monkeypatch.setattr(loop, "datetime", LaterOnce)
+    monkeypatch.setattr(loop.time, "time", lambda: next(seconds))
+    quick = Sleeping()
+    told = run(writer, quick, monkeypatch)
+    assert quick.ran == ["all.b01.a", "all.b02.b", "all.b02.a", "all.b03.a", "all.b03.b"]
+    assert any("the run stood still for 5 h 00 min" in note for note in told.notes)

@@ -68,3 +68,12 @@ def test_a_value_that_cannot_be_read_is_noted_with_its_path_and_left_out(assignm
     problems = Problems()
     assert overlays([assignment], problems) == []
     assert [str(problem) for problem in problems] == [f"--set: {field}: expected a finite number, found .nan"]
+
+
+def test_a_value_that_is_no_yaml_is_noted_with_its_path_and_how_to_write_it() -> None:
+    problems = Problems()
+    assert overlays(["expect.contended.latency_ns_p95=>= 3"], problems) == []
+    (problem,) = problems
+    assert str(problem).startswith("--set: expect.contended.latency_ns_p95: not YAML: ")
+    assert problem.suggestion.endswith("""'expect.contended.latency_ns_p95=">= 3"'""")
+    assert overlaid('expect.contended.latency_ns_p95=">= 3"') == {"expect": {"contended": {"latency_ns_p95": ">= 3"}}}

@@ -8,11 +8,15 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from support.machines.places import place_in_memory, spawned
 
 from fairtrial.errors import SystemStartError
 from fairtrial.protocol import generated as wire
+from fairtrial.study.tree.nodes import Position, Tree, from_plain, plain
+from fairtrial.study.tree.problems import Problems, validate
 from fairtrial.systems import Launch, server
+from fairtrial.systems.mariadb import MariadbParameters
 from fairtrial.wire import Limits
 from fairtrial.wire.fake import FakeProgram
 
@@ -109,3 +113,15 @@ def test_options_that_are_in_effect_are_no_error_and_others_are_all_named() -> N
     with pytest.raises(SystemStartError, match="a: expected 1, the server reports 2; b is not a variable") as caught:
         server.require_in_effect(["a: expected 1, the server reports 2", "b is not a variable"])
     assert caught.value.hint == server.HINT
+
+
+def test_an_option_under_two_spellings_is_noted_at_the_second_with_both() -> None:
+    at = Position("study.yaml", 1, 1)
+    options = from_plain({"innodb_io_capacity": 100, "innodb-io-capacity": 200}, at)
+    assert isinstance(options, Tree)
+    second = options.having("innodb-io-capacity", from_plain(200, Position("study.yaml", 7, 30)))
+    problems, node = Problems(), Tree({"options": second}, at)
+    validate(TypeAdapter(MariadbParameters), plain(node), node=node, prefix=("system", "mariadb"), problems=problems)
+    (problem,) = problems
+    assert (problem.line, problem.field) == (7, "system.mariadb.options.innodb-io-capacity")
+    assert problem.message == "one option is given twice, as innodb_io_capacity and as innodb-io-capacity: keep one"

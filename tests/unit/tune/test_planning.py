@@ -19,7 +19,7 @@ def tuning(**more: object) -> Tuning:
     return Tuning.model_validate({"options": {"x": {"of": "system.s.x", "from": 1, "to": 9}}, **more})
 
 
-@pytest.mark.parametrize("budget", [12, 14, 20, 50, 60, 100, 1000])
+@pytest.mark.parametrize("budget", [12, 13, 14, 20, 50, 60, 100, 1000])
 def test_stages_spend_the_budget_and_leave_most_of_it_to_the_search(budget: int) -> None:
     found = planning.stages(tuning(), budget=budget)
     assert budget - 1 <= found.trials <= budget
@@ -90,3 +90,9 @@ def test_nothing_is_confirmed_where_fresh_blocks_show_no_gain_or_every_guardrail
     assert (worse.number, worse.blocks) == (None, 0)
     assert "no proposal is better than the default" in worse.reason
     assert "guardrails" in planning.confirmation({1: [0.1, 0.1]}, [1], tuning=tuning(), claim=CLAIM).reason
+
+
+def test_more_trials_are_never_refused_where_fewer_are_enough() -> None:
+    found = [planning.stages(tuning(), budget=budget) for budget in range(12, 400)]
+    assert [each.best for each in found[:4]] == [2, 2, 3, 3]
+    assert all(each.proposals >= each.best for each in found)

@@ -13,10 +13,10 @@ from scipy import special
 from fairtrial.analyse.designs import maxima
 from fairtrial.analyse.designs.screening import HIGH_OVER_LOW, Model, Values, error_source, exchanged, p_values
 from fairtrial.analyse.designs.screening_models import ErrorSource
-from fairtrial.analyse.inference.roots import root
+from fairtrial.analyse.inference import sensitivity
 from fairtrial.record.screening import Screening
 
-POWER: Final = 0.8
+POWER: Final = sensitivity.POWER
 MOST_REPLICATES: Final = 100
 FEWEST_DF: Final = 8.0  # of trials that judge: with fewer, what their exchange allows decides as often as t does
 SIMULATED: Final = 200  # runs: their share is known to 3 percentage points
@@ -46,7 +46,7 @@ def detectable(of: Screening, *, replicates: int, noise: float, confidence: floa
     else:
         reach = maxima.modulus_quantile(confidence, count=options, df=df)
     error = HIGH_OVER_LOW / math.sqrt(replicates * int((codes[:, 0] != 0).sum()))
-    away = error * root(lambda nc: special.nctdtr(df, nc, reach) - (1 - POWER), 0.0, 20 + 5 * reach)
+    away = error * sensitivity.shift_beyond(reach, df=df)
     if source == "Lenth" or df < FEWEST_DF:
         judged = _Judged(tuple(map(tuple, of.rows.values())), replicates, source, df, 1 - confidence)
         away = _simulated(judged, away)

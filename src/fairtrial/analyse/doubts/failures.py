@@ -1,8 +1,11 @@
-"""Whether latency leaves out transactions that failed or were skipped: who gives up soonest then looks fastest."""
+"""What latency leaves out: transactions that failed or were skipped, and in fio waits before an access is under way.
+
+Who gives up soonest, or waits where nobody looks, then looks fastest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
@@ -14,6 +17,9 @@ FEW: Final = 0.1  # of the share beyond a percentile: fewer hardly move it
 FEW_OF_ALL: Final = 0.001
 FAILED: Final = "failed_share"  # of those that ended
 SKIPPED: Final = "skipped_share"  # of those that ended or never began
+SUBMITTING: Final = "submission_share"
+LITTLE: Final = 0.02  # of the time of accesses: about the width of fio's bins
+RATE: Final = "rate"  # how fio's options begin that hold accesses back; each is timed from when it is issued
 
 
 def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
@@ -22,6 +28,8 @@ def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     latencies = [name for name in named if percentiles.LATENCY in name]
     if not latencies:
         return
+    yield from _submission(used)
+    yield from _held_back(used)
     by_trial = {trial.trial.id: _share(trial) for trial in used}
     few = min([FEW_OF_ALL, *(FEW * _beyond(name) for name in latencies)])
     left = [share for share in by_trial.values() if share > few]
@@ -41,6 +49,40 @@ def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
         + (f"; that exceeds the share beyond {beyond}, which therefore does not cover all of them" if beyond else ""),
         advice=f"an arm that gives up more looks faster: read latency together with {judged}, or make that a guardrail",
     )
+
+
+def _submission(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    shares = {trial.trial.id: trial.scalars.get(SUBMITTING, 0.0) for trial in used}
+    large = {name: share for name, share in shares.items() if share > LITTLE}
+    if large:
+        worst = max(large, key=lambda name: large[name])
+        yield Doubt(
+            code="waits_left_out",
+            message=f"in {len(large)} of {len(used)} used trials accesses spent more than {100 * LITTLE:.0f} % of "
+            f"their time before fio counts their latency, in {worst} {100 * large[worst]:.0f} %",
+            advice=f"compare no latencies between engines or depths: an asynchronous engine waits there for what it "
+            "cannot submit at once, as without `direct: true`; judge `throughput_iops`, or make "
+            f"`{SUBMITTING}` a guardrail",
+        )
+
+
+def _held_back(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
+    held = [trial.trial.id for trial in used if any(name.startswith(RATE) for name in _fio_options(trial))]
+    if held:
+        yield Doubt(
+            code="waits_left_out",
+            message=f"in {len(held)} of {len(used)} used trials fio held accesses back by a rate and timed each from "
+            "when it was issued: those that a stall delayed look fast",
+            advice="judge the longest latency, and `throughput_iops`: below the rate accesses were left out",
+        )
+
+
+def _fio_options(trial: TrialRecord) -> Iterable[str]:
+    parameters = trial.resolved.workload.parameters
+    options = (
+        parameters.get("options") if trial.resolved.workload.kind == "fio" and isinstance(parameters, dict) else {}
+    )
+    return options if isinstance(options, dict) else ()
 
 
 def _share(trial: TrialRecord) -> float:

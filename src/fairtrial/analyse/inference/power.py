@@ -1,7 +1,8 @@
 """How many blocks a study needs, from a pilot's spread: noncentral t at the level that its family leaves. Pure.
 
-Source: power of the paired t test on log ratios, as R's `power.t.test(type = "one.sample", strict = TRUE)`. The pilot's
-deviation is itself uncertain, so its upper bound is planned with (Browne 1995).
+Source: power of the paired t test on log ratios, as R's `power.t.test(type = "one.sample", strict = TRUE)`; of a study
+in `order: sequential`, which Welch's test analyses, as that of `type = "two.sample"`. The pilot's deviation is itself
+uncertain, so its upper bound is planned with (Browne 1995).
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ SMALLEST_LEVEL: Final = 1e-12  # of smaller ones 1 - level has no digits left; n
 
 @dataclass(frozen=True)
 class Pilot:
-    """The spread of one metric's log ratios between paired trials of one cell.
+    """The spread of one metric's log ratios in one cell: of paired trials, or of two trials if arms are not paired.
 
     Attributes:
-        df: degrees of freedom of `sd`.
+        df: degrees of freedom of `sd`; of arms that are not paired those of one: what varies by block is in both.
         upper: one-sided upper bound of the true deviation at `noise.PILOT_CONFIDENCE`.
     """
 
@@ -46,21 +47,30 @@ class Pilot:
         return noise.upper_deviation(self.sd, df=self.df)
 
 
-def of_run(plan: Plan, trials: Sequence[TrialRecord], *, voided: Iterable[tuple[str, int]] = ()) -> tuple[Pilot, ...]:
+def is_paired(plan: Plan) -> bool:
+    """Whether a study's arms are compared block by block."""
+    return plan.design.order != "sequential"
+
+
+def of_run(
+    plan: Plan, trials: Sequence[TrialRecord], *, voided: Iterable[tuple[str, int]] = (), paired: bool = True
+) -> tuple[Pilot, ...]:
     """Of each cell and primary metric of a run: of its noisiest arm against the baseline. `voided` as in `select`."""
     cells = select(plan, trials, contrast=None, voided=voided).cells
-    pilots = (_noisiest(cell, metric) for cell in cells for metric in plan.metrics.primary)
+    pilots = (_noisiest(cell, metric, paired=paired) for cell in cells for metric in plan.metrics.primary)
     return tuple(pilot for pilot in pilots if pilot is not None)
 
 
-def _noisiest(cell: ContrastCell, metric: str) -> Pilot | None:
+def _noisiest(cell: ContrastCell, metric: str, *, paired: bool) -> Pilot | None:
     baseline, *others = [measured(trials, metric=metric, arm=level) for level, trials in cell.groups.items()]
     spreads = []
     for arm in others:
-        used = comparing.arm_pair(baseline, arm, paired=True)
-        if len(used.arm) < FEWEST_BLOCKS or not (baseline.positive and arm.positive):
+        used = comparing.arm_pair(baseline, arm, paired=paired)
+        n = min(len(used.baseline), len(used.arm))
+        if n < FEWEST_BLOCKS or not (baseline.positive and arm.positive):
             continue
-        spreads.append((float(np.std(np.log(used.arm / used.baseline), ddof=1)), len(used.arm) - 1))
+        arms = [np.log(used.arm / used.baseline)] if paired else [np.log(used.baseline), np.log(used.arm)]
+        spreads.append((math.hypot(*(float(np.std(each, ddof=1)) for each in arms)), n - 1))
     sd, df = max(spreads, default=(0.0, 0))
     return Pilot(cell=cell.name, metric=metric, sd=sd, df=df) if sd > 0 else None
 
@@ -69,9 +79,10 @@ def of_profile(profile: NoiseProfile, plan: Plan) -> tuple[Pilot, ...]:
     """Of each cell and primary metric of an A/A run that the plan has as well."""
     cells = {cell.name for cell in plan.cells}
     return tuple(
-        Pilot(cell=each.cell, metric=each.metric, sd=each.pair_sd, df=each.blocks - 1)
+        Pilot(cell=each.cell, metric=each.metric, sd=sd, df=each.blocks - 1)
         for each in profile.metrics
-        if each.metric in plan.metrics.primary and each.cell in cells and each.pair_sd > 0
+        for sd in [each.pair_sd if is_paired(plan) else math.sqrt(2) * math.hypot(each.trial_sd, each.block_sd)]
+        if each.metric in plan.metrics.primary and each.cell in cells and sd > 0
     )
 
 
@@ -85,24 +96,37 @@ def family(plan: Plan) -> int:
     return len(plan.cells) * (len(plan.factors[plan.arm]) - 1) * len(plan.metrics.primary)
 
 
-def detectable(sd: float, *, blocks: int, alpha: float) -> float | None:
-    """The smallest change of a ratio, upwards, found with power 0.8; None beyond any number. `sd` is of log ratios."""
+def detectable(sd: float, *, blocks: int, alpha: float, paired: bool = True) -> float | None:
+    """The smallest change of a ratio, upwards, found with power 0.8; None beyond any number.
+
+    `sd` is a `Pilot`'s, of arms `paired` or not.
+    """
     if alpha < SMALLEST_LEVEL:
         return None
-    return sensitivity.share(sensitivity.shift(blocks - 1, alpha=alpha) * sd / math.sqrt(blocks))
+    return sensitivity.share(sensitivity.shift(_df(blocks, paired=paired), alpha=alpha) * sd / math.sqrt(blocks))
 
 
-def power(sd: float, *, effect: float, blocks: int, alpha: float) -> float:
-    """Probability that a change of `effect` (0.03 is 3 %) is found; `sd`, `alpha` as in `detectable`."""
+def power(sd: float, *, effect: float, blocks: int, alpha: float, paired: bool = True) -> float:
+    """Probability that a change of `effect` (0.03 is 3 %) is found; the others as in `detectable`."""
     if alpha < SMALLEST_LEVEL:
         return 0.0
-    df = blocks - 1
+    df = _df(blocks, paired=paired)
     shift = abs(math.log1p(effect)) / sd * math.sqrt(blocks)
-    return sensitivity.power(df, critical=t_tests.quantile(1 - alpha / 2, df), noncentrality=shift)
+    return sensitivity.power(df, critical=-t_tests.quantile(alpha / 2, df), noncentrality=shift)
+
+
+def _df(blocks: int, *, paired: bool) -> int:
+    """Of arms that are not paired Welch's, as if they scatter alike."""
+    return (1 if paired else 2) * (blocks - 1)
 
 
 def blocks_needed(
-    sd: float, *, effect: float, alpha: float | Callable[[int], float], fewest: int = FEWEST_BLOCKS
+    sd: float,
+    *,
+    effect: float,
+    alpha: float | Callable[[int], float],
+    fewest: int = FEWEST_BLOCKS,
+    paired: bool = True,
 ) -> int | None:
     """The fewest blocks, `fewest` or more, that find a change of `effect` with power 0.8; None if `MOST_BLOCKS` do not.
 
@@ -111,7 +135,7 @@ def blocks_needed(
 
     def found(blocks: int) -> bool:
         level = alpha(blocks) if callable(alpha) else alpha
-        return power(sd, effect=effect, blocks=blocks, alpha=level) >= sensitivity.POWER
+        return power(sd, effect=effect, blocks=blocks, alpha=level, paired=paired) >= sensitivity.POWER
 
     few, many = fewest, fewest
     while not found(many):

@@ -13,8 +13,10 @@ from fairtrial.analyse.inference.roots import root
 from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, TTest, TTests, Values, quantile
 
 POWER: Final = 0.8  # the convention of planning: four of five true effects of that size are found
-_LARGEST_SHIFT: Final = 1e6  # standard errors; beyond it a test of 1 degree of freedom has still found everything
 _WRONG_TAIL_MATTERS: Final = 5.0
+_SCIPYS: Final = 30.0  # noncentralities below which SciPy 1.17 knows a noncentral t; from 40 on it returns NaN for some
+_NORMAL: Final = np.linspace(-9.0, 9.0, 901)
+_WEIGHTS: Final = np.exp(-(_NORMAL**2) / 2) / np.exp(-(_NORMAL**2) / 2).sum()
 _SPREADS: Final = (np.arange(2000) + 0.5) / 2000  # quantiles of what a study takes its spread for: exact to 3 digits
 
 
@@ -51,23 +53,32 @@ def detectable(test: TTest, *, alpha: float) -> float:
     return shift(test.df, alpha=alpha) * test.standard_error + max(test.below, test.above)
 
 
-@lru_cache(maxsize=4096)
 def shift(df: float, *, alpha: float) -> float:
-    """The noncentrality at which a two-sided t test at `alpha` has power `POWER`."""
-    critical = quantile(1 - alpha / 2, df)
+    """The noncentrality at which a two-sided t test at `alpha` has power `POWER`; infinite if no number is its t."""
+    return shift_beyond(-quantile(alpha / 2, df), df=df)
+
+
+@lru_cache(maxsize=4096)
+def shift_beyond(critical: float, *, df: float) -> float:
+    """The same of a test that asks for |t| above `critical`."""
+    if math.isinf(critical):
+        return math.inf
 
     def missing(noncentrality: float) -> float:
         return power(df, critical=critical, noncentrality=noncentrality) - POWER
 
     high = critical + 2.0
-    while missing(high) < 0 and high < _LARGEST_SHIFT:
+    while missing(high) < 0:
         high *= 2
     return root(missing, 0.0, high, within=1e-9)
 
 
 def power(df: float, *, critical: float, noncentrality: float) -> float:
     """Probability that |t| exceeds `critical`; the wrong tail counts too, as in R's `power.t.test(strict = TRUE)`."""
-    upper = 1 - float(special.nctdtr(df, noncentrality, critical))
+    upper = 1 - float(special.nctdtr(df, noncentrality, critical)) if noncentrality < _SCIPYS else math.nan
+    if math.isnan(upper):  # over the errors of a mean: that the spread is small enough beside it
+        largest = ((noncentrality + _NORMAL) / critical) ** 2
+        return float(_WEIGHTS @ special.gammainc(df / 2, df / 2 * largest))
     # From 5 on the wrong tail is under Phi(-5) = 3e-7. SciPy 1.17 returns NaN for some values below 1e-13, too.
     wrong_tail = noncentrality < _WRONG_TAIL_MATTERS
     lower = float(special.nctdtr(df, noncentrality, -critical)) if wrong_tail else 0.0

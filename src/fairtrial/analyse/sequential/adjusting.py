@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from scipy import special
-
 from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.inference import guardrails, sensitivity, spreads
 from fairtrial.analyse.inference.comparing import PAIRED_LOGS, PAIRED_UNITS
@@ -167,6 +165,4 @@ def _smallest_effect(pair: Pairs, comparison: Comparison, run: SequentialRun) ->
     critical = reach(comparison.n, level=level, rule=run.rule)
     if not (pair.whole.logs and math.isfinite(error) and math.isfinite(critical)):
         return None
-    df = comparison.n - 1
-    nominal = 2 * float(special.stdtr(df, -critical))
-    return sensitivity.share(sensitivity.shift(df, alpha=nominal) * error if nominal > 0 else math.inf)
+    return sensitivity.share(sensitivity.shift_beyond(critical, df=comparison.n - 1) * error)

@@ -19,7 +19,7 @@ from fairtrial.record.models import Plan
 def fewest_blocks(plan: Plan) -> int:
     """Blocks from which a comparison could be claimed at all."""
     if plan.design.stop == "fixed":
-        return comparing.fewest_blocks(paired=plan.design.order != "sequential", alpha=1 - plan.design.confidence)
+        return comparing.fewest_blocks(paired=power.is_paired(plan), alpha=1 - plan.design.confidence)
     enough = (n for n in itertools.count(power.FEWEST_BLOCKS) if level(plan, blocks=n) >= power.SMALLEST_LEVEL)
     return next(enough)
 
@@ -37,7 +37,7 @@ def detectable(plan: Plan, sd: float, *, blocks: int) -> float | None:
     """`power.detectable` of a plan with so many blocks; None if they can claim nothing."""
     if blocks < fewest_blocks(plan):
         return None
-    return power.detectable(sd, blocks=blocks, alpha=level(plan, blocks=blocks))
+    return power.detectable(sd, blocks=blocks, alpha=level(plan, blocks=blocks), paired=power.is_paired(plan))
 
 
 def blocks_needed(plan: Plan, sd: float, *, effect: float) -> int | None:
@@ -51,7 +51,8 @@ def blocks_needed(plan: Plan, sd: float, *, effect: float) -> int | None:
     fewest = fewest_blocks(plan)
     if plan.design.stop == "anytime":  # its level rises with the first blocks, and costs nothing
         return power.blocks_needed(sd, effect=effect, alpha=lambda blocks: level(plan, blocks=blocks), fewest=fewest)
-    asked, needed = None, power.blocks_needed(sd, effect=effect, alpha=power.level(plan), fewest=fewest)
+    paired = power.is_paired(plan)  # of those that look there is none that is not
+    asked, needed = None, power.blocks_needed(sd, effect=effect, alpha=power.level(plan), fewest=fewest, paired=paired)
     while plan.design.stop != "fixed" and needed is not None and needed != asked:
         asked = needed
         needed = power.blocks_needed(sd, effect=effect, alpha=level(plan, blocks=asked), fewest=asked)

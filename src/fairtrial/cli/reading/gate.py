@@ -48,6 +48,9 @@ def gate(
     """Prints every check and writes the files asked for; exits with 1 if a check failed or none could be made.
 
     It exits with 5 if no check failed, and one is undecided.
+
+    Raises:
+        InputError: an option that a gate within a run, or against a baseline, does not use.
     """
     from fairtrial.history import accepted as ledger
     from fairtrial.history import gate_text as report
@@ -55,6 +58,8 @@ def gate(
 
     file = accepted or (Path(ledger.NAME) if Path(ledger.NAME).is_file() else None)
     entries = {} if file is None else ledger.read(file)
+    if arms or baseline is not None:
+        _refuse_unused("--arms" if arms else "--baseline", by=by, acknowledged=acknowledged, levels=levels)
     if arms:
         result = _within(paths, baseline, metrics=metrics, margin=levels.margin)
     elif baseline is None:
@@ -75,6 +80,26 @@ def gate(
         sys.exit(FINDING)
     if result.outcome == "undecided":
         sys.exit(UNDECIDED)
+
+
+def _refuse_unused(mode: str, *, by: str, acknowledged: Path | None, levels: DetectionLevels) -> None:
+    """Options of histories, if they are not as they are by default.
+
+    Raises:
+        InputError: one of them is given.
+    """
+    from fairtrial.history import HistoryOptions
+    from fairtrial.history.series import BY
+
+    default = HistoryOptions()
+    given = {
+        "--by": [name.strip() for name in by.split(",")] != [*BY],
+        "--acknowledged": acknowledged is not None,
+        "--alarm-alpha": levels.alarm_alpha != default.alarm_alpha,
+        "--alpha": mode == "--arms" and levels.alpha != default.alpha,
+    }
+    for option in (name for name, value in given.items() if value):
+        raise InputError([Problem(f"`{mode}` does not use this option", option)], hint=f"leave `{option}` out")
 
 
 def _within(paths: Sequence[Path], baseline: Path | None, *, metrics: Sequence[str], margin: float | None) -> Gate:

@@ -95,7 +95,9 @@ def of_run(pilot_run: Record, plan: Plan) -> PilotSpreads:
     cells = {cell.name for cell in plan.cells}
     pilots = tuple(
         pilot
-        for pilot in planned.of_run(pilot_run.plan, used_trials(pilot_run), voided=pilot_run.voided_blocks)
+        for pilot in planned.of_run(
+            pilot_run.plan, used_trials(pilot_run), voided=pilot_run.voided_blocks, paired=planned.is_paired(plan)
+        )
         if pilot.cell in cells and pilot.metric in plan.metrics.primary
     )
     kind = "A/A run" if pilot_run.plan.against_itself else "run"
@@ -161,9 +163,10 @@ def _missing(plan: Plan, known: PilotSpreads) -> list[str]:
 def render(plan: Plan, known: PilotSpreads, *, effect: float | None) -> RenderableType:
     """The pilot, the table, and the answer for the effect that was asked for."""
     size = planned.family(plan)
+    test = "paired t on log ratios" if planned.is_paired(plan) else "Welch's t on logarithms"
     parts: list[RenderableType] = [
         Text(
-            f"{plan.study}: pilot is {known.source}; paired t on log ratios, power {POWER:g}, level "
+            f"{plan.study}: pilot is {known.source}; {test}, power {POWER:g}, level "
             f"{1 - plan.design.confidence:g} over a family of {size} ({planned.level(plan):.3g} each){_looks(plan)}; "
             f"planned with the upper {PILOT_CONFIDENCE * 100:.0f} % confidence bound of the pilot's standard deviation"
             "\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import Console
 from fairtrial.compare.checkouts import Checkouts
 from fairtrial.errors import InputError, Problem
+from fairtrial.places.ssh import CONFIG_VARIABLE
 from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
 from fairtrial.record.files import GIVEN, MERGED
@@ -86,7 +88,7 @@ def run(
                 writer=writer, progress=progress, stopping=stopping_rule(writer.plan), study=source, page=shown_at
             ).execute()
     except (KeyboardInterrupt, BrokenPipeError):
-        again = f"fairtrial run {shlex.quote(str(writer.directory))} --resume{_options(farm)}"
+        again = continued_by(writer.directory, farm)
         print(f"stopped; every finished trial is kept: `{again}` continues the run", file=sys.stderr)
         raise
     finally:
@@ -96,6 +98,13 @@ def run(
     if finished.plan.against_itself and finished.plan.design.order != DUET:  # a duet's noise is not that of blocks
         with progress_for(console, finished.plan) as progress:
             keep_noise(finished, progress=progress)
+
+
+def continued_by(directory: Path, farm: Farm) -> str:
+    """The command that goes on with a run, which may do what this one may."""
+    allowed = [each for each in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if each]
+    before = "".join(f" --ssh-config {shlex.quote(each)}" for each in allowed)
+    return f"fairtrial{before} run {shlex.quote(str(directory))} --resume{_options(farm)}"
 
 
 def _options(farm: Farm) -> str:
@@ -118,6 +127,9 @@ def _page(writer: Writer, console: Console, farm: Farm) -> Callable[[], PageServ
 def _created(
     study: Path, *, size: str | None, overrides: Sequence[str], output: Path, against_itself: bool, farm: Farm
 ) -> Writer:
+    if (study / "plan.json").exists():
+        problem = Problem("it is the directory of a run, not a study", str(study))
+        raise InputError([problem], hint=f"`fairtrial run {shlex.quote(str(study))} --resume` continues the run")
     kinds = catalogue()
     loaded = language.load(study, catalogue=kinds, size=size, overrides=overrides)
     if loaded.file.tune is not None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import polars as pl
+from pydantic_core import from_json
 
+from fairtrial import foreign
 from fairtrial.errors import RecordError
 from fairtrial.metrics import covariates, parquet
 from fairtrial.metrics.telemetry import seen_shares, series, server, shutdown
@@ -25,6 +28,8 @@ from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.study.service_counters import ERROR_SUFFIX
 
 PREFIX: Final = "telemetry-"
+SUMMARY: Final = "telemetry-summary.json"
+VERSION: Final = "version"  # of how figures are computed: the sums of records before have none
 TEXTUAL: Final = ("lock_waits", series.EXPORTER, series.COMMAND)  # sources with columns of text
 SOURCES: Final = 8  # of a trial, whose files are kept in memory
 DEFINITIONS: Final[Mapping[str, MetricDefinition]] = {
@@ -86,7 +91,19 @@ def observed(
     frame = _whole(path, seen.st_ino, seen.st_mtime_ns, seen.st_size)
     columns = frame.columns
     wanted = [*(name for name in columns if name in (TIME, END)), *_counters(columns, only)]
-    return observe(frame[wanted], window, ticks_per_s=ticks_per_s, may_restart=source == server.SOURCE)
+    is_server, is_of_before = source == server.SOURCE, _is_of_before(directory)
+    late = server.told_late(frame[wanted]) if is_server and not is_of_before else ()
+    samples = observe(frame[wanted], window, ticks_per_s=ticks_per_s, may_restart=is_server, late=late)
+    return None if samples is None else replace(samples, is_of_before=is_of_before)
+
+
+def _is_of_before(directory: Path) -> bool:
+    """Whether a trial's sums have no version, so that its figures are recomputed as they were then."""
+    try:
+        document = from_json(foreign.read(directory / SUMMARY))
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and VERSION not in document
 
 
 @functools.lru_cache(maxsize=SOURCES)
@@ -144,7 +161,7 @@ def scalars(
 
 
 def compute(directory: Path, *, window: Window, ticks_per_s: float | None) -> dict[str, float]:
-    """Every telemetry metric that the trial's files allow, by name, and `NAME_error` where readings took long.
+    """Every telemetry metric that the trial's files allow, by name, and `NAME_error` where it may be off.
 
     Args:
         directory: one trial's.

@@ -25,7 +25,7 @@ from fairtrial.metrics.telemetry.definitions import CPU_CLASSES, whole_devices
 from fairtrial.metrics.telemetry.window import CounterSums, WindowSamples
 from fairtrial.record.models import TrialRecord, Window
 
-FILE: Final = "telemetry-summary.json"
+FILE: Final = telemetry.SUMMARY
 RELATIVE_TOLERANCE: Final = 1e-9  # another build of NumPy may sum in another order, no more
 LEFT_OUT: Final = ("lock_waits",)  # rows are waiting pairs, no samples of counters
 CHOSEN_FROM: Final = ("vmstat", "disks")  # of other sources every column is taken
@@ -81,7 +81,7 @@ def write(directory: Path, *, window: Window, sources: Iterable[str]) -> None:
     """
     sums = _summed(directory, window=window, sources=sources)
     if sums.grown or sums.levels:
-        (directory / FILE).write_text(json.dumps(vars(sums)), encoding="utf-8")
+        (directory / FILE).write_text(json.dumps({**vars(sums), telemetry.VERSION: 2}), encoding="utf-8")
 
 
 def contradictions(directory: Path, *, window: Window, sources: Iterable[str]) -> list[str]:

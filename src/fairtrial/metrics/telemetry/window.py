@@ -4,15 +4,16 @@ A window rarely starts at a sample. Between the two samples around each of its e
 evenly, so that a slow sampler neither adds what happened before the window nor misses its last part. Where these two
 samples are far apart nothing is known of what happened on which side of the edge, and the source gives no value.
 
-A reading takes time, and its values hold at some moment of it: what makes growth uncertain is said with it.
+A reading takes time, its values hold at some moment of it, and some servers tell late what happened: what makes growth
+uncertain is said with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,26 @@ EDGE_INTERVALS: Final = 2.0
 EDGE_SHARE: Final = 0.02  # of the window: no more of what a counter grew by can be put on the wrong side
 ERROR_SHARE: Final = 0.001  # of a value: a smaller error of it is not said
 
+LATE_S: Final = 1.0  # after which PostgreSQL's processes report what they counted (pgstat.c: PGSTAT_MIN_INTERVAL)
+
 Series = npt.NDArray[np.float64]
+
+
+class _Edge(NamedTuple):
+    """One edge of the window: values there, shape (columns,), and what makes them uncertain.
+
+    Attributes:
+        off: by how much they may be off, as readings take time.
+        grown: what they grew by between the samples beside the edge.
+        unknown: the larger part of that time; or how much longer than it the edge is away from them.
+        between: whether the edge lies between its samples.
+    """
+
+    value: Series
+    off: Series
+    grown: Series
+    unknown: float
+    between: bool
 
 
 @dataclass(frozen=True)
@@ -39,7 +59,9 @@ class CounterSums:
     Attributes:
         grown: growth of counters.
         levels: means of gauges.
-        errors: by how much growth may be off at most, as readings take time; only more than `ERROR_SHARE` of it.
+        errors: by how much growth may be off at most, as readings take time or tell late; only more than `ERROR_SHARE`
+            of it. What may have happened between samples is left out: in windows of a minute, with samples a second
+            apart, it is more than 2 % of any counter.
     """
 
     grown: dict[str, float] = field(default_factory=dict)
@@ -60,6 +82,9 @@ class WindowSamples:
         beside_s, off_s: of these, seconds since the window began, and by how much later than that they may hold.
         ticks_per_s: clock ticks of the place's processors; None where nobody said.
         may_restart: whether what counts may begin anew.
+        is_of_before: whether the record is of a version that did not know of bursts beside edges, nor of what is late.
+        late, late_s: columns that tell up to `LATE_S` later what happened, at every sample of the file, and its time,
+            seconds since the window began.
     """
 
     frame: pl.DataFrame
@@ -70,11 +95,15 @@ class WindowSamples:
     off_s: Series
     ticks_per_s: float | None = None
     may_restart: bool = False
-    _beyond: tuple[float, float] = (0.0, 0.0)  # of what each edge's uncertainty adds to growth, the share taken
+    is_of_before: bool = False
+    late: pl.DataFrame = field(default_factory=pl.DataFrame)
+    late_s: Series = field(default_factory=lambda: np.empty(0))
+    # Of what each edge's uncertainty, and what was told late at each, add to growth, the share taken.
+    _beyond: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     # Of the frame's columns, and of single ones what `_edges` and `counted_on` give: many figures are made of the same,
     # each with its error, and Polars takes longer to be asked than to answer.
     _nulls: dict[str, int] = field(default_factory=dict)
-    _single: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    _single: dict[str, tuple[float, tuple[float, float, float, float]]] = field(default_factory=dict)
     _counted: dict[str, bool] = field(default_factory=dict)
 
     @property
@@ -85,6 +114,12 @@ class WindowSamples:
     def has(self, column: str) -> bool:
         """Whether a column was read in every sample: null means that it was not said then, and may have begun anew."""
         return self._nulls.get(column) == 0
+
+    @property
+    def taken(self) -> float:
+        """How many samples were taken inside the window, as a counter of them would grow."""
+        first, last = np.interp([0.0, self.length_s], self.times_s, np.arange(len(self.times_s)))
+        return float(last - first)
 
     def counted_on(self, column: str) -> bool:
         """Whether a counter was read in every sample and never fell: one that did began anew, and nobody knows when."""
@@ -130,16 +165,35 @@ class WindowSamples:
 
     def _growth(self, column: str) -> float:
         if column not in self._single:
-            (start, early, _), (end, late, _) = self._edges([column])
-            self._single[column] = float(end[0] - start[0]), float(early[0]), float(late[0])
-        change, start_off, end_off = self._single[column]
-        grown = change + self._beyond[0] * start_off + self._beyond[1] * end_off
+            start, end = self._edges([column])
+            early, late = (float(each.off[0]) + self._burst(column, each) for each in (start, end))
+            self._single[column] = float(end.value[0] - start.value[0]), (early, late, *self._told_late(column))
+        change, offs = self._single[column]
+        grown = change + sum(share * off for share, off in zip(self._beyond, offs, strict=True))
         return max(grown, 0.0)  # proc(5): iowait and idle may step back
+
+    def _burst(self, column: str, edge: _Edge) -> float:
+        """What may have happened on the other side of an edge, beyond what happens between samples of the window."""
+        if self.is_of_before:
+            return 0.0
+        usual = 0.0
+        if edge.between and (rows := np.flatnonzero((self.times_s >= 0) & (self.times_s <= self.length_s))).size > 1:
+            usual = float(np.median(np.diff(self.frame[column].to_numpy()[rows].astype(np.int64))))
+        return float(edge.unknown) * max(float(edge.grown[0]) - usual, 0.0)
+
+    def _told_late(self, column: str) -> tuple[float, float]:
+        """What may have happened before each edge and be told after it: what was in the time before or after it."""
+        if column not in self.late.columns:
+            return 0.0, 0.0
+        times = [edge + off for edge in (0.0, self.length_s) for off in (-LATE_S, 0.0, LATE_S)]
+        told = np.diff(np.interp(times, self.late_s, self.late[column].to_numpy().astype(np.float64)))
+        start, end = (float(np.fmax.reduce(told[at : at + 2], initial=0.0)) for at in (0, 3))
+        return start, end
 
     def changes(self, columns: Sequence[str]) -> Series:
         """What columns changed by inside the window, shape (columns,)."""
-        (start, start_off, _), (end, end_off, _) = self._edges(columns)
-        return end - start + self._beyond[0] * start_off + self._beyond[1] * end_off
+        start, end = self._edges(columns)
+        return end.value - start.value
 
     def uncertainty(self, columns: Sequence[str]) -> Series:
         """By how much these changes may be off at most, as readings take time, shape (columns,).
@@ -147,23 +201,24 @@ class WindowSamples:
         At each edge both samples beside it may hold later than they say; meanwhile a column changes as it does between
         them.
         """
-        (_, start_off, _), (_, end_off, _) = self._edges(columns)
-        return start_off + end_off
+        start, end = self._edges(columns)
+        return start.off + end.off
 
     def interpolation(self, columns: Sequence[str]) -> Series:
         """By how much these changes of counters may be off at most, as edges lie between samples, shape (columns,).
 
         A counter may have grown anywhere between the samples beside an edge; at an edge that is a sample it is known.
         """
-        (_, _, start_between), (_, _, end_between) = self._edges(columns)
-        return start_between + end_between
+        start, end = self._edges(columns)
+        return start.unknown * start.grown + end.unknown * end.grown
 
     def sums(self, counters: Sequence[str], levels: dict[str, float]) -> CounterSums:
         """Growth of counters with its errors, beside levels that are known already."""
         if not counters:
             return CounterSums(levels=levels)
         grown = np.maximum(self.changes(counters), 0.0).tolist()
-        errors = zip(counters, grown, self.uncertainty(counters).tolist(), strict=True)
+        late = np.array([max(self._told_late(name)) for name in counters])
+        errors = zip(counters, grown, (self.uncertainty(counters) + late).tolist(), strict=True)
         return CounterSums(
             grown=dict(zip(counters, grown, strict=True)),
             levels=levels,
@@ -171,13 +226,20 @@ class WindowSamples:
         )
 
     def error(self, value: float, made: Callable[[WindowSamples], float | None]) -> float:
-        """By how much a value made of such changes may be off at most, given how it is made."""
-        wider = [made(replace(self, _beyond=beyond)) for beyond in ((1.0, 0.0), (1.0, 1.0))]
-        values = [value, *(each for each in wider if each is not None)]
-        return sum(abs(after - before) for before, after in pairwise(values))
+        """By how much a value made of such changes may be off at most, given how it is made.
 
-    def _edges(self, columns: Sequence[str]) -> Iterator[tuple[Series, Series, Series]]:
-        """Values at each edge, and by how much they may be off as readings take time, and as it lies between them."""
+        What is told late at one edge adds to growth, at the other it takes from it: the larger counts.
+        """
+
+        def beyond(*shares: tuple[float, float, float, float]) -> list[float]:
+            wider = [made(replace(self, _beyond=each)) for each in shares]
+            return [value, *(each for each in wider if each is not None)]
+
+        near = beyond((1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0))
+        late = beyond((0.0, 0.0, -1.0, 0.0), (0.0, 0.0, 0.0, 1.0)) if self.late.width else [value]
+        return sum(abs(after - before) for before, after in pairwise(near)) + max(abs(each - value) for each in late)
+
+    def _edges(self, columns: Sequence[str]) -> Iterator[_Edge]:
         raw = (
             self.beside.select(columns).to_numpy() if len(columns) > 1 else self.beside[columns[0]].to_numpy()[:, None]
         )
@@ -191,15 +253,21 @@ class WindowSamples:
             share = np.clip(place, 0.0, 1.0)  # beyond the samples it stands still
             unknown = max(share, 1 - share) if 0 < place < 1 else abs(place - share)  # beyond, as it grew before
             grown = np.abs(high - low)
-            yield low + share * (high - low), grown / (after_s - before_s) * self.off_s[rows].max(), unknown * grown
+            off = grown / (after_s - before_s) * self.off_s[rows].max()
+            yield _Edge(low + share * (high - low), off, grown, unknown=unknown, between=0 < place < 1)
 
 
 def observe(
-    frame: pl.DataFrame, window: Window, *, ticks_per_s: float | None = None, may_restart: bool = False
+    frame: pl.DataFrame,
+    window: Window,
+    *,
+    ticks_per_s: float | None = None,
+    may_restart: bool = False,
+    late: Collection[str] = (),
 ) -> WindowSamples | None:
     """The source through the window; None if its samples do not cover it, or leave a hole across one of its edges.
 
-    A column `end_ns` says when each reading ended.
+    A column `end_ns` says when each reading ended; columns `late` tell up to `LATE_S` later what happened.
     """
     length_ns = window.end_ns - window.start_ns
     if frame.height < SAMPLES_WANTED or length_ns <= 0:
@@ -231,6 +299,8 @@ def observe(
         off_s=took_ns / NANOSECONDS_PER_SECOND,
         ticks_per_s=ticks_per_s,
         may_restart=may_restart,
+        late=ordered.select(late),
+        late_s=times_ns.astype(np.float64) / NANOSECONDS_PER_SECOND,
         _nulls=_nulls(shown),
     )
 

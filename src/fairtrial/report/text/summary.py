@@ -216,15 +216,19 @@ def _joined(parts: list[str]) -> str:
 
 
 def headline(analysis: Analysis) -> str:
-    """Counts of verdicts over the primary metrics, for a page title: `2 faster, 1 undecided`."""
+    """Counts of verdicts over the primary metrics, and of guardrails whatever the arms: `2 faster, 1 undecided`."""
     if analysis.screening is not None:
         return screening.headline(analysis.screening)
     primary = [table for table in metric_tables(analysis) if table.role == "primary"]
     said = Counter(word(row.comparison.verdict, table.definition) for table in primary for row in table.rows)
     said["no verdict"] += sum(len(without_values(analysis, each)) for each in primary)
     words = [f"{said[each]} {'without verdict' if each == 'no verdict' else each}" for each in _ORDER if said[each]]
-    broken = len(breaches(analysis))
-    words += [f"{counted(broken, 'guardrail')} breached"] if broken else []
-    open_ = len(unclear(analysis))
-    words += [f"{counted(open_, 'guardrail')} unclear"] if open_ else []
+    broken = {table.definition.name for table, _, rows in _guarded(analysis, "breached") if rows}
+    words += [f"{counted(len(broken), 'guardrail')} breached"] if broken else []
+    open_ = {
+        table.definition.name
+        for table, arm, rows in _guarded(analysis, "unclear")
+        if rows or _absent(analysis, table, arm=arm)
+    }
+    words += [f"{counted(len(open_), 'guardrail')} unclear"] if open_ else []
     return ", ".join(words) or "no primary comparison"

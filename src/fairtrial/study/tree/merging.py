@@ -7,7 +7,9 @@ kind replaces the whole mapping.
 
 from __future__ import annotations
 
-from fairtrial.study.tree.nodes import Node, Path, Tree, is_null
+from collections.abc import Callable
+
+from fairtrial.study.tree.nodes import Node, Path, Position, Tree, is_null
 from fairtrial.study.workload_place import NETWORK
 from fairtrial.study.workload_place import SECTION as WORKLOAD_PLACE
 
@@ -17,13 +19,18 @@ _LEVEL_DEPTH = 3  # factors.<factor>.<level>
 _SIZE_DEPTH = 2  # sizes.<size>
 _ARRIVALS_DEPTH = 3  # workload.<kind>.arrivals
 
-
-def merge(below: Tree | None, over: Tree) -> Tree:
-    """Merges a mapping over another. Inside levels and sizes a `null` stays: it removes when they are applied."""
-    return _merge(below, over, ())
+Missed = Callable[[Path, Position, Tree | None], None]  # a null's path and place, and the mapping that it is over
 
 
-def _merge(below: Node | None, over: Tree, path: Path) -> Tree:
+def merge(below: Tree | None, over: Tree, *, missed: Missed | None = None) -> Tree:
+    """Merges a mapping over another. Inside levels and sizes a `null` stays: it removes when they are applied.
+
+    `missed`: told of every other `null` that removes nothing.
+    """
+    return _merge(below, over, path=(), missed=missed)
+
+
+def _merge(below: Node | None, over: Tree, *, path: Path, missed: Missed | None) -> Tree:
     kept = below if isinstance(below, Tree) and not over.is_whole else None
     if kept is not None and holds_one_kind(path) and _names_another(kept, over):
         kept = None
@@ -35,10 +42,12 @@ def _merge(below: Node | None, over: Tree, path: Path) -> Tree:
         if is_null(node) and not _keeps_null(child):
             entries.pop(key, None)
             key_at[key] = over.where(key)  # for who misses it
-            if previous is None and _is_level(child):  # `baseline:` with nothing after it: an empty level
-                entries[key] = Tree({}, node.at)
+            if previous is None and (_is_size(child) or (_is_level(child) and kept is None)):
+                entries[key] = Tree({}, node.at)  # `baseline:` with nothing after it, where it is first written
+            elif previous is None and missed is not None:
+                missed(child, over.where(key), kept)
             continue
-        entries[key] = _merge(previous, node, child) if isinstance(node, Tree) else node
+        entries[key] = _merge(previous, node, path=child, missed=missed) if isinstance(node, Tree) else node
         if not (isinstance(previous, Tree) and isinstance(node, Tree)):
             key_at[key] = over.where(key)
     return Tree(entries, kept.at if kept else over.at, key_at, over.is_whole or (kept is not None and kept.is_whole))
@@ -63,6 +72,10 @@ def _names_another(below: Tree, over: Tree) -> bool:
 
 def _is_level(path: Path) -> bool:
     return path[0] == "factors" and len(path) == _LEVEL_DEPTH
+
+
+def _is_size(path: Path) -> bool:
+    return path[0] == "sizes" and len(path) == _SIZE_DEPTH
 
 
 def _keeps_null(path: Path) -> bool:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from fairtrial.errors import InputError, Problem
-from fairtrial.study.tree.nodes import KEY_MARK, Listing, Node, Path, Position, Scalar, Tree, dotted, locate
+from fairtrial.study.tree.nodes import KEY_MARK, Listing, Node, Path, Position, Scalar, Tree, dotted, locate, plain
 from fairtrial.study.tree.quantities import with_unit_of
 
 FILE_OF = "file_of"  # key of a validation's context; see `validate`
@@ -154,15 +154,28 @@ def validate(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path,
     """
     validated, found = None, []
     try:
-        validated = adapter.validate_python(value, context={FILE_OF: lambda *path: locate(node, path)[1].file})
+        validated = adapter.validate_python(value, context=_files(node))
     except ValidationError as error:
-        found = list(_translated(error, adapter=adapter, node=node, prefix=prefix))
+        found = list(_translated(error.errors(), adapter=adapter, node=node, prefix=prefix))
     told = {problem.field for problem in found}
     true = _true_for_numbers(adapter, value, node=node, prefix=prefix)
     found += [problem for problem in true if problem.field not in told]
     for problem in found:
         problems.note(problem)
     return None if found else validated
+
+
+def note_in_part(adapter: TypeAdapter[Any], node: Node, *, prefix: Path, problems: Problems) -> None:
+    """Notes what is wrong with a value, as `validate` does, that stays wrong whatever is merged over it elsewhere."""
+    try:
+        adapter.validate_python(plain(node), context=_files(node))
+    except ValidationError as error:
+        for problem in _translated(_lasting(error.errors(), node), adapter=adapter, node=node, prefix=prefix):
+            problems.note(problem)
+
+
+def _files(node: Node) -> dict[str, Callable[..., str]]:
+    return {FILE_OF: lambda *path: locate(node, path)[1].file}
 
 
 def _true_for_numbers(adapter: TypeAdapter[Any], value: Any, *, node: Node, prefix: Path) -> Iterator[Problem]:
@@ -191,11 +204,32 @@ def _types(schemas: Iterable[dict[str, Any]]) -> Iterator[str]:
         yield from [named] if isinstance(named, str) else named
 
 
-def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node, prefix: Path) -> Iterable[Problem]:
+def _path_of(detail: ErrorDetails, node: Node) -> tuple[Path, Position]:
+    return locate(node, (*detail["loc"], *detail.get("ctx", {}).get("path", ())))
+
+
+def _lasting(details: list[ErrorDetails], node: Node) -> list[ErrorDetails]:
+    """Not those of what is missing, of values that do not go together, nor of a union that one of these may decide."""
+    open_types = {"missing", "union_tag_not_found", _BELOW}
+    if any(detail["type"] == "missing" for detail in details):
+        open_types |= {"value_error", "assertion_error"}  # of a validator that looked for it
+    found = [(_path_of(detail, node)[0], detail) for detail in details]
+    open_paths = [
+        path
+        for path, detail in found
+        if detail["type"] in open_types
+        or (detail["type"] != "extra_forbidden" and isinstance(_node_at(node, path), Tree))
+    ]
+    return [detail for path, detail in found if not any(each[: len(path)] == path for each in open_paths)]
+
+
+def _translated(
+    errors: Iterable[ErrorDetails], *, adapter: TypeAdapter[Any], node: Node, prefix: Path
+) -> Iterable[Problem]:
     """Pydantic's errors as problems. Branches of a union that all failed become one sentence."""
     branches: dict[tuple[Path, Position], list[ErrorDetails]] = {}
-    for detail in error.errors():
-        path, at = locate(node, (*detail["loc"], *detail.get("ctx", {}).get("path", ())))
+    for detail in errors:
+        path, at = _path_of(detail, node)
         if detail["type"] == "missing":
             path = (*path, str(detail["loc"][-1]))
         elif detail["type"] == "extra_forbidden":
@@ -205,7 +239,7 @@ def _translated(error: ValidationError, *, adapter: TypeAdapter[Any], node: Node
     for (path, at), details in branches.items():
         written = None if details[0]["loc"][-1:] == (KEY_MARK,) else _node_at(node, path)
         found = written if isinstance(written, Scalar) else details[0]["input"]
-        message, suggestion = _worded(details, found=found, known=partial(_keys, adapter, path[:-1]))
+        message, suggestion = _worded(details, found=found, known=partial(keys_at, adapter, path[:-1]))
         yield Problem(message, at.file, at.line, at.column, dotted((*prefix, *path)), suggestion)
 
 
@@ -280,8 +314,8 @@ def _counted(detail: ErrorDetails) -> str:
     return f"{bound} {number} {one if number == 1 else more}"
 
 
-def _keys(adapter: TypeAdapter[Any], path: Path) -> list[str]:
-    """The keys that a schema allows at a path."""
+def keys_at(adapter: TypeAdapter[Any], path: Path) -> list[str]:
+    """The keys that a schema names at a path, which may allow others."""
     return list(dict.fromkeys(key for schema in _schemas(adapter, path) for key in schema.get("properties", {})))
 
 

@@ -123,7 +123,8 @@ class Command(Workload[CommandParameters]):
         """The kernel's accounting and every metric of the study."""
         usage = from_json((directory / USAGE).read_bytes())
         values = {name: float(usage[name]) for name in _USAGE}
-        text = (directory / OUTPUT).read_text(encoding="utf-8", errors="replace")
+        output = directory / OUTPUT  # not there if a warm-up failed
+        text = output.read_text(encoding="utf-8", errors="replace") if output.exists() else ""
         for name, metric in self.parameters.metrics.items():
             try:
                 values[name] = numbers.read(metric, text, file=directory / METRICS_FILE)

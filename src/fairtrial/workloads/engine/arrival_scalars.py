@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 
 FILE: Final = "lateness.hlog"
+CHANCE_SDS: Final = 4.0
 STATISTICS: Final = {"p50": "median", "p99": "p99", "max": "maximum"}
 
 
@@ -41,6 +43,14 @@ def _unfinished(arrived: drive.ArrivalCounts) -> dict[str, float]:
     if arrived.under_way is None or not arrived.offered:
         return {}
     return {"unfinished_share": (arrived.waiting + arrived.under_way) / arrived.offered}
+
+
+def unfinished(ended: int, *, due: float) -> dict[str, float]:
+    """Of a tool that says at what rate transactions are due, at random instants, and not how many: the least share.
+
+    By chance fewer may have been due: four standard deviations are left out.
+    """
+    return {"unfinished_share": max(0.0, 1 - (ended + CHANCE_SDS * math.sqrt(due)) / due)}
 
 
 def _timed_out(arrived: drive.ArrivalCounts) -> dict[str, float]:

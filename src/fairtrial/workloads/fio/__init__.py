@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from fairtrial import foreign
 from fairtrial.metrics import consistency, latency
@@ -22,6 +23,16 @@ from fairtrial.workloads.fio.parameters import FioParameters
 from fairtrial.workloads.fio.running import HISTOGRAMS, PROGRAM, FioBench
 from fairtrial.workloads.tool import Life, seed_of
 from fairtrial.workloads.workload import Drive, DriveOutcome
+
+SUBMISSION: Final = MetricDefinition(
+    name="submission_share",
+    label="time to submit accesses",
+    unit="share",
+    better="lower",
+    kind="wall_clock",
+    source=f"{output.DOCUMENT}: by how much the mean of clat_ns is below that of lat_ns, as a share of it; latency, "
+    "which is clat, leaves it out",
+)
 
 
 class Fio(prepared_files.FileWorkload[FioParameters]):
@@ -44,11 +55,11 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
         yield Act("runs", "fio --version", "in every trial, for the record")
         yield Act("runs", f"fio, with the engine {parameters.engine}", "in every trial, on files that fairtrial made")
         for name, value in parameters.options.items():
-            yield Act("runs", f"fio option {name if value is None else f'{name}={value}'}")
+            yield Act("runs", f"fio option {f'{name}={value}' if value else name}")
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """All of access to files; what sequential access can meet is not told."""
-        definitions = dict(file_scalars.definitions(resolution=output.RESOLUTION))
+        definitions = {**file_scalars.definitions(resolution=output.RESOLUTION), SUBMISSION.name: SUBMISSION}
         if not self.parameters.is_random:
             del definitions["footprint_share"]
         return definitions
@@ -89,7 +100,8 @@ class Fio(prepared_files.FileWorkload[FioParameters]):
             )
         for prefix, each in exact.items():
             latencies |= {f"{prefix}latency_ns_mean": each.mean_ns, f"{prefix}latency_ns_max": each.max_ns}
-        return {**own, **latencies, **self._footprint()}
+        submitting = output.submission_share(output.document(foreign.read(directory / output.DOCUMENT).decode()))
+        return own | latencies | self._footprint() | ({} if submitting is None else {SUBMISSION.name: submitting})
 
     def _footprint(self) -> dict[str, float]:
         parameters = self.parameters

@@ -79,7 +79,7 @@ def _ask_fio(parameters: FioParameters, branch: Branch, problems: Problems) -> N
         problems.add(f"fio rejects these options: {words(refused.splitlines())}", options.node.at, field=options.path)
 
 
-def _text(parameters: FioParameters, options: Mapping[str, str | None]) -> str:
+def _text(parameters: FioParameters, options: Mapping[str, str]) -> str:
     changed = parameters.model_copy(update={"options": options})
     life = Life(parameters.duration, parameters.accesses, seed=1)
     return job_file.text(changed, life, directory="/", chosen=parameters.distribution)

@@ -59,5 +59,5 @@ def text(parameters: FioParameters, life: Life, *, directory: str, chosen: str) 
             "log_hist_msec": round(parameters.interval * 1000),
             "per_job_logs": 1,
         }
-    lines = [name if value is None else f"{name}={value}" for name, value in {**options, **parameters.options}.items()]
+    lines = [name if value == "" else f"{name}={value}" for name, value in {**options, **parameters.options}.items()]
     return "\n".join([f"[{JOB}]", *lines, ""])

@@ -214,6 +214,17 @@ def result(report: Document, *, life: Window) -> FioResult:
     )
 
 
+def submission_share(report: Document) -> float | None:
+    """What part of the time of accesses passed before fio counts their latency; None where fio did not time them.
+
+    It hands them to the kernel in it, and waits there wherever the kernel cannot take them at once.
+    """
+    sides = [job.side(name) for job in report.jobs for name in SIDES]
+    whole_ns = sum(each.lat_ns.count * each.lat_ns.mean for each in sides)
+    completing_ns = sum(each.clat_ns.count * each.clat_ns.mean for each in sides)
+    return max(0.0, 1 - completing_ns / whole_ns) if whole_ns else None
+
+
 def _exact(latencies: list[Latency]) -> LatencySummary:
     if count := sum(each.count for each in latencies):
         return LatencySummary(n=count, mean_ns=weighed_mean(latencies), max_ns=max(each.max for each in latencies))

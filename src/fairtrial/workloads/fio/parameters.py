@@ -63,10 +63,10 @@ class FioParameters(FileParameters):
     warm_up: Seconds = Field(
         0.0, ge=0, description="Length of the warm-up, instead of `warm_up_accesses`, in a separate process."
     )
-    options: dict[OptionName, OptionValue | None] = Field(
+    options: dict[OptionName, OptionValue] = Field(
         default_factory=dict,
-        description="Other options of a job, as in a job file; an option without a value has `null`. `norandommap: "
-        "0` undoes the one default that differs from fio's.",
+        description="Other options of a job, as in a job file; an option without a value has an empty one, "
+        "`''`. `norandommap: 0` undoes the one default that differs from fio's.",
     )
 
     @model_validator(mode="after")

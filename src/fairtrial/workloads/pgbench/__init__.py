@@ -150,7 +150,7 @@ class Pgbench(Workload[PgbenchParameters]):
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, failures, latency and lateness from the files made of pgbench's output and log."""
-        return pgbench_scalars.compute(directory, window=window, types=self.parameters.types)
+        return pgbench_scalars.compute(directory, window=window, types=self.parameters.types, rate=self.parameters.rate)
 
     def contradictions(self, directory: Path) -> list[str]:
         """Where our files disagree, or are not what pgbench reported and logged."""

@@ -15,8 +15,8 @@ from fairtrial.workloads.engine import arrival_scalars as arrivals
 from fairtrial.workloads.pgbench.transactions import NANOSECONDS_PER_US, PgbenchResult
 
 
-def compute(directory: Path, *, window: Window, types: Sequence[str]) -> dict[str, float]:
-    """Scalars of one trial, by metric name, with those types of transactions; see `definitions`."""
+def compute(directory: Path, *, window: Window, types: Sequence[str], rate: float | None = None) -> dict[str, float]:
+    """Scalars of one trial, by metric name, with those types of transactions, due at a rate; see `definitions`."""
     result = foreign.of_trial(directory / drive.FILE, PgbenchResult)
     seconds = drive.seconds(directory, window)
     given_up = {each.kind: float(each.count) for each in result.errors}
@@ -31,19 +31,24 @@ def compute(directory: Path, *, window: Window, types: Sequence[str]) -> dict[st
             "deadlock_failures": given_up.get("deadlock", 0.0),
             "connecting_s": result.connecting_ms / 1000,
         }
-        | (_arrived(directory, result, seconds=seconds) if result.lag_us is not None else {})
+        | (_arrived(directory, result, seconds=seconds, rate=rate) if result.lag_us is not None else {})
         | ({"over_limit_share": result.late / result.done} if result.late is not None and result.done else {})
     )
 
 
-def _arrived(directory: Path, result: PgbenchResult, *, seconds: float) -> dict[str, float]:
+def _arrived(directory: Path, result: PgbenchResult, *, seconds: float, rate: float | None) -> dict[str, float]:
     late = latency.scalars(latency.merged(latency.read(directory, file=arrivals.FILE).values()))
     logged = sum(own.committed + own.failed + own.skipped for own in result.transactions.values())
-    return {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in arrivals.STATISTICS if late} | {
-        "arrived_per_s": logged / seconds,
-        "skipped": float(result.skipped),
-        "skipped_share": result.skipped / logged if logged else 0.0,
-    }
+    unfinished = {} if rate is None else arrivals.unfinished(logged, due=rate * seconds)
+    return (
+        unfinished
+        | {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in arrivals.STATISTICS if late}
+        | {
+            "arrived_per_s": logged / seconds,
+            "skipped": float(result.skipped),
+            "skipped_share": result.skipped / logged if logged else 0.0,
+        }
+    )
 
 
 def definitions(types: Sequence[str], *, is_open: bool, has_limit: bool) -> Mapping[str, MetricDefinition]:
@@ -122,6 +127,12 @@ OPEN: Final = (
     ),
     drive.definition(
         "skipped_share", "share of skipped transactions", unit="share", source="skipped, as a share of all in the log"
+    ),
+    drive.definition(
+        "unfinished_share",
+        "unfinished transactions",
+        unit="share",
+        source="due at `rate` and not logged, less what chance explains, as a share of those due; they have no latency",
     ),
 )
 LIMITED: Final = (

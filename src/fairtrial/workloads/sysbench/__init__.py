@@ -72,7 +72,7 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def metrics(self) -> Mapping[str, MetricDefinition]:
         """Throughput, errors and latency."""
-        return sysbench_scalars.definitions()
+        return sysbench_scalars.definitions(is_open=self.parameters.rate is not None)
 
     def duration_s(self) -> float:
         """Ramp-up and window; one by count is guessed."""
@@ -145,7 +145,7 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def scalars(self, directory: Path, window: Window) -> dict[str, float]:
         """Throughput, errors and latency from the files made of sysbench's output."""
-        return sysbench_scalars.compute(directory, window=window)
+        return sysbench_scalars.compute(directory, window=window, rate=self.parameters.rate)
 
     def contradictions(self, directory: Path) -> list[str]:
         """Where our files disagree, or are not what sysbench printed."""

@@ -157,6 +157,12 @@ class SysbenchParameters(BaseModel, frozen=True, extra="forbid"):
         """Whether our own loader fills the tables."""
         return self.has_oltp_tables if self.loader is None else self.loader == "native"
 
+    @property
+    def rate(self) -> float | None:
+        """Events that are due per second, by sysbench's own option; None in a closed loop."""
+        value = self.options.get("rate", "")
+        return float(value) if value.isdecimal() and int(value) else None
+
 
 def reserved(option: str) -> str | None:
     """The key under which the run takes an option; empty: under none; None for any other option."""

@@ -11,13 +11,14 @@ from fairtrial.metrics import drive, latency
 from fairtrial.record.models import Window
 from fairtrial.study.catalogue import MetricDefinition
 from fairtrial.workloads import tool_scalars
+from fairtrial.workloads.engine import arrival_scalars
 from fairtrial.workloads.sysbench.output import NANOSECONDS_PER_MS, RESOLUTION, SysbenchResult
 
 UNKNOWN: Final = (*tool_scalars.UNKNOWN, "failed_share")  # sysbench tells no transactions given up
 
 
-def compute(directory: Path, *, window: Window) -> dict[str, float]:
-    """Scalars of one trial, by metric name; see `definitions`."""
+def compute(directory: Path, *, window: Window, rate: float | None = None) -> dict[str, float]:
+    """Scalars of one trial, whose events are due at a rate, by metric name; see `definitions`."""
     result = foreign.of_trial(directory / drive.FILE, SysbenchResult)
     seconds = drive.seconds(directory, window)
     own_ms = result.latency_ms
@@ -31,16 +32,17 @@ def compute(directory: Path, *, window: Window) -> dict[str, float]:
             "statements_per_s": sum(each.statements for each in result.transactions.values()) / seconds,
             "reconnects": float(sum(each.count for each in result.errors if each.kind == "connection")),
         }
+        | ({} if rate is None else arrival_scalars.unfinished(result.done, due=rate * seconds))
     )
 
 
-def definitions() -> Mapping[str, MetricDefinition]:
+def definitions(*, is_open: bool = False) -> Mapping[str, MetricDefinition]:
     """Every metric; percentiles are as coarse as sysbench's bins."""
     latencies = {
         name: each.model_copy(update={"resolution": RESOLUTION}) if name.startswith("latency_ns_p") else each
         for name, each in latency.definitions(exact=_EXACT).items()
     }
-    return tool_scalars.definitions(_OWN, latencies=latencies, unknown=UNKNOWN)
+    return tool_scalars.definitions((*_OWN, *(_OPEN if is_open else ())), latencies=latencies, unknown=UNKNOWN)
 
 
 _EXACT: Final = {
@@ -68,4 +70,13 @@ _OWN: Final = (
     ),
     drive.definition("reconnects", "reconnections", unit="reconnections", source="sysbench's reconnections"),
     tool_scalars.client_cpu("sysbench's process, its start and end included"),
+)
+_OPEN: Final = (
+    drive.definition(
+        "unfinished_share",
+        "unfinished events",
+        unit="share",
+        source="due at the option `rate` and not among sysbench's events, less what chance explains, as a share of "
+        "those due; they have no latency",
+    ),
 )

@@ -358,3 +358,11 @@ def test_the_effect_that_stands_out_with_power_does_so_as_often() -> None:
     left = logs - logs.mean(axis=1, keepdims=True) - half @ codes.T
     t = 2 * np.abs(half[:, 0]) / (2 * np.sqrt((left**2).sum(axis=1) / 16) / math.sqrt(32))
     assert (t > maxima.modulus_quantile(0.95, count=15, df=16)).mean() == pytest.approx(0.8, abs=0.01)
+
+
+def test_a_screening_at_a_high_confidence_has_the_power_of_scipys_noncentral_t() -> None:
+    shown = detectable(design("fractional", 15), replicates=1, noise=0.03, confidence=0.999)
+    assert shown is not None
+    shift = math.log1p(shown) / (0.03 * 2 / math.sqrt(32))
+    reach = maxima.modulus_quantile(0.999, count=15, df=16)
+    assert stats.nct.sf(reach, 16, shift) == pytest.approx(0.8, abs=1e-6)

@@ -53,7 +53,9 @@ def test_more_that_waited_for_longer_than_a_percentile_than_lie_beyond_it_leave_
     used = [trial(name, number=0, latency_ns_p99=5e6, unfinished_share=share) for name, share in shares.items()]
     (found,) = clients.about(plan("throughput_tps", "latency_ns_p99"), [*used, trial("old", number=0)])
     assert (found.code, found.metric) == ("tail_unmeasured", "latency_ns_p99")
-    assert found.message.startswith("in 2 of 4 used trials more transactions had been waiting for longer than the p99")
+    assert found.message.startswith(
+        "in 2 of 4 used trials more transactions are slower than the p99 and were unfinished"
+    )
     assert found.message.endswith("in b a share of at least 0.13 of those that were due")
     assert list(clients.about(plan("latency_ns_p50"), used)) == [], "the median is known"
     (without,) = clients.about(plan("latency_ns_p99"), [trial("none", number=0, unfinished_share=1.0)])
@@ -62,7 +64,8 @@ def test_more_that_waited_for_longer_than_a_percentile_than_lie_beyond_it_leave_
 
 def test_transactions_in_progress_as_always_leave_a_tail_measured() -> None:
     # 10,000 a second of 20 ms each: 200 in progress at any time, and 100 of the window's beyond its p99.9
-    tail = {"latency_ns_p999": 60e6, "unfinished_share": 200 / 100_000}
+    known = {"offered_per_s": 10_000.0, "queue_length_end": 0.0}
+    tail = {"latency_ns_p999": 60e6, "unfinished_share": 200 / 100_000, **known}
     healthy = trial("healthy", number=0, **tail)
     assert list(clients.about(plan("latency_ns_p999"), [healthy])) == []
     stalled = trial("stalled", number=0, **{**tail, "unfinished_share": 1_000 / 100_000})  # for the last 100 ms
@@ -75,3 +78,40 @@ def test_a_client_whose_transactions_began_late_is_named() -> None:
     late |= {"client_2_latency_ns_p99": 4e6, "client_2_lateness_ns_p99": 3e6}
     (found,) = clients.about(plan("latency_ns_p99"), [measured("a", 2000, 2000, **late)])
     assert found.message.endswith("before its transactions began: client 2 with 75 % in a")
+
+
+def test_a_queue_that_grows_all_the_time_leaves_a_tail_unmeasured_that_grows_with_it() -> None:
+    """Of 80,898 a second 56 % wait in the end: no latency is as long as theirs, and the first is not yet late."""
+    overload = {"offered_per_s": 80_898.0, "unfinished_share": 0.556, "queue_length_end": 0.555 * 808_980}
+    known = {
+        "latency_ns_p50": 2.8e9,
+        "latency_ns_p99": 5.5e9,
+        "latency_ns_max": 5.56e9,
+        "new_order_latency_ns_p99": 5.4e9,
+    }
+    used = [trial("a", number=0, **overload, **known)]
+    for metric in ("latency_ns_p99", "latency_ns_max", "new_order_latency_ns_p99", "latency_ns_p50"):
+        (found,) = clients.about(plan(metric), used)
+        assert (found.code, found.metric) == ("tail_unmeasured", metric)
+        assert "in a a share of at least 0.56 " in found.message or "at least 0.55 " in found.message
+    assert (
+        "slower than the new_order's p99" in next(iter(clients.about(plan("new_order_latency_ns_p99"), used))).message
+    )
+
+
+def test_a_stall_at_the_end_leaves_a_types_tail_a_maximum_and_a_mean_unmeasured() -> None:
+    known = {"offered_per_s": 1000.0, "queue_length_end": 0.0, "unfinished_share": 0.167}
+    stalled = trial("a", number=0, new_order_latency_ns_p99=5e6, latency_ns_max=9e6, latency_ns_mean=2e6, **known)
+    for metric in ("new_order_latency_ns_p99", "latency_ns_max", "latency_ns_mean"):
+        assert [found.metric for found in clients.about(plan(metric), [stalled])] == [metric]
+    healthy = trial("a", number=0, latency_ns_max=200e6, latency_ns_mean=20e6, **{**known, "unfinished_share": 0.002})
+    assert list(clients.about(plan("latency_ns_max", "latency_ns_mean", "share_of_latency_ns_other"), [healthy])) == []
+
+
+def test_latency_that_is_mostly_a_wait_for_the_only_user_is_told() -> None:
+    late = {"latency_ns_p50": 522e3, "lateness_ns_p50": 466e3, "latency_ns_p99": 1e6}
+    (found,) = clients.about(plan("latency_ns_p99"), [trial("a", number=0, **late), trial("b", number=0)])
+    assert found.message.endswith("passed before transactions began, in a 89 %")
+    stalls = {"latency_ns_p50": 522e3, "lateness_ns_p50": 46e3, "latency_ns_p99": 1e9, "lateness_ns_p99": 1e9}
+    assert list(clients.about(plan("latency_ns_p99"), [trial("a", number=0, **stalls)])) == [], "a server's stall"
+    assert list(clients.about(plan("throughput_tps"), [trial("a", number=0, **late)])) == []

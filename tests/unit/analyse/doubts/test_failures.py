@@ -8,6 +8,7 @@ from support.inference.analysis_cases import Case
 from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Doubt
 from fairtrial.metrics import latency
+from fairtrial.study.resolved import Section
 
 
 def raised(*metrics: str, **shares: float) -> list[Doubt]:
@@ -53,3 +54,38 @@ def test_nothing_more_is_said_of_a_mean_or_of_one_type_and_nothing_where_no_late
 def test_a_few_failures_that_hardly_move_a_percentile_are_no_doubt(percentile: str, few: float) -> None:
     assert raised(f"latency_ns_{percentile}", failed_share=0.9 * few) == []
     assert len(raised(f"latency_ns_{percentile}", failed_share=1.1 * few)) == 1
+
+
+def of_fio(metric: str, options: dict[str, str], **scalars: float) -> list[Doubt]:
+    case = Case({"kernel": ["a", "b"]}, blocks=6, roles={"primary": [metric]})
+    known = case.plan().metrics
+    definitions = {**known.definitions, **latency.definitions(["read"])}
+    plan = case.plan().model_copy(update={"metrics": known.model_copy(update={"definitions": definitions})})
+    trials = case.trials(**{metric: lambda levels, block: (9 if levels["kernel"] == "a" else 4) + block})
+    workload = Section({"fio": {"engine": "libaio", "options": dict(options)}})
+    given = [
+        each.model_copy(
+            update={
+                "resolved": each.resolved.model_copy(update={"workload": workload}),
+                "scalars": each.scalars | (scalars if each.trial.arm == "b" else {}),
+            }
+        )
+        for each in trials
+    ]
+    return [doubt for doubt in analyse(plan, given).doubts if doubt.code == "waits_left_out"]
+
+
+def test_what_fio_waits_before_it_counts_is_told_where_a_latency_is_judged() -> None:
+    (doubt,) = of_fio("latency_ns_p99", {}, submission_share=0.998)
+    assert doubt.message.startswith(
+        "in 6 of 12 used trials accesses spent more than 2 % of their time before fio counts"
+    )
+    assert doubt.message.endswith(".b 100 %")
+    assert of_fio("latency_ns_p99", {}, submission_share=0.02) == []
+    assert of_fio("tpm", {}, submission_share=0.998) == []
+
+
+def test_a_rate_of_fios_makes_no_open_loop() -> None:
+    (doubt,) = of_fio("read_latency_ns_p99", {"rate_iops": "200"})
+    assert "in 12 of 12 used trials fio held accesses back by a rate" in doubt.message
+    assert of_fio("read_latency_ns_p99", {"thinktime": "5"}) == []

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 import subprocess
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.power import TTestIndPower
 from support.inference.analysis_cases import Case
 
+from fairtrial.analyse import analyse
 from fairtrial.analyse.inference import power
+from fairtrial.analyse.noise.models import MetricNoise, NoiseProfile
+from fairtrial.analyse.sequential import last_look
 
 CASES = [(0.02, 0.03, 0.05), (0.02, 0.01, 0.01), (0.1, 0.05, 0.05 / 6), (0.3, 0.5, 0.05), (0.01, 0.03, 0.05)]
 
@@ -87,3 +92,54 @@ def test_a_run_is_a_pilot_of_its_noisiest_arm_and_the_family_sets_the_level() ->
     assert power.hardest(pilots) == max(pilots, key=lambda pilot: pilot.sd)
     whole = power.of_run(case.plan(), trials, voided=[("under", 2), ("over", 9)])
     assert [pilot.df for pilot in whole] == [4, 5], "a host lost a block of one cell"
+
+
+@pytest.mark.parametrize(("sd", "effect", "alpha", "blocks"), [(0.02, 0.03, 0.05, 6), (0.1, 0.05, 0.05 / 6, 20)])
+def test_arms_that_are_not_paired_have_statsmodels_power_of_two_samples(
+    *, sd: float, effect: float, alpha: float, blocks: int
+) -> None:
+    sizes = math.log1p(effect) / (sd / math.sqrt(2))  # `sd` is of the difference of two trials
+    theirs = TTestIndPower().power(sizes, blocks, alpha, ratio=1)
+    assert power.power(sd, effect=effect, blocks=blocks, alpha=alpha, paired=False) == pytest.approx(theirs, abs=1e-7)
+    shown = power.detectable(sd, blocks=blocks, alpha=alpha, paired=False)
+    size = TTestIndPower().solve_power(nobs1=blocks, alpha=alpha, power=0.8, ratio=1)
+    assert shown == pytest.approx(math.expm1(size * sd / math.sqrt(2)), rel=1e-4)
+    needed = power.blocks_needed(sd, effect=effect, alpha=alpha, paired=False)
+    n = TTestIndPower().solve_power(effect_size=sizes, alpha=alpha, power=0.8, ratio=1)
+    assert needed == max(power.FEWEST_BLOCKS, math.ceil(n))
+
+
+def test_a_pilot_in_blocks_plans_a_study_in_sequence_by_what_its_blocks_vary_by() -> None:
+    """Blocks vary five times as much as trials: paired, that is gone; in a study in sequence it is in each arm."""
+    random = np.random.default_rng(4)
+    by_block = random.normal(0, 0.05, 41)
+    pilot, study = (Case({"kernel": ["old", "new"]}, blocks=10, order=order) for order in ("abba", "sequential"))
+    trials = pilot.trials(tpm=lambda _levels, block: 1000 * math.exp(by_block[block] + random.normal(0, 0.01)))
+    (paired,) = power.of_run(pilot.plan(), trials)
+    (alone,) = power.of_run(pilot.plan(), trials, paired=False)
+    own = [
+        np.log([each.scalars["tpm"] for each in trials if each.trial.arm == arm]).std(ddof=1) for arm in ("old", "new")
+    ]
+    assert alone.sd == pytest.approx(math.sqrt(own[0] ** 2 + own[1] ** 2), rel=1e-9)
+    assert alone.df == paired.df == 9
+    assert alone.sd > 3 * paired.sd
+    plan = study.plan()
+    shown = last_look.detectable(plan, alone.sd, blocks=10)
+    assert shown == power.detectable(alone.sd, blocks=10, alpha=0.05, paired=False)
+    # The same trials as that study would have had them: its report's smallest effect.
+    found = analyse(plan, trials)
+    (comparison,) = found.cells[0].comparisons["tpm"]
+    assert comparison.method.startswith("Welch")
+    assert comparison.smallest_effect == pytest.approx(shown, rel=0.01)
+
+
+def test_a_place_that_kept_its_noise_knows_both_parts_of_it() -> None:
+    parts: dict[str, Any] = {"blocks": 10, "trial_sd": 0.03, "block_sd": 0.04, "pair_sd": 0.03 * math.sqrt(2)}
+    of: dict[str, Any] = {"cell": "all", "metric": "tpm", **parts}
+    whole: dict[str, Any] = {"metrics": (MetricNoise.model_construct(**of),)}
+    kept = NoiseProfile.model_construct(**whole)
+    found = [
+        power.of_profile(kept, Case({"kernel": ["old", "new"]}, blocks=10, order=order).plan())[0].sd
+        for order in ("abba", "sequential")
+    ]
+    assert found == pytest.approx([0.03 * math.sqrt(2), 0.05 * math.sqrt(2)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,40 @@ def test_arms_are_judged_by_their_own_study_alone(tmp_path: Path) -> None:
         gate._within([run], None, metrics=["speed"], margin=None)
     (check,) = gate._within([run], None, metrics=[], margin=None).checks
     assert (check.series, check.metric) == ("b", "elapsed_s")
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "modes"),
+    [
+        ("--by", {"by": "cell"}, ["--arms", "--baseline"]),
+        ("--acknowledged", {"acknowledged": Path("known.yaml")}, ["--arms", "--baseline"]),
+        ("--alarm-alpha", {"levels": replace(LEVELS, alarm_alpha=0.02)}, ["--arms", "--baseline"]),
+        ("--alpha", {"levels": replace(LEVELS, alpha=0.01)}, ["--arms"]),
+    ],
+)
+def test_options_of_histories_are_refused_where_they_say_nothing(
+    tmp_path: Path, *, option: str, given: dict[str, object], modes: list[str]
+) -> None:
+    first, second = written(tmp_path / "first"), written(tmp_path / "second")
+    outputs = gate.Outputs(junit=None, markdown=None, as_json=True)
+    common = {"accepted": None, "metrics": [], "by": "cell, arm", "acknowledged": None, "levels": LEVELS}
+    common |= {"outputs": outputs}
+    for mode in ("--arms", "--baseline"):
+        how = {"arms": mode == "--arms", "baseline": None if mode == "--arms" else first}
+        with suppress(SystemExit):  # undecided
+            gate.gate([second], **how, **common)  # type: ignore[arg-type]
+        if mode in modes:
+            with pytest.raises(InputError, match=f"{option}: `{mode}` does not use this option"):
+                gate.gate([second], **how, **(common | given))  # type: ignore[arg-type]
+        else:
+            with suppress(SystemExit):
+                gate.gate([second], **how, **(common | given))  # type: ignore[arg-type]
+
+
+def test_a_baseline_that_is_the_current_directory_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    baseline, run = written(tmp_path / "first"), written(tmp_path / "second")
+    monkeypatch.chdir(baseline)
+    assert gate._against([run], Path(), metrics=[], levels=LEVELS).against == "first"
 
 
 def test_a_gate_within_a_run_says_what_its_drives_did_not_draw(tmp_path: Path) -> None:

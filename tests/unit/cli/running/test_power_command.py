@@ -198,3 +198,15 @@ def test_a_duet_takes_no_pilot_of_trials_one_after_the_other(monkeypatch: pytest
     for order, asked in (("duet", 0), ("abba", 1)):
         assert power.at_place(designed(order=order)) is None
         assert kept.call_count == asked
+
+
+def test_a_study_in_sequence_is_planned_by_welchs_test() -> None:
+    plan = designed(order="sequential")
+    said = printed(effect=0.03, plan=plan)
+    assert "Welch's t on logarithms, power 0.8" in said
+    assert "paired t on log ratios, power 0.8" in printed()
+    effect = planned.detectable(KNOWN.pilots[1].upper, blocks=10, alpha=0.025, paired=False)
+    assert effect is not None
+    assert f"{effect * 100:.1f}" in next(line for line in said.splitlines() if line.strip().startswith("10 *"))
+    needed = planned.blocks_needed(KNOWN.pilots[1].upper, effect=0.03, alpha=0.025, paired=False)
+    assert f"an effect of 3 % in every cell needs {needed} blocks" in said

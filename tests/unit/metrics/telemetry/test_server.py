@@ -163,16 +163,21 @@ def test_what_the_server_moved_is_counted_by_itself_and_per_transaction(tmp_path
 
 
 @pytest.mark.parametrize(
-    "columns",
+    ("columns", "ended"),
     [
-        {"com_commit": [0, 100, 150, 180, 900], "com_rollback": [0, 10, 12, 14, 99]},
-        {"transactions_committed": [0, 100, 150, 180, 900], "transactions_rolled_back": [0, 10, 12, 14, 99]},
+        ({"com_commit": [0, 100, 150, 180, 900], "com_rollback": [0, 10, 12, 14, 99]}, 84),
+        ({"transactions_committed": [0, 100, 150, 182, 900], "transactions_rolled_back": [0, 10, 12, 14, 99]}, 84),
+        ({"transactions_committed": [4, 5, 6, 7, 8], "transactions_rolled_back": [0] * 5}, 0),
+        ({"transactions_committed": [4, 6, 8, 10, 12], "lock_waits_missed": [0] * 5}, 0),
+        ({"transactions_committed": [4, 6, 8, 10, 12], "lock_waits_missed": [None] * 5}, 2),
     ],
+    ids=["com", "with the sampler's", "idle", "idle, lock waits sampled", "not sampled"],
 )
-def test_commits_and_rollbacks_of_the_server_are_hammerdb_s_tpm(
-    tmp_path: Path, columns: Mapping[str, Sequence[int]]
+def test_commits_and_rollbacks_without_the_sampler_s_own_are_hammerdb_s_tpm(
+    tmp_path: Path, columns: Mapping[str, Sequence[int | None]], ended: int
 ) -> None:
+    """PostgreSQL counts each statement of the sampler: one for every sample, and one more of those of lock waits."""
     values = computed(tmp_path, columns)
-    assert values["server_transactions"] == 84
-    assert values["server_tpm"] == pytest.approx(84 / 2 * 60)
+    assert values["server_transactions"] == ended
+    assert values["server_tpm"] == pytest.approx(ended / 2 * 60)
     assert telemetry.DEFINITIONS["server_tpm"].better == "higher"

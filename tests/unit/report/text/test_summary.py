@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from support.records import planned, tiny_plan, trial_record
 
+from fairtrial.analyse import analyse
 from fairtrial.analyse.models import Analysis, Estimand, Guardrail, Interval, Outcome, Stalls
 from fairtrial.analyse.result import Verdict
 from fairtrial.report.text import summary
@@ -143,6 +146,28 @@ def test_a_guardrail_of_which_nothing_is_shown_is_not_passed_over(analysis: Anal
     _, unclear, _ = summary.sentences(found)
     assert unclear.startswith("Guardrail unclear: with journal wal, p99 latency is not shown to stay within 2 % at")
     assert summary.headline(found) == "2 faster, 1 guardrail unclear"
+
+
+@pytest.mark.parametrize(("memory", "said"), [(1.5, "1 guardrail breached"), (1.0, "1 guardrail unclear")])
+def test_a_guardrail_counts_once_whatever_the_number_of_arms(memory: float, said: str) -> None:
+    plan = tiny_plan(blocks=10)
+    rail = plan.metrics.definitions["elapsed_s"].model_copy(update={"name": "rss", "label": "memory"})
+    definitions = {**plan.metrics.definitions, "rss": rail}
+    metrics = plan.metrics.model_copy(update={"definitions": definitions, "guardrails": ["rss"]})
+    trials = [planned(block, arm) for block in range(1, 11) for arm in "abc"]
+    resolved = {"all": dict.fromkeys("abc", plan.resolved["all"]["a"])}
+    factors = {"arm": ["a", "b", "c"]}
+    plan = plan.model_copy(update={"factors": factors, "resolved": resolved, "metrics": metrics, "trials": trials})
+    noise = np.random.default_rng(1).normal(1, 0.01, len(trials))
+    records = [
+        trial_record(each).model_copy(
+            update={"scalars": {"elapsed_s": one, "rss": one**10 * (1 if each.arm == "a" else memory)}}
+        )
+        for each, one in zip(trials, noise.tolist(), strict=True)
+    ]
+    found = analyse(plan, records, finished=True)
+    assert len(summary.breaches(found) + summary.unclear(found)) == 2
+    assert summary.headline(found).endswith(said)
 
 
 def test_a_breach_is_not_called_equivalent_by_the_margin_of_claims(analysis: Analysis) -> None:

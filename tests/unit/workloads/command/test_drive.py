@@ -182,6 +182,10 @@ def test_nothing_goes_on_after_a_run_or_its_preparation_failed(
     driven = drive(place, tmp_path, run=f"sh -c 'echo x >>{count}; exit 1'", **given)
     assert bool(driven.invalid_reason) == ("exit_codes" not in given)
     assert (count.read_text().count("x") if count.exists() else 0) == runs
+    measured = Command(CommandParameters.model_validate({"run": "false", **given})).scalars(
+        tmp_path / "out", driven.window
+    )
+    assert measured["elapsed_s"] >= 0, "what did not run has no output, and its trial is invalid for that reason alone"
 
 
 def test_it_runs_on_the_processors_of_its_trial(place: OpenPlace, tmp_path: Path) -> None:

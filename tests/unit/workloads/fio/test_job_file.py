@@ -77,7 +77,7 @@ def test_sequential_access_has_no_distribution() -> None:
 
 
 def test_other_options_are_passed_as_given() -> None:
-    found = options(options={"thinktime": "5us", "rwmixread": 70, "unified_rw_reporting": None})
+    found = options(options={"thinktime": "5us", "rwmixread": 70, "unified_rw_reporting": ""})
     assert found["thinktime"] == "5us"
     assert found["rwmixread"] == "70"
     assert found["unified_rw_reporting"] == "None"

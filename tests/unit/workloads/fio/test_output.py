@@ -278,3 +278,14 @@ def test_counts_stay_whole_numbers() -> None:
     total = output.whole(document(job({middle(1000): 2**40})))
     assert total["read"].dtype == np.int64
     assert total["read"].sum() == 2**40
+
+
+def test_what_was_spent_before_an_access_was_the_kernels_is_a_share_of_its_whole_time() -> None:
+    of_side = {"lat_ns": {"N": 3, "mean": 1000.0, "max": 2000}}
+    read, write = side({"100": 3}, mean=250.0, largest=900), side({"100": 1}, mean=500.0, largest=900)
+    both = job({"100": 3}) | {
+        "read": read | of_side,
+        "write": write | {"lat_ns": {"N": 1, "mean": 1000.0, "max": 1000}},
+    }
+    assert output.submission_share(document(both)) == pytest.approx(1 - (3 * 250 + 500) / 4000)
+    assert output.submission_share(document(job({"100": 3}))) is None, "of a version that does not say"

@@ -17,7 +17,7 @@ def computed(name: str, directory: Path) -> dict[str, float]:
     run = kept(name, directory)
     trial = run.trial()
     window = Window.model_validate(json.loads((trial / "result.json").read_text())["window"])
-    return pgbench.compute(trial, window=window, types=run.parameters.types)
+    return pgbench.compute(trial, window=window, types=run.parameters.types, rate=run.parameters.rate)
 
 
 def test_throughput_is_pgbenchs_own_rate(tmp_path: Path) -> None:
@@ -51,6 +51,15 @@ def test_an_open_loop_has_its_lag_and_what_it_skipped(tmp_path: Path) -> None:
     assert found["over_limit_share"] == pytest.approx(67 / 151)
     assert found["arrived_per_s"] == pytest.approx(298 / 151 * found["throughput_tps"])
     assert found["lateness_ns_max"] == pytest.approx(11.224e6, rel=0.001)
+    assert found["unfinished_share"] == 0.0
+
+
+def test_what_was_due_and_never_logged_is_unfinished(tmp_path: Path) -> None:
+    trial = kept("rated", tmp_path).trial()
+    window = Window.model_validate(json.loads((trial / "result.json").read_text())["window"])
+    seconds = (window.end_ns - window.start_ns) / 1e9
+    found = pgbench.compute(trial, window=window, types=("select_only",), rate=1000 / seconds)
+    assert found["unfinished_share"] == pytest.approx(1 - (298 + 4 * 1000**0.5) / 1000)
 
 
 @pytest.mark.parametrize("name", ["plain", "mixed", "failing", "rated"])

@@ -197,3 +197,10 @@ def test_sysbench_determines_the_data_that_its_own_prepare_makes(script: str, to
     answers = {"sh": "/usr/bin/sysbench", "/usr/bin/sysbench": "sysbench 1.0.20", "sha256sum": "abc  /usr/bin/sysbench"}
     with place_in_memory(lambda spawn: FakeProgram(stdout=[answers[spawn.argv[0]]])) as (place, _fake):
         assert Sysbench(valid(script=script)).loader(place).keys() == told
+
+
+@pytest.mark.parametrize(
+    ("options", "rate"), [({}, None), ({"rate": 500}, 500.0), ({"rate": 0}, None), ({"rate": "x"}, None)]
+)
+def test_a_rate_makes_an_open_loop(options: dict[str, Any], rate: float | None) -> None:
+    assert valid(options=options).rate == rate

@@ -78,3 +78,11 @@ def test_percentiles_know_how_coarse_they_are_and_exact_figures_are_exact() -> N
     assert {defined[f"latency_ns_{name}"].resolution for name in ("mean", "max")} == {0.0}
     assert defined["throughput_tps"].kind == defined["client_cpu_s"].kind == "wall_clock"
     assert defined["reconnects"].kind == "count"
+
+
+def test_events_that_were_due_and_did_not_end_are_a_share_beyond_chance(directory: Path) -> None:
+    found = sysbench.compute(directory, window=WINDOW, rate=100.0)  # 200 of 400
+    assert found["unfinished_share"] == pytest.approx(0.5 - 4 * 20 / 400)
+    assert found.keys() <= sysbench.definitions(is_open=True).keys()
+    assert sysbench.compute(directory, window=WINDOW, rate=55.0)["unfinished_share"] == 0.0, "20 of 220 are chance"
+    assert "unfinished_share" not in sysbench.definitions()

@@ -16,17 +16,18 @@ const DIRECTORY: &str = "sys/vm";
 
 /// A file and the one that changes with it, both by how they end: a device's number of requests with its scheduler
 /// (block/elevator.c), a processor's energy preference with its governor (drivers/cpufreq/amd-pstate.c), the NMI
-/// watchdog with the switch of all watchdogs (kernel/watchdog.c), the free memory that the kernel keeps with huge pages
-/// (mm/khugepaged.c).
-const BESIDE: [(&str, &str); 4] = [
+/// watchdog with the switch of all watchdogs (kernel/watchdog.c).
+const BESIDE: [(&str, &str); 3] = [
     ("/queue/scheduler", "/queue/nr_requests"),
     ("/scaling_governor", "/energy_performance_preference"),
     ("/sys/kernel/watchdog", "/sys/kernel/nmi_watchdog"),
-    (
-        "/sys/kernel/mm/transparent_hugepage/enabled",
-        "/proc/sys/vm/min_free_kbytes",
-    ),
 ];
+
+/// What switches huge pages on, for all memory, one of their sizes or shared memory, changes the free memory that the
+/// kernel keeps (`start_stop_khugepaged` in mm/khugepaged.c).
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/";
+const SWITCHES: [&str; 2] = ["/enabled", "/shmem_enabled"];
+const FREE_MEMORY: &str = "/proc/sys/vm/min_free_kbytes";
 
 /// The partner of a file that is 0 now, and the partner's value, if it is the one that counts.
 pub fn partner(path: &str, content: &str) -> Result<Option<(String, String)>, Failure> {
@@ -45,10 +46,15 @@ pub fn partner(path: &str, content: &str) -> Result<Option<(String, String)>, Fa
 /// The file that the kernel changes whenever this one is written, and its content. One that cannot be read cannot be
 /// restored, which is no reason to refuse this one: drivers give no preference that is none of those with a name.
 pub fn overwritten(path: &str) -> Option<(String, String)> {
-    let beside = BESIDE.iter().find_map(|(file, other)| {
-        let root = path.strip_suffix(file)?;
-        Some(format!("{root}{other}"))
-    })?;
+    let with_huge_pages = || {
+        let (root, _) = path.split_once(HUGE_PAGES)?;
+        let switches = SWITCHES.iter().any(|name| path.ends_with(name));
+        switches.then(|| format!("{root}{FREE_MEMORY}"))
+    };
+    let beside = BESIDE
+        .iter()
+        .find_map(|(file, other)| Some(format!("{}{other}", path.strip_suffix(file)?)))
+        .or_else(with_huge_pages)?;
     let value = fs::read_to_string(&beside).ok()?;
     Some((beside, value))
 }

@@ -130,6 +130,22 @@ fn what_the_kernel_changes_with_a_file_is_restored_after_it() {
             "5000\n",
             "67584\n",
         ),
+        (
+            "sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled",
+            "never\n",
+            "always",
+            "proc/sys/vm/min_free_kbytes",
+            "5000\n",
+            "67584\n",
+        ),
+        (
+            "sys/kernel/mm/transparent_hugepage/shmem_enabled",
+            "never\n",
+            "advise",
+            "proc/sys/vm/min_free_kbytes",
+            "5000\n",
+            "67584\n",
+        ),
     ] {
         let mut agent = Agent::greeted();
         for path in [file, beside] {

@@ -22,10 +22,10 @@ def refusal(load: Load, text: str, **options: Any) -> list[tuple[str, str, str]]
 @pytest.mark.parametrize(
     ("override", "message", "suggestion"),
     [
-        ("factors.users.hihg=", "there is no level `hihg` to remove; expected one of `low`, `high`", "high"),
+        ("factors.users.highs=", "there is no level `highs` to remove; expected one of `low`, `high`", "high"),
         ("factors.kernels=", "there is no factor `kernels` to remove; expected one of `kernel`, `memory`", "kernel"),
         ("expect.overcomitting=", "there is no condition `overcomitting` to remove", "overcommitting"),
-        ("trials.blokcs=", "there is no key `blokcs` to remove; expected one of `blocks`", "blocks"),
+        ("trials.blocks_x=", "there is no key `blocks_x` to remove; expected one of `blocks`", "blocks"),
         ("telemetryx=", "there is no key `telemetryx` to remove", "telemetry"),
     ],
 )

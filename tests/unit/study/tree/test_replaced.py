@@ -76,7 +76,7 @@ def test_of_a_part_only_what_no_other_value_could_mend_is_wrong() -> None:
     assert part({"pinned": {"processors": "1"}}) == []  # half of an alternative
     assert part({"size": 1, "least": 2}) == []  # values that do not go together
     assert part({"pinned": []}) == ["both.pinned: expected a whole number or a mapping, found an empty list"]
-    assert part({"size": 0, "laest": {"a": 1}}) == [
+    assert part({"size": 0, "leasts": {"a": 1}}) == [
         "both.size: expected a value greater than or equal to 1, found 0",
-        "both.laest: unknown key; expected one of `pinned`, `size`, `least`",
+        "both.leasts: unknown key; expected one of `pinned`, `size`, `least`",
     ]

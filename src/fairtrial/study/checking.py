@@ -30,7 +30,7 @@ from fairtrial.study.tree.problems import Problems, did_you_mean, listed, note_i
 from fairtrial.study.tree.quantities import PLACEHOLDER
 from fairtrial.study.tuning import SECTION as TUNE
 
-MAXIMUM_COMBINATIONS = 4096  # merged and validated in a second; no run could finish more
+MAXIMUM_COMBINATIONS = 512  # merged and validated for four sizes in a second; few runs could finish more
 ROLES = ("primary", "secondary", "guardrails")
 _CELLS_SHOWN = 3
 

@@ -28,7 +28,7 @@ def canonical(options: Mapping[str, Option]) -> dict[str, Option]:
     """Option names with underscores and in lower case, as the server lists them; errors as `server.canonical`."""
     by_name = server.canonical(options, spelling=lambda name: name.replace("-", "_").lower(), reserved=RESERVED)
     return {
-        name: parse_bytes(value) if isinstance(value, str) and UNITS.match(value) else value
+        name: parse_bytes(value) if isinstance(value, str) and value.endswith("B") and UNITS.match(value) else value
         for name, value in by_name.items()
     }
 

@@ -6,6 +6,7 @@ go through decimals, so that `format` then `parse` gives the very same number.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shlex
@@ -220,13 +221,18 @@ Share = Annotated[
 ]
 
 
-def _command_line(text: str) -> str:
+@functools.lru_cache(maxsize=256)
+def _said_against(line: str) -> str:
+    """Cached: each combination of levels asks again, and shlex takes quadratic time for a long word."""
     try:
-        words = shlex.split(text)
+        return "" if shlex.split(line) else "the command line is empty"
     except ValueError as error:
-        raise ValueError(f"not a command line: {error}") from error
-    if not words:
-        raise ValueError("the command line is empty")
+        return f"not a command line: {error}"
+
+
+def _command_line(text: str) -> str:
+    if said := _said_against(text):
+        raise ValueError(said)
     return text
 
 

@@ -13,6 +13,7 @@ from math import prod
 from pydantic import ValidationError
 
 from fairtrial.errors import Problem
+from fairtrial.study import assignments
 from fairtrial.study.boots import check_reboot
 from fairtrial.study.catalogue import TRIAL_COLUMNS, Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
@@ -25,7 +26,7 @@ from fairtrial.study.resolving import Resolution, known_in, overlaid, resolve
 from fairtrial.study.screening import check_screening, design_of, one_at_a_time
 from fairtrial.study.service_counters import CounterMetric, with_placeholders
 from fairtrial.study.tree.merging import KIND_SECTIONS, SECTIONS
-from fairtrial.study.tree.nodes import Branch, Listing, Node, Position, Scalar, Tree, dotted, plain
+from fairtrial.study.tree.nodes import Branch, Listing, Node, Position, Scalar, Tree, dotted, leaves, plain
 from fairtrial.study.tree.problems import Problems, did_you_mean, listed, note_in_part
 from fairtrial.study.tree.quantities import PLACEHOLDER
 from fairtrial.study.tuning import SECTION as TUNE
@@ -179,10 +180,14 @@ def _resolve_all(
     base = Tree({key: node for key, node in tree.entries.items() if key in SECTIONS}, tree.at, tree.key_at)
     resolutions: dict[Levels, Resolution] = {}
     met: dict[Problem, list[Levels]] = {}
+    assigned = {id(node): path for path, node in leaves(base) if node.at == assignments.AT}
     for levels in every:
         here = Problems()
         chosen = (factors[factor][level] for factor, level in zip(factors, levels, strict=True))
         trial = overlaid(base, chosen)
+        if assigned:
+            used = {id(node) for _, node in leaves(trial)}
+            assigned = {node: path for node, path in assigned.items() if node not in used}
         resolutions[levels] = resolve(trial, catalogue=catalogue, problems=here)
         _check_system_fits(trial, catalogue, here)
         for problem in here:
@@ -191,6 +196,10 @@ def _resolve_all(
         alone = len(where) == 1 and len(every) < prod(len(levels) for levels in factors.values())
         condition = _condition(factors, where, beside=every[0] if alone else ())
         problems.note(replace(problem, message=problem.message + condition))
+    for path in () if met else assigned.values():
+        message = "it has no effect: in every trial a level sets it, or names another kind"
+        suggestion = f"set it in a level, as factors.FACTOR.LEVEL.{dotted(path)}"
+        problems.add(message, assignments.AT, field=path, suggestion=suggestion)
     return resolutions
 
 

@@ -35,8 +35,9 @@ factor can be the one under test (`arm`). `fairtrial plan STUDY` shows what a st
   factor, a level or a condition that is not there is an error, and so is one for a key that the study cannot have.
 - `place`, `system` and `workload` hold exactly one kind, and so do a workload's `arrivals`. A level that names another
   kind replaces the whole mapping.
-- Order: included files, the study, `--size NAME`, `--set PATH=VALUE`, levels. A path's parts are joined by dots; a part
-  with a dot in it stands in double quotes: `--set 'settings.sysctl."vm.swappiness"=10'`. The value is YAML.
+- Order: included files, the study, `--size NAME`, `--set PATH=VALUE`, levels. A value of `--set` that levels replace in
+  every trial is an error. A path's parts are joined by dots; a part with a dot in it stands in double quotes:
+  `--set 'settings.sysctl."vm.swappiness"=10'`. The value is YAML.
 - Two factors that set one path to different values are an error: their effects could not be told apart.
 - Two arms that resolve to equal trials in any cell are an error: nothing would be compared. The same applies to levels
   of a factor in `also_compare`. Other conditions whose trials are equal for every arm are a warning of the plan.

@@ -236,7 +236,8 @@ class BootingHost:
         if self.variables.exists():
             argv += ["-drive", f"if=pflash,format=raw,readonly=on,file={CODE}"]
             argv += ["-drive", f"if=pflash,format=raw,file={self.variables}"]
-        self.qemu = subprocess.Popen([*argv, *words], stdin=subprocess.DEVNULL)
+        ends_with_us = ["setpriv", "--pdeathsig", "KILL", "--"]  # whoever interrupts tests leaves no machine running
+        self.qemu = subprocess.Popen([*ends_with_us, *argv, *words], stdin=subprocess.DEVNULL)
 
     @property
     def variables(self) -> Path:

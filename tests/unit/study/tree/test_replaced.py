@@ -80,3 +80,26 @@ def test_of_a_part_only_what_no_other_value_could_mend_is_wrong() -> None:
         "both.size: expected a value greater than or equal to 1, found 0",
         "both.leasts: unknown key; expected one of `pinned`, `size`, `least`",
     ]
+
+
+@pytest.mark.parametrize(
+    ("override", "is_used"),
+    [
+        ("workload.tpcc.virtual_users=9", False),
+        ("settings.lru_gen=on", False),
+        ("workload.tpcc.warehouses=9", True),
+        ("factors.users.low.workload.tpcc.virtual_users=9", True),
+    ],
+)
+def test_a_value_of_the_command_line_that_every_level_replaces_is_refused(
+    load: Load, small: ModuleType, *, override: str, is_used: bool
+) -> None:
+    if is_used:
+        load(small.MGLRU, overrides=[override])
+        return
+    with pytest.raises(InputError) as refused:
+        load(small.MGLRU, overrides=[override])
+    (problem,) = refused.value.problems
+    assert (problem.file, problem.field) == ("--set", override.partition("=")[0])
+    assert problem.message.startswith("it has no effect")
+    assert problem.suggestion == f"set it in a level, as factors.FACTOR.LEVEL.{problem.field}"

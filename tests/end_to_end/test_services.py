@@ -203,7 +203,7 @@ def test_a_crash_in_a_trial_voids_it_with_the_last_lines_of_the_log(here: Desk) 
     service = "run: \"sh -c 'echo out of handles; echo $$ >{data}/pid; exec sleep 60'\""
     load = "sh -c 'until kill $(cat $FAIRTRIAL_DATA/pid); do sleep 0.05; done; sleep 0.2'"
     done = here.fairtrial("run", here.study(BROKEN.format(service=service, load=load)), code=3)
-    assert "has lost 1 blocks" in done.stderr
+    assert "has lost 1 block," in done.stderr
     reason = record.read(here.run).trials[0].invalid_reason
     assert reason.startswith("the server ended during the trial (signal SIGTERM)")
     assert reason.endswith("the end of server.log: out of handles")

@@ -10,7 +10,7 @@ from fairtrial.record import Writer
 from fairtrial.record.models import PlannedTrial, TrialData, TrialRecord
 from fairtrial.run import Run, loop
 from support.progress import Accept, Told
-from support.records import trial_record
+from support.records import just_ended, trial_record
 
 
 class Quick:
@@ -42,7 +42,7 @@ class Quick:
     def run(self, trial: PlannedTrial, *, has_started: bool) -> TrialRecord:
         self.had_started.append(has_started)
         self.ran.append(trial.id)
-        found = trial_record(trial, valid=trial.id not in self.invalid)
+        found = just_ended(trial_record(trial, valid=trial.id not in self.invalid))
         data = TrialData(content_sha256=f"{self.content}{trial.arm}" if self.content else None)
         reason = "" if found.valid else self.reason
         resolved = self.writer.plan.resolved[trial.cell][trial.arm]

@@ -201,7 +201,7 @@ pub struct Driven {
     pub effective: BTreeMap<String, String>,
     /// CPU, memory and switches of the load process over the window.
     pub client: Usage,
-    /// How busy each of the client's threads was, over the whole drive; empty where users block threads of their own.
+    /// How busy each of the client's threads was; empty where users block threads of their own.
     #[serde(default)]
     pub loops: Vec<ClientLoop>,
 }
@@ -209,13 +209,13 @@ pub struct Driven {
 /// One thread of the client: whether it could have done more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientLoop {
-    /// Seconds on a processor or ready for one.
+    /// Seconds of the window on a processor or ready for one; of the whole drive if it began none.
     pub busy_s: f64,
-    /// Seconds of waiting for something to happen.
+    /// The rest of these seconds: waiting for something to happen.
     pub idle_s: f64,
-    /// Longest time in which it did not look for what had happened; handing over what a turn has to send is not in it.
+    /// Longest time of the whole drive in which it did not look for what had happened; handing over what a turn has to send is not in it.
     pub longest_turn_s: f64,
-    /// Longest time by which a timer was late.
+    /// Longest time of the whole drive by which a timer was late.
     pub latest_timer_s: f64,
     /// How it waited.
     #[serde(default)]

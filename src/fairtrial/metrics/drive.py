@@ -218,7 +218,7 @@ DEFINITIONS: Final = (
                 "client_busy_share",
                 "client's busiest thread",
                 unit="share of time",
-                source="loops: time on a processor or ready for one, of the busiest thread, whole drive; not of SQLite",
+                source="loops: time on a processor or ready for one, of the busiest thread in the window; not SQLite",
             ),
             definition(
                 "client_longest_turn_s",

@@ -34,6 +34,7 @@ from fairtrial.wire.open_place import OpenPlace
 
 ALIVE_COUNT = 3  # unanswered: ssh ends after the wire's own limit of silence at the latest
 CONFIG_VARIABLE: Final = "FAIRTRIAL_SSH_CONFIG"  # files that a study may name, separated as in PATH
+ALLOWED_HERE: Final[list[str]] = []  # of them, those that this process's command line names
 # Also in `%h` and `%r` of the user's own ProxyCommand, which a shell reads.
 HOST: Final = r"^[\w.:%\[][\w.:%\[\]@-]*$"
 USER: Final = r"^[\w.][\w.@+-]*$"
@@ -194,6 +195,7 @@ def allow_configuration(path: str | Path) -> None:
     """Lets the studies of this process name an ssh configuration file, because its user has named it."""
     allowed = os.environ.get(CONFIG_VARIABLE)
     own = str(Path(path).expanduser().absolute())
+    ALLOWED_HERE.append(own)
     os.environ[CONFIG_VARIABLE] = own if not allowed else f"{allowed}{os.pathsep}{own}"
 
 

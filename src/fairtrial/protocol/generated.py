@@ -1627,15 +1627,15 @@ class ClientLoop(BaseModel):
         frozen=True,
     )
     busy_s: float
-    """Seconds on a processor or ready for one."""
+    """Seconds of the window on a processor or ready for one; of the whole drive if it began none."""
     idle_s: float
-    """Seconds of waiting for something to happen."""
+    """The rest of these seconds: waiting for something to happen."""
     interface: Literal["epoll", "blocking", "io_uring"] = "epoll"
     """How it waited."""
     latest_timer_s: float
-    """Longest time by which a timer was late."""
+    """Longest time of the whole drive by which a timer was late."""
     longest_turn_s: float
-    """Longest time in which it did not look for what had happened; handing over what a turn has to send is not in it."""
+    """Longest time of the whole drive in which it did not look for what had happened; handing over what a turn has to send is not in it."""
 
 
 class ClosedArrivals(BaseModel):
@@ -2177,7 +2177,7 @@ class Driven(BaseModel):
     errors: list[ErrorCount]
     """Errors inside the window, by transaction type and the system's code."""
     loops: Annotated[list[ClientLoop], Field(validate_default=True)] = []
-    """How busy each of the client's threads was, over the whole drive; empty where users block threads of their own."""
+    """How busy each of the client's threads was; empty where users block threads of their own."""
     search: Searched | None = None
     """The search that this window is a probe of: the last one at the highest rate found."""
     transactions: dict[str, Outcomes]

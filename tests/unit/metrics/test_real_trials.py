@@ -9,7 +9,9 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import polars as pl
@@ -82,8 +84,13 @@ class Counters:
         )
 
     def unsure(self, column: str) -> Fraction:
-        """At each edge the rate there for as long as the slower of the readings beside it took."""
+        """At each edge the rate there for as long as the slower of the readings beside it took, and a possible burst.
+
+        That is what lies between the readings beyond what usually does, all on the larger side of the edge.
+        """
         values = self._columns[column]
+        inside = [value for value, time in zip(values, self._times, strict=True) if self.start <= time <= self.end]
+        usual = median(after - before for before, after in pairwise(inside)) if len(inside) > 1 else 0
         total = Fraction(0)
         for edge in (self.start, self.end):
             right = next(index for index, time in enumerate(self._times) if time >= edge)
@@ -91,6 +98,9 @@ class Counters:
             times, grown = self._times[between], abs(values[right] - values[right - 1])
             took = max(end - time for end, time in zip(self._ends[between], times, strict=True))
             total += Fraction(grown * took, times[1] - times[0])
+            if edge < times[1]:
+                larger = max(edge - times[0], times[1] - edge)
+                total += Fraction(larger, times[1] - times[0]) * max(Fraction(grown - usual), 0)
         return total
 
     def mean(self, of: Callable[..., Fraction], *columns: str) -> Fraction:

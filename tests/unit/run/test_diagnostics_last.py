@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.inference.schedules import finished, replacement
-from support.records import planned, tiny_plan, trial_record
+from support.records import just_ended, planned, tiny_plan, trial_record
 from support.trials import Quick, run
 
 from fairtrial import record
@@ -186,7 +186,7 @@ def test_broken_ones_end_no_run_however_many(writer: Writer, monkeypatch: pytest
 def test_a_run_killed_among_them_goes_on_with_the_missing_one(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     for trial in [*writer.plan.trials, DIAGNOSTICS[0]]:
         writer.begin(trial.id)
-        writer.commit(trial_record(trial))
+        writer.commit(just_ended(trial_record(trial)))
     assert not writer.record().finished
     quick = Quick()
     run(writer, quick, monkeypatch)
@@ -219,7 +219,7 @@ def test_a_probe_that_cannot_work_ends_the_run_before_anything_was_measured(
 def test_probes_that_are_no_longer_owed_are_not_asked_for(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     for trial in [*writer.plan.trials[:-1], *DIAGNOSTICS]:
         writer.begin(trial.id)
-        writer.commit(trial_record(trial))
+        writer.commit(just_ended(trial_record(trial)))
     monkeypatch.setattr(loop.probe_checks, "require", lambda *_: pytest.fail("nothing is left to probe"))
     quick = Quick()
     run(writer, quick, monkeypatch)

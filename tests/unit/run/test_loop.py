@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.facts import EMULATED
 from support.progress import Told
-from support.records import RESOLVED, planned, section, tiny_plan, trial_record
+from support.records import RESOLVED, just_ended, planned, section, tiny_plan, trial_record
 from support.trials import Quick, run
 
 from fairtrial import record
@@ -42,10 +42,8 @@ def runnable() -> Plan:
 
 def finished(arm: str, *, ago_s: float = 0.0) -> TrialRecord:
     """A trial of its first block, which ended a while ago."""
-    ended = (datetime.now(UTC) - timedelta(seconds=ago_s)).isoformat()
-    resolved = runnable().resolved["all"][arm]
-    changes = {"resolved": resolved, "started": ended, "finished": ended}
-    return trial_record(planned(1, arm)).model_copy(update=changes)
+    resolved = {"resolved": runnable().resolved["all"][arm]}
+    return just_ended(trial_record(planned(1, arm)).model_copy(update=resolved), ago_s=ago_s)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ use super::recorder::{Outcome, Recorder, Run};
 use super::schedule::Schedule;
 use crate::driver::{Connection, Driver, DriverError, ErrorKind};
 use crate::random::Random;
+use crate::reactor;
 use crate::shared::lock;
 use crate::stop::Stop;
 use crate::workload::{CountingConnection, Counts, TransactionEnd, User as _, Workload};
@@ -159,6 +160,9 @@ impl<D: Driver, W: Workload> UserTask<D, W> {
 
     async fn work(&mut self) {
         while !self.shared.stop.stopping() {
+            if let Some(schedule) = self.shared.recorder.schedule() {
+                reactor::measures(schedule.window_ns(), schedule.end_ns());
+            }
             let kind = self.state.next();
             let (due_ns, (before_s, after_s)) = match self.turn() {
                 UserAction::Free => (None, self.waits_s()),

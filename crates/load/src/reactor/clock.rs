@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// The scheduler's account of this thread: nanoseconds on a processor, nanoseconds ready for one, turns.
 const ACCOUNT: &str = "/proc/thread-self/schedstat";
 
-/// Of one loop over its life.
+/// Of one loop: its time in the window it was told of, or in its life; its extremes in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Nanoseconds spent waiting for something to happen.
@@ -24,11 +24,19 @@ pub struct Load {
     pub interface: Interface,
 }
 
+/// A moment, and how long the thread had been busy until then.
+type Reading = (i64, i64);
+
 /// Keeps a loop's account.
 pub struct LoopAccount {
     load: Load,
-    began_ns: i64,
-    busy_before_ns: i64,
+    /// When it began, or the window did.
+    began: Reading,
+    /// When the window ended; none before that, or without one.
+    ended: Option<Reading>,
+    /// What is asked for: first nanosecond, and the first after it. The loop has seen it begin.
+    window: Option<(i64, i64)>,
+    in_window: bool,
     left_ns: i64,
 }
 
@@ -44,10 +52,17 @@ impl LoopAccount {
         };
         Self {
             load,
-            began_ns: monotonic_ns(),
-            busy_before_ns: thread_busy_ns(),
+            began: (monotonic_ns(), thread_busy_ns()),
+            ended: None,
+            window: None,
+            in_window: false,
             left_ns: i64::MAX,
         }
+    }
+
+    /// Says when the window begins and ends, as far as that is known.
+    pub fn window(&mut self, start_ns: i64, end_ns: i64) {
+        self.window = Some((start_ns, end_ns));
     }
 
     /// The loop waited from `before_ns` to `now_ns`.
@@ -55,6 +70,21 @@ impl LoopAccount {
         let turn_ns = before_ns.saturating_sub(self.left_ns);
         self.load.longest_turn_ns = self.load.longest_turn_ns.max(turn_ns);
         self.left_ns = now_ns;
+        self.look(before_ns, now_ns, thread_busy_ns);
+    }
+
+    /// Reads the thread's account where the window began or ended; while the loop waited, the thread was not busy.
+    fn look(&mut self, before_ns: i64, now_ns: i64, busy_ns: impl Fn() -> i64) {
+        let Some((start_ns, end_ns)) = self.window.filter(|_| self.ended.is_none()) else {
+            return;
+        };
+        if !self.in_window && now_ns >= start_ns {
+            self.in_window = true;
+            self.began = (start_ns.clamp(before_ns, now_ns), busy_ns());
+        }
+        if self.in_window && now_ns >= end_ns {
+            self.ended = Some((end_ns.clamp(before_ns, now_ns), busy_ns()));
+        }
     }
 
     /// Timers fired, the latest of them by this much.
@@ -62,14 +92,16 @@ impl LoopAccount {
         self.load.latest_timer_ns = self.load.latest_timer_ns.max(late_ns);
     }
 
-    /// Up to now, on the same thread.
+    /// Up to now or to the window's end, on the same thread.
     pub fn load(&self) -> Load {
         self.at(monotonic_ns(), thread_busy_ns())
     }
 
     fn at(&self, now_ns: i64, thread_busy_ns: i64) -> Load {
-        let whole_ns = now_ns - self.began_ns;
-        let busy_ns = (thread_busy_ns - self.busy_before_ns).clamp(0, whole_ns);
+        let (now_ns, thread_busy_ns) = self.ended.unwrap_or((now_ns, thread_busy_ns));
+        let (began_ns, busy_before_ns) = self.began;
+        let whole_ns = (now_ns - began_ns).max(0);
+        let busy_ns = (thread_busy_ns - busy_before_ns).clamp(0, whole_ns);
         Load {
             busy_ns,
             idle_ns: whole_ns - busy_ns,
@@ -105,7 +137,7 @@ mod tests {
     #[test]
     fn time_is_either_idle_or_busy() {
         let mut account = LoopAccount::new(Interface::Epoll);
-        (account.began_ns, account.busy_before_ns) = (1_000, 70);
+        account.began = (1_000, 70);
         let shares = |now_ns, busy_ns| {
             let load = account.at(now_ns, busy_ns);
             (load.idle_ns, load.busy_ns)
@@ -116,6 +148,22 @@ mod tests {
         // The scheduler's account is some milliseconds off where others crowd the processors.
         assert_eq!(shares(1_050, 60), (50, 0));
         assert_eq!(shares(1_050, 190), (0, 50));
+    }
+
+    #[test]
+    fn time_before_and_after_the_window_does_not_count() {
+        let mut account = LoopAccount::new(Interface::Epoll);
+        account.began = (0, 0);
+        account.window(1_000, i64::MAX); // its end depends on transactions
+        account.look(100, 900, || 10);
+        account.look(950, 1_200, || 20); // it slept when the window began
+        account.window(1_000, 2_000);
+        account.look(1_900, 1_950, || 700);
+        assert_eq!(account.at(1_950, 700).busy_ns, 680);
+        account.look(2_010, 2_020, || 790); // it computed when the window ended
+        account.look(3_000, 9_000, || 800);
+        let load = account.at(9_000, 810);
+        assert_eq!((load.busy_ns, load.idle_ns), (770, 240));
     }
 
     #[test]

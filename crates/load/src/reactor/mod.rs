@@ -168,6 +168,16 @@ fn run_by<F: Future<Output = ()> + 'static>(
     }
 }
 
+/// Says when the window begins and ends, as far as that is known, in which this thread's loop, if it has one, keeps
+/// account of its time.
+pub fn measures(start_ns: i64, end_ns: i64) {
+    HERE.with_borrow(|here| {
+        if let Some(here) = here {
+            here.account.borrow_mut().window(start_ns, end_ns);
+        }
+    });
+}
+
 /// Runs one future to its end on this thread.
 pub fn block_on<T>(future: impl Future<Output = T>) -> io::Result<T> {
     block_on_by(future, Interface::Epoll)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from fairtrial.cli.running.stopping import stopping_rule
 from fairtrial.cli.terminal import Console
 from fairtrial.compare.checkouts import Checkouts
 from fairtrial.errors import InputError, Problem
-from fairtrial.places.ssh import CONFIG_VARIABLE
+from fairtrial.places.ssh import ALLOWED_HERE
 from fairtrial.record import Writer
 from fairtrial.record.events import PageServed
 from fairtrial.record.files import GIVEN, MERGED
@@ -102,8 +101,7 @@ def run(
 
 def continued_by(directory: Path, farm: Farm) -> str:
     """The command that goes on with a run, which may do what this one may."""
-    allowed = [each for each in os.environ.get(CONFIG_VARIABLE, "").split(os.pathsep) if each]
-    before = "".join(f" --ssh-config {shlex.quote(each)}" for each in allowed)
+    before = "".join(f" --ssh-config {shlex.quote(each)}" for each in ALLOWED_HERE)
     return f"fairtrial{before} run {shlex.quote(str(directory))} --resume{_options(farm)}"
 
 

@@ -24,6 +24,7 @@ OF_STUDIES = "fix the lines listed above; with `fairtrial schema` your editor ch
 _BELOW = "wrong_below"  # of an error; see `wrong_below`
 _CLOSE = 0.6  # difflib's own default: closer misses typing errors, wider suggests nonsense
 _CREDENTIALS = re.compile(r"(//|\b[^\s/:@']+:)[^/\s@]*@")  # of an address: what a message shows, logs keep
+_LOOKED_THROUGH = 1000  # characters of a value, for credentials
 _LISTED = 12  # names in a message; more hide the sentence
 _SHOWN = 60  # characters of a found value; it stands at the position given anyway
 _SCHEMAS_KEPT = 256  # one per kind, and those of several catalogues in a test
@@ -93,7 +94,7 @@ def brief(value: object) -> str:
     if isinstance(value, Scalar) and type(value.value) not in (int, float):
         return brief(value.value)
     text = value.text if isinstance(value, Scalar) else str(value).lower() if isinstance(value, bool) else repr(value)
-    text = _CREDENTIALS.sub(r"\1…@", text)
+    text = _CREDENTIALS.sub(r"\1…@", text[:_LOOKED_THROUGH])  # which takes quadratic time
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

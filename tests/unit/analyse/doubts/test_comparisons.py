@@ -14,6 +14,7 @@ from fairtrial.analyse.doubts import clients as client_doubts
 from fairtrial.analyse.doubts import comparisons as doubts
 from fairtrial.analyse.doubts import contents as content_doubts
 from fairtrial.analyse.doubts import course, covariates, curves, existing, fitness, layouts
+from fairtrial.analyse.doubts import failures as failure_doubts
 from fairtrial.analyse.doubts import files as file_doubts
 from fairtrial.analyse.doubts import hosts as host_doubts
 from fairtrial.analyse.doubts import order as order_doubts
@@ -403,6 +404,7 @@ def test_every_doubt_of_the_package_has_a_known_code() -> None:
         reading_doubts,
         work_doubts,
         client_doubts,
+        failure_doubts,
         content_doubts,
         order_doubts,
         spreads,

@@ -13,9 +13,10 @@ from fairtrial.places import ssh
 
 
 def test_a_run_goes_on_with_the_configurations_and_the_farm_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(ssh.CONFIG_VARIABLE, raising=False)
+    monkeypatch.setenv(ssh.CONFIG_VARIABLE, "/etc/of/the/environment")
+    monkeypatch.setattr(ssh, "ALLOWED_HERE", named := [])
+    monkeypatch.setattr("fairtrial.cli.running.run.ALLOWED_HERE", named)
     assert continued_by(Path("runs/a b"), ALONE) == "fairtrial run 'runs/a b' --resume"
-    monkeypatch.setenv(ssh.CONFIG_VARIABLE, "")
     ssh.allow_configuration("/etc/lab one")
     ssh.allow_configuration("/etc/two")
     assert continued_by(Path("runs/a"), Farm(places=Path("hosts.yaml"))) == (

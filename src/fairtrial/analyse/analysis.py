@@ -25,7 +25,7 @@ from fairtrial.analyse.doubts import runs as run_doubts
 from fairtrial.analyse.doubts.course import course
 from fairtrial.analyse.expectations import expectations, unmet
 from fairtrial.analyse.hosts.comparing import over_hosts
-from fairtrial.analyse.inference import guardrails, judging, sharing
+from fairtrial.analyse.inference import guardrails, judging, power, sharing
 from fairtrial.analyse.inference.comparing import CENSORED, ComparisonOptions, Subject, comparable, compare
 from fairtrial.analyse.measured import ArmValues, measured, summary
 from fairtrial.analyse.models import (
@@ -139,7 +139,7 @@ def _request(plan: Plan, selection: Selection, roles: Mapping[str, Role]) -> Req
         cells={cell.name: cell.levels for cell in selection.cells},
         metrics={name: plan.metrics.definitions[name] for name in roles},
         roles=roles,
-        paired=plan.design.order != "sequential",  # trials of a block are then not close in time
+        paired=power.is_paired(plan),
         confidence=plan.design.confidence,
         margin=plan.design.margin,
         guardrail_margins=plan.metrics.guardrail_margins,

@@ -89,7 +89,7 @@ class Run(Conductor):
 
     def _longest_pause_s(self, cell: str, block: int) -> float:
         """Inside a block that goes on: an hour, or what the block takes anyway, where its order is to fight drift."""
-        if self.schedule.plan.design.order == "sequential":
+        if self.schedule.is_sequential:
             return math.inf
         spanned = Counter((each.cell, each.arm) for each in self.schedule.spanned(cell, block))
         return max(SHORT_PAUSE_S, self.pace.left_s(spanned))

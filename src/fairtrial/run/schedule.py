@@ -141,15 +141,16 @@ class Schedule:
         if not self.stopped:
             rounds = (self._left.get(each, {}) for each in range(self.complete_rounds() + 1, self._last_round + 1))
             trials = itertools.chain.from_iterable(each.values() for each in rounds)
-            yield from self._in_order(trials) if self._is_sequential else trials
+            yield from self._in_order(trials) if self.is_sequential else trials
         yield from self._diagnostics.values()
 
     def _in_order(self, trials: Iterable[PlannedTrial]) -> list[PlannedTrial]:
         """By round, later additions later in it; of order `sequential`, one arm after the other across rounds."""
-        return sorted(trials, key=lambda trial: trial.position if self._is_sequential else trial.round)
+        return sorted(trials, key=lambda trial: trial.position if self.is_sequential else trial.round)
 
     @property
-    def _is_sequential(self) -> bool:
+    def is_sequential(self) -> bool:
+        """Whether one arm runs after the other, so that trials of a block are not close in time."""
         return self.plan.design.order == "sequential"
 
     @property

@@ -34,8 +34,9 @@ pub struct LoopAccount {
     began: Reading,
     /// When the window ended; none before that, or without one.
     ended: Option<Reading>,
-    /// What is asked for: first nanosecond, and the first after it. The loop has seen it begin.
+    /// What is asked for: first nanosecond, and the first after it.
     window: Option<(i64, i64)>,
+    /// The loop has seen it begin.
     in_window: bool,
     left_ns: i64,
 }

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from fairtrial.analyse.doubts import failures
 from fairtrial.analyse.models import Doubt
 from fairtrial.metrics.latency import NANOSECONDS_PER_SECOND, percentiles
 from fairtrial.metrics.latency.percentiles import LATENCY
@@ -38,8 +39,7 @@ def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
 
     Of clients after Kogias et al., Lancet, 2019.
     """
-    named = dict.fromkeys((*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails))
-    latencies = [name for name in named if LATENCY in name]
+    latencies = failures.named_latencies(plan)
     if latencies:
         yield from _waiting(used)
     for name in latencies:

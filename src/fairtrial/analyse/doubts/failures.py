@@ -22,10 +22,15 @@ LITTLE: Final = 0.02  # of the time of accesses: about the width of fio's bins
 RATE: Final = "rate"  # how fio's options begin that hold accesses back; each is timed from when it is issued
 
 
+def named_latencies(plan: Plan) -> list[str]:
+    """Metrics of the study that are latencies, of all transactions or of a type, each once."""
+    named = dict.fromkeys((*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails))
+    return [name for name in named if percentiles.LATENCY in name]
+
+
 def about(plan: Plan, used: Sequence[TrialRecord]) -> Iterator[Doubt]:
     """Asks what share of transactions has no latency, where a metric of the study is one."""
-    named = dict.fromkeys((*plan.metrics.primary, *plan.metrics.secondary, *plan.metrics.guardrails))
-    latencies = [name for name in named if percentiles.LATENCY in name]
+    latencies = named_latencies(plan)
     if not latencies:
         return
     yield from _submission(used)
@@ -60,7 +65,7 @@ def _submission(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
             code="waits_left_out",
             message=f"in {len(large)} of {len(used)} used trials accesses spent more than {100 * LITTLE:.0f} % of "
             f"their time before fio counts their latency, in {worst} {100 * large[worst]:.0f} %",
-            advice=f"compare no latencies between engines or depths: an asynchronous engine waits there for what it "
+            advice="compare no latencies between engines or depths: an asynchronous engine waits there for what it "
             "cannot submit at once, as without `direct: true`; judge `throughput_iops`, or make "
             f"`{SUBMITTING}` a guardrail",
         )
@@ -78,10 +83,10 @@ def _held_back(used: Sequence[TrialRecord]) -> Iterator[Doubt]:
 
 
 def _fio_options(trial: TrialRecord) -> Iterable[str]:
-    parameters = trial.resolved.workload.parameters
-    options = (
-        parameters.get("options") if trial.resolved.workload.kind == "fio" and isinstance(parameters, dict) else {}
-    )
+    workload = trial.resolved.workload
+    if workload.kind != "fio" or not isinstance(workload.parameters, dict):
+        return ()
+    options = workload.parameters.get("options")
     return options if isinstance(options, dict) else ()
 
 

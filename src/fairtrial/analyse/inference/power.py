@@ -48,7 +48,7 @@ class Pilot:
 
 
 def is_paired(plan: Plan) -> bool:
-    """Whether a study's arms are compared block by block."""
+    """Whether a study's arms are compared block by block: trials of a block are close in time."""
     return plan.design.order != "sequential"
 
 

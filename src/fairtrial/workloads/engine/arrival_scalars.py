@@ -45,7 +45,7 @@ def _unfinished(arrived: drive.ArrivalCounts) -> dict[str, float]:
     return {"unfinished_share": (arrived.waiting + arrived.under_way) / arrived.offered}
 
 
-def unfinished(ended: int, *, due: float) -> dict[str, float]:
+def least_unfinished(ended: int, *, due: float) -> dict[str, float]:
     """Of a tool that says at what rate transactions are due, at random instants, and not how many: the least share.
 
     By chance fewer may have been due: four standard deviations are left out.

@@ -39,7 +39,7 @@ def compute(directory: Path, *, window: Window, types: Sequence[str], rate: floa
 def _arrived(directory: Path, result: PgbenchResult, *, seconds: float, rate: float | None) -> dict[str, float]:
     late = latency.scalars(latency.merged(latency.read(directory, file=arrivals.FILE).values()))
     logged = sum(own.committed + own.failed + own.skipped for own in result.transactions.values())
-    unfinished = {} if rate is None else arrivals.unfinished(logged, due=rate * seconds)
+    unfinished = {} if rate is None else arrivals.least_unfinished(logged, due=rate * seconds)
     return (
         unfinished
         | {f"lateness_ns_{name}": late[f"latency_ns_{name}"] for name in arrivals.STATISTICS if late}

@@ -32,7 +32,7 @@ def compute(directory: Path, *, window: Window, rate: float | None = None) -> di
             "statements_per_s": sum(each.statements for each in result.transactions.values()) / seconds,
             "reconnects": float(sum(each.count for each in result.errors if each.kind == "connection")),
         }
-        | ({} if rate is None else arrival_scalars.unfinished(result.done, due=rate * seconds))
+        | ({} if rate is None else arrival_scalars.least_unfinished(result.done, due=rate * seconds))
     )
 
 

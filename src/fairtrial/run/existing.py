@@ -31,7 +31,6 @@ from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 from fairtrial.workloads import OnProgress
 
-POLL_S: Final = 0.02
 # A server may take seconds to hear that a session's process was killed. Tries are counted, and not their time: a
 # machine that stands still takes one of them.
 TRIES: Final = 15
@@ -244,8 +243,7 @@ class ExistingServers:
         session = self.place.agent.spawn(
             name="server-lock", argv=SQL_HOLD.argv, stdin=SQL_HOLD.document(request), on_line=hear
         )
-        while not answered.wait(POLL_S) and session.exited is None:
-            pass  # the subcommand has a limit of its own
+        session.wait_until(answered)  # the subcommand has a limit of its own
         if (fault := failure(lines)) is not None:
             raise PlaceError(f"the lock of {server.address}: {fault.error}", hint=fault.hint)
         rows: Rows = SQL_HOLD.result(lines[0] if lines else None)

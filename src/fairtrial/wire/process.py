@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal as signals
 import threading
 from collections import deque
@@ -15,6 +16,7 @@ LINES_KEPT = 100_000  # of a process that nobody listens to: beyond this the old
 CHARACTERS_KEPT = 16 << 20  # of all these lines
 CHARACTERS_HEARD = 1 << 30  # of lines that somebody listens to, who may keep them: a month of a line every second
 LINE_CHARACTERS = 64  # what keeping a line takes beside its own
+POLL_S = 0.02
 STUCK = "look at the place's disks, network file systems and kernel log; when it has ended, start again or `--resume`"
 
 OnLine = Callable[[str, str], None]
@@ -82,6 +84,17 @@ class Process:
             if self._loss is not None:
                 raise StreamLostError(str(self._loss), hint=self._loss.hint)
         raise TimeoutError(f"{self.name} is still running after {timeout_s:g} s")
+
+    def wait_until(self, said: threading.Event) -> None:
+        """Waits until it has said something, or has ended.
+
+        Raises:
+            StreamLostError: the stream ended first.
+        """
+        while not said.wait(POLL_S):
+            with contextlib.suppress(TimeoutError):
+                self.wait(0)
+                return
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Its lines as (`stdout` or `stderr`, text), as they come, until it ends. Not together with `on_line`.

@@ -143,14 +143,20 @@ def test_a_lost_stream_is_told_to_every_waiting_call_at_once() -> None:
         except StreamLostError as error:
             lost.append(str(error))
 
-    calls: list[Callable[[], object]] = [first.wait, second.wait, lambda: list(first.lines())]
+    never = threading.Event()
+    calls: list[Callable[[], object]] = [
+        first.wait,
+        second.wait,
+        lambda: list(first.lines()),
+        lambda: second.wait_until(never),
+    ]
     threads = [threading.Thread(target=wait_for, args=(call,)) for call in calls]
     for thread in threads:
         thread.start()
     fake.cut()
     for thread in threads:
         thread.join(WAIT_S)
-    assert lost == ["the agent ended the stream"] * 3
+    assert lost == ["the agent ended the stream"] * 4
     with pytest.raises(StreamLostError):
         agent.undo()
     agent.close()

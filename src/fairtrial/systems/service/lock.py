@@ -16,7 +16,6 @@ from fairtrial.systems.service.parameters import ServiceAt
 from fairtrial.wire.agent import Process
 from fairtrial.wire.open_place import OpenPlace
 
-POLL_S: Final = 0.02
 KEY_DIGITS: Final = 8
 # In the directory of the machine's own lock (crates/state). An agent that ends frees its locks before it has restored
 # everything, so this waits three seconds, for either.
@@ -87,8 +86,7 @@ def _taken(place: OpenPlace, address: str, holder: str) -> Process:
 
     argv = ["sh", "-c", LOCK, "sh", str(place.state_directory), _key(address), holder]
     process = place.agent.spawn(name="service-lock", argv=argv, on_line=hear)
-    while not said.wait(POLL_S) and process.exited is None:
-        pass  # it gives up by itself
+    process.wait_until(said)  # it gives up by itself
     outcome, _, whose = (outcomes or [""])[0].partition(" ")
     if outcome == "taken":
         return process

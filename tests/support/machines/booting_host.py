@@ -165,14 +165,13 @@ class HostImage:
 
 @dataclass
 class BootingHost:
-    """A machine that runs: `booting` in an ssh configuration of its own; `boot_s`: how long its first boot took."""
+    """A machine that runs: `booting` in an ssh configuration of its own."""
 
     image: HostImage
     directory: Path
     port: int
     qemu: subprocess.Popen[bytes] | None = None
     console: Path = field(init=False)
-    boot_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.console = self.directory / "console"
@@ -304,11 +303,9 @@ def started(image: HostImage, directory: Path, *words: str, uefi: bool = False) 
     host = BootingHost(image, directory, free_port())
     if uefi:
         shutil.copy(VARIABLES, host.variables)
-    began_s = time.monotonic()
     host.turn_on(*words)
     try:
         patiently(host.answers, f"the host does not answer: {host.console}")
-        host.boot_s = time.monotonic() - began_s
         yield host
     finally:
         host.cut_power()

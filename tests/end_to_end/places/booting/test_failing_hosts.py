@@ -69,8 +69,9 @@ def test_a_host_that_fails_in_a_trial_costs_its_block_and_ends_with_its_default_
     back_s = time.monotonic() - failed_s
     resets = [reset_s - failed_s for reset_s in host.resets_s()[known:]]
     assert len(resets) == (fails is hangs)
+    # How long the boot after it takes is the emulated machine's affair: its share of a busy machine's processors.
     assert all(LIMIT_S / 2 < reset_s < LIMIT_S + RECOVERED_S for reset_s in resets)
-    assert back_s < LIMIT_S + RECOVERED_S + host.boot_s, "an emulated boot takes as long as the machine is busy"
+    assert resets or back_s < LIMIT_S + RECOVERED_S
     said, _ = running.communicate(timeout=1500)
     assert running.returncode == 0, said
     found = record.read(here.run)

@@ -20,7 +20,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-from fairtrial import completeness, foreign
+from fairtrial import completeness, foreign, interpreters
 from fairtrial.analyse.selection import FEWEST_LEVELS
 from fairtrial.analyse.sequential import SequentialRun, follow
 from fairtrial.errors import FairtrialError, RecordError
@@ -182,8 +182,11 @@ def _each(record: Record) -> Iterator[MadeAgain]:
         yield from map(make, raw)
         return
     guarded = first_reader.has_begun()
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(guarded,)) as pool:
-        yield from pool.map(make, raw, chunksize=CHUNK)
+    with interpreters.safe_path():  # the record may be the current directory
+        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(guarded,))
+        made = pool.map(make, raw, chunksize=CHUNK)  # starts all
+    with pool:
+        yield from made
 
 
 def _begin(guarded: bool) -> None:  # noqa: FBT001 - a pool gives it by position

@@ -67,6 +67,7 @@ DOUBT_CODES: Final = (
     "slow_readings",
     "missed_readings",
     "client_saturated",
+    "clients_differ",
     "tail_unmeasured",
     "timed_out",
     "latency_saturated",
@@ -102,8 +103,7 @@ class Doubt(Result):
 
     Attributes:
         code: stable name on the reference page, one of `DOUBT_CODES`.
-        message: what was seen, with the figures.
-        advice: what the reader can do.
+        message, advice: what was seen, with the figures, and what the reader can do.
         cell, metric, arm: where; empty means everywhere.
     """
 

@@ -12,7 +12,11 @@ from pydantic import AfterValidator
 Bound = Literal["", "<", ">", "≤", "≥"]
 
 _MINUS: Final = str.maketrans("\u2212\u2013", "--")  # a typesetter's minus and dash
-_EXPECTED: Final = "expected a figure: digits, perhaps with a sign, a point, an exponent, `<` before or `%` behind"
+MOST_CHARACTERS: Final = 100
+_EXPECTED: Final = (
+    "expected a figure: digits, perhaps with a sign, a point, an exponent, `<` before or `%` behind; at most "
+    f"{MOST_CHARACTERS} characters"
+)
 _FIGURE: Final = re.compile(
     r"""
     (?P<bound>[<>≤≥]?)\s*
@@ -61,7 +65,7 @@ def read(text: str) -> PrintedFigure:
     Raises:
         ValueError: it is no figure.
     """
-    match = _FIGURE.fullmatch(text.strip().translate(_MINUS))
+    match = _FIGURE.fullmatch(text.strip().translate(_MINUS)) if len(text) <= MOST_CHARACTERS else None
     if match is None:
         raise ValueError(_EXPECTED)
     digits = re.sub(r"[,\s]", "", match["number"])

@@ -109,16 +109,27 @@ class Builds:
         repository: a directory in it.
         command: run by a shell in each checkout.
         logs: where what it prints is kept.
+        together: what they are built together with, and kept apart from other builds for; empty for nothing.
     """
 
     repository: Path
     command: str
     logs: Path
+    together: str = ""
 
     def directory(self, commit: str) -> Path:
         """Where a commit is built, and stays."""
-        key = hashlib.sha256(f"{commit}\0{self.command}".encode()).hexdigest()
-        return cache_directory() / "builds" / f"{commit[:12]}-{key[:12]}"
+        key = "\0".join(filter(None, (commit, self.command, self.together)))
+        return cache_directory() / "builds" / f"{commit[:12]}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+    def is_built(self, commit: str) -> bool:
+        """Whether it is, and has stayed."""
+        directory = self.directory(commit)
+        return directory.with_suffix(".json").exists() and directory.is_dir()
+
+    def forget(self, commit: str) -> None:
+        """It is built from a new checkout the next time."""
+        self.directory(commit).with_suffix(".json").unlink(missing_ok=True)
 
     def build(self, commit: str) -> float:
         """Builds a commit unless it is built; the seconds that took, 0 if it was.
@@ -128,10 +139,8 @@ class Builds:
             PlaceError: the commit cannot be checked out.
         """
         directory = self.directory(commit)
-        done = directory.with_suffix(".json")
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(directory.with_suffix(".lock")):
-            if done.exists() and directory.is_dir():
+        with alone(directory.with_suffix(".lock")):
+            if self.is_built(commit):
                 return 0.0
             began = time.monotonic()
             shutil.rmtree(directory, ignore_errors=True)
@@ -142,7 +151,7 @@ class Builds:
             seconds = time.monotonic() - began
             disks.sync_around(directory)  # the mark is durable at once, and a power failure may not leave it alone
             told = {"commit": commit, "command": self.command, "seconds": seconds}
-            write_synced(done, json.dumps(told).encode() + b"\n")
+            write_synced(directory.with_suffix(".json"), json.dumps(told).encode() + b"\n")
             return seconds
 
 
@@ -178,8 +187,9 @@ def run_build(command: str, directory: Path, log: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """One process at a time: another bisection may want the same commit."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

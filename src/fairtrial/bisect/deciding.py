@@ -12,10 +12,12 @@ from typing import Final, Literal
 
 import numpy as np
 
+from fairtrial.analyse.inference import shares
+from fairtrial.analyse.inference.t_tests import ROUNDING
 from fairtrial.bisect import holding, settling
 from fairtrial.bisect.asking import next_version
 from fairtrial.bisect.holding import HOLDS, held
-from fairtrial.bisect.posterior import Evidence, Floats, Posterior, posterior
+from fairtrial.bisect.posterior import LEAST_NOISE, Evidence, Floats, Integers, Posterior, posterior
 
 MOST_BLOCKS: Final = 400
 
@@ -29,6 +31,7 @@ class History:
     Attributes:
         versions: how many there are, the reference and the end among them.
         log_ratios: of blocks, by version.
+        shares: where values are shares of a total, those of the reference and of the end, by block of the end.
         gaps: versions that cannot be built, or do not run.
         ready: versions whose building or fetching is done, or takes nothing.
         block_s: what finished blocks took, each.
@@ -37,6 +40,7 @@ class History:
 
     versions: int
     log_ratios: dict[int, list[float]] = field(default_factory=dict)
+    shares: list[tuple[float, float]] = field(default_factory=list)
     gaps: set[int] = field(default_factory=set)
     ready: set[int] = field(default_factory=set)
     block_s: list[float] = field(default_factory=list)
@@ -61,11 +65,6 @@ class History:
     def is_searched(self) -> bool:
         """Whether a version between the ends has been measured: the ends are settled then."""
         return any(version != self.end for version in self.log_ratios)
-
-    @property
-    def ends(self) -> settling.Ends:
-        """What is known of the two ends."""
-        return settling.ends_of(self.log_ratios.get(self.end, []))
 
 
 @dataclass(frozen=True)
@@ -105,16 +104,19 @@ class Limits:
     Attributes:
         blocks: of the whole search; at most half of them settle the ends.
         margin: largest change that does not matter, as a share.
+        resolution, total: as in the metric's definition.
     """
 
     blocks: int = MOST_BLOCKS
     margin: float = 0.02
+    resolution: float = 0.0
+    total: float = 0.0
 
 
 def decide(history: History, limits: Limits) -> Measure | Answer:
     """What happens next."""
     if not history.is_searched:
-        outcome, more = settling.settle(history.ends, margin=limits.margin, limit=max(limits.blocks // 2, 1))
+        outcome, more = _settled(history, limits)
         if outcome == settling.OPEN:
             return Measure(history.end, int(more), ends=True)
         if outcome != settling.CHANGED:
@@ -127,6 +129,19 @@ def decide(history: History, limits: Limits) -> Measure | Answer:
     if settling.unsettled(now):
         return Measure(history.end, 1, ends=True)
     return Measure(history.testable[int(next_version(now, costs(history)))], 1)
+
+
+def _settled(history: History, limits: Limits) -> tuple[Integers, Integers]:
+    """What is known of the two ends, as `settling.settle` says it."""
+    reference, end = np.array(history.shares, dtype=float).reshape(-1, 2).T
+    bound = shares.bound(reference, end, margin=limits.margin, total=limits.total)
+    least = LEAST_NOISE * (bound / math.log1p(limits.margin))  # shares may ask for much smaller changes
+    return settling.settle(
+        settling.ends_of(history.log_ratios.get(history.end, []), least=max(least, ROUNDING)),
+        bound=bound,
+        limit=max(limits.blocks // 2, 1),
+        width=abs(math.log1p(-limits.resolution)),
+    )
 
 
 def believed(history: History) -> Posterior:

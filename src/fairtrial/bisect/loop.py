@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from fairtrial.bisect import compiling, journal
 from fairtrial.bisect.commits import Builds, UnbuildableError
-from fairtrial.bisect.deciding import Change, History, Limits, Measure, believed, decide
+from fairtrial.bisect.deciding import Change, History, Measure, believed, decide
 from fairtrial.bisect.models import (
     Answered,
     Bisection,
@@ -39,6 +39,7 @@ from fairtrial.bisect.reading import (
     confirmation,
     confirming_blocks,
     log_ratios,
+    shares,
     summary,
     take,
 )
@@ -100,8 +101,7 @@ class Bisecting:
             self._journal.close()
 
     def _search(self) -> Answered:
-        limits = Limits(blocks=self.question.blocks, margin=self.question.margin)
-        while isinstance(step := decide(self.history, limits), Measure):
+        while isinstance(step := decide(self.history, self.question.limits), Measure):
             if self._ready(0) and self._ready(step.version):
                 self._measure(step)
         answer = Answered(outcome=step.outcome, changes=[found_change(change) for change in step.changes])
@@ -169,6 +169,7 @@ class Bisecting:
             number=number,
             version=step.version,
             log_ratios=log_ratios(finished, self.question, version=name),
+            shares=shares(finished, self.question, version=name),
             seconds=block_seconds(finished),
         )
         after = copy.deepcopy(self.history)

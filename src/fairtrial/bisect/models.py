@@ -7,14 +7,16 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from fairtrial.analyse.result import Verdict
-from fairtrial.bisect.deciding import Outcome
+from fairtrial.bisect.deciding import Limits, Outcome
 from fairtrial.record.events import Line
 from fairtrial.record.models import FileName, FormatVersion, RecordModel
 from fairtrial.study.catalogue import Better
 
 FORMAT_VERSION = 1
+CONFIDENCE = 0.95  # of the intervals in the table of versions, and of a confirmation's that does not say
 LARGEST = 700  # log ratio whose exponential a float holds
 LONGEST_S = 1e10
+Share = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Version(RecordModel):
@@ -43,6 +45,7 @@ class Bisection(RecordModel):
         metric: the study's first primary metric, whose log ratios are observed.
         seed: the study's; every query has one of its own, made from it.
         margin: largest change that does not matter, as a share.
+        resolution, total: as in the metric's definition; 0 in bisections that were begun before they were looked at.
         blocks: the largest number for the search.
         alpha: level of a confirmation's claim about the metric, one of the study's primary ones.
         build: command line that builds a commit; empty where levels are.
@@ -59,11 +62,18 @@ class Bisection(RecordModel):
     unit: str = ""
     better: Better
     seed: int
-    margin: float
+    margin: Annotated[float, Field(gt=0, lt=1)]
+    resolution: Annotated[float, Field(gt=-1, lt=1, exclude_if=lambda resolution: resolution == 0)] = 0.0
+    total: Annotated[float, Field(exclude_if=lambda total: total == 0)] = 0.0
     blocks: int
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     build: str = ""
     repository: str = ""
+
+    @property
+    def limits(self) -> Limits:
+        """Of the search."""
+        return Limits(blocks=self.blocks, margin=self.margin, resolution=self.resolution, total=self.total)
 
 
 class Ready(RecordModel):
@@ -107,6 +117,7 @@ class Measured(RecordModel):
 
     Attributes:
         log_ratios: of the version to the reference, by block.
+        shares: the values of the reference and of the version, where they are shares of a total.
         seconds: that a block took.
         believed: after them; null while the ends are settled.
     """
@@ -115,6 +126,7 @@ class Measured(RecordModel):
     number: int
     version: int
     log_ratios: list[Annotated[float, Field(ge=-LARGEST, le=LARGEST)]]
+    shares: list[tuple[Share, Share]] = Field(default_factory=list, exclude_if=lambda shares: not shares)
     seconds: Annotated[float, Field(ge=0, le=LONGEST_S)]
     believed: Believed | None = None
 
@@ -151,6 +163,7 @@ class Confirmed(RecordModel):
     ratio: float | None
     low: float | None
     high: float | None
+    confidence: Annotated[float, Field(exclude_if=lambda confidence: confidence == CONFIDENCE)] = CONFIDENCE
     agrees: bool
 
 

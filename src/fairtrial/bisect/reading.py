@@ -14,6 +14,7 @@ from fairtrial import foreign
 from fairtrial.analyse.inference import comparing
 from fairtrial.bisect.deciding import History, believed, probabilities
 from fairtrial.bisect.models import (
+    CONFIDENCE,
     Answered,
     Believed,
     Bisection,
@@ -29,6 +30,7 @@ from fairtrial.bisect.models import (
 from fairtrial.errors import PlaceError, RecordError
 from fairtrial.queries import log_ratio, whole_blocks
 from fairtrial.record import Record
+from fairtrial.record.models import TrialRecord
 from fairtrial.report.analysing import analysed
 
 QUESTION: Final = "bisection.json"
@@ -37,7 +39,6 @@ CONFIRMATION: Final = "confirmation-{number}"
 CONFIRMED_OUTCOMES: Final = ("one_change", "two_steps")
 POWER: Final = 0.9  # of a confirmation, for the size that was found
 FEWEST_TO_CONFIRM, MOST_TO_CONFIRM = 6, 200
-_CONFIDENCE: Final = 0.95
 
 
 def question(directory: Path) -> Bisection:
@@ -67,6 +68,7 @@ def take(history: History, event: Event) -> None:
             history.log_ratios.pop(event.version, None)
         case Measured():
             history.log_ratios.setdefault(event.version, []).extend(event.log_ratios)
+            history.shares += event.shares if event.version == history.end else []
             history.block_s += [event.seconds] * len(event.log_ratios)
         case _:
             pass
@@ -78,14 +80,26 @@ def log_ratios(of: Record, bisection: Bisection, *, version: str) -> list[float]
     Raises:
         PlaceError: a trial has no positive value.
     """
-    reference = bisection.versions[0].name
-    pairs = [arms for arms in whole_blocks(of) if arms.keys() == {reference, version}]
-    found = [log_ratio(arms[reference], arms[version], metric=bisection.metric) for arms in pairs]
+    pairs = _pairs(of, bisection, version=version)
+    found = [log_ratio(*pair, metric=bisection.metric) for pair in pairs]
     known = [each for each in found if each is not None]
     if len(known) < len(found):
         hint = f"choose a metric that is positive in every trial: --set metrics.primary=…, not {bisection.metric}"
         raise PlaceError(f"{of.directory}: a trial has no positive value of {bisection.metric}", hint=hint)
     return known
+
+
+def shares(of: Record, bisection: Bisection, *, version: str) -> list[tuple[float, float]]:
+    """Values of the reference and of a version, by block, where they are shares of a total; else none."""
+    pairs = _pairs(of, bisection, version=version) if bisection.total else []
+    return [(first.scalars[bisection.metric], second.scalars[bisection.metric]) for first, second in pairs]
+
+
+def _pairs(of: Record, bisection: Bisection, *, version: str) -> list[tuple[TrialRecord, TrialRecord]]:
+    """Trials of the reference and of a version, by block; void blocks are left out."""
+    reference = bisection.versions[0].name
+    blocks = (arms for arms in whole_blocks(of) if arms.keys() == {reference, version})
+    return [(arms[reference], arms[version]) for arms in blocks]
 
 
 def block_seconds(of: Record) -> float:
@@ -135,6 +149,7 @@ def confirmation(of: Record, bisection: Bisection, *, number: int, change: Found
         ratio=found.ratio.estimate,
         low=found.ratio.low,
         high=found.ratio.high,
+        confidence=found.confidence,
         agrees=found.verdict == claimed,
     )
 
@@ -189,7 +204,7 @@ def _version(
     if len(seen):
         ratio = math.exp(seen.mean())
     if len(seen) > 1 and seen.std() > 0:
-        reach = float(special.stdtrit(len(seen) - 1, (1 + _CONFIDENCE) / 2) * seen.std(ddof=1) / math.sqrt(len(seen)))
+        reach = float(special.stdtrit(len(seen) - 1, (1 + CONFIDENCE) / 2) * seen.std(ddof=1) / math.sqrt(len(seen)))
         low, high = math.exp(seen.mean() - reach), math.exp(seen.mean() + reach)
     return VersionResult(
         name=version.name,

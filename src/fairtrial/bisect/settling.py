@@ -44,38 +44,43 @@ class Ends:
         return np.asarray(self.sd / np.sqrt(np.maximum(self.n, 1)))
 
 
-def ends_of(log_ratios: Sequence[float]) -> Ends:
-    """Mean and spread of one search."""
+def ends_of(log_ratios: Sequence[float], *, least: float = LEAST_NOISE) -> Ends:
+    """Mean and spread of one search; `least`: smallest standard deviation that is believed."""
     values = np.array(log_ratios, dtype=float)
     sums = np.asarray(math.fsum(values)), np.asarray(math.fsum(values**2))
-    return ends_from(np.asarray(float(len(values))), *sums)
+    return ends_from(np.asarray(float(len(values))), *sums, least=least)
 
 
-def ends_from(n: Floats, total: Floats, squares: Floats) -> Ends:
+def ends_from(n: Floats, total: Floats, squares: Floats, *, least: float = LEAST_NOISE) -> Ends:
     """The same, from sums."""
     mean = total / np.maximum(n, 1)
     spread = np.maximum(squares - n * mean**2, 0) / np.maximum(n - 1, 1)
-    return Ends(n, mean, np.maximum(np.sqrt(spread), LEAST_NOISE))
+    return Ends(n, mean, np.maximum(np.sqrt(spread), least))
 
 
-def settle(ends: Ends, *, margin: float, limit: int) -> tuple[Integers, Integers]:
+def settle(ends: Ends, *, bound: float, limit: int, width: float = 0.0) -> tuple[Integers, Integers]:
     """Whether the ends are settled (by a size, by there being none, or not within the limit), and how many blocks more.
 
     A change within the margin is not looked for, however well it is known: its confirmation would call it equivalent.
 
     Args:
         ends: so far.
-        margin: largest change that does not matter, as a share.
+        bound: largest log ratio that does not matter.
         limit: the largest number of blocks.
+        width: of the metric's classes, as a log ratio: the true size may lie so far from what values say. Ends that
+            classes as wide as the bound do not tell apart are not settled.
     """
-    n, size, bound = ends.n, np.abs(ends.mean), math.log1p(margin)
+    n, size = ends.n, np.abs(ends.mean)
     quantile = special.stdtrit(np.maximum(n - 1, 1), 1 - LEVEL)
     enough = n >= FEWEST
     changed = enough & (size > bound) & (size >= STANDARD_ERRORS * ends.error)
-    without = (n >= FEWEST_WITHOUT) & (size + quantile * ends.error <= bound)
-    outcome = np.select([changed, without, n >= limit], [CHANGED, NO_CHANGE, UNDECIDED], OPEN)
+    alike = (n >= FEWEST_WITHOUT) & (size + quantile * ends.error <= bound)
+    without = alike & (size + quantile * ends.error + width <= bound)
+    given_up = (n >= limit) | (alike & (width >= bound))
+    outcome = np.select([changed, without, given_up], [CHANGED, NO_CHANGE, UNDECIDED], OPEN)
     with np.errstate(divide="ignore"):
-        for_size, for_none = (STANDARD_ERRORS * ends.sd / size) ** 2, (quantile * ends.sd / (bound - size)) ** 2
+        for_size = (STANDARD_ERRORS * ends.sd / size) ** 2
+        for_none = (quantile * ends.sd / np.maximum(bound - width - size, 0)) ** 2
     needed = np.minimum(np.where(size > bound, for_size, for_none), 2 * n)
     half_way = np.clip(np.ceil((needed - n) / 2), 1, np.maximum(limit - n, 1))
     return outcome, np.where(enough, half_way, FEWEST - n).astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -144,7 +145,7 @@ def _settled(truth: Truth, *, margin: float, limit: int) -> tuple[Integers, Floa
         for done in range(more[rows].max()):
             due = rows[more[rows] > done]
             sums[due] += _moments(truth.blocks(due, np.full(len(due), end)))
-        outcome[rows], more[rows] = settle(ends_from(*sums[rows].T), margin=margin, limit=limit)
+        outcome[rows], more[rows] = settle(ends_from(*sums[rows].T), bound=math.log1p(margin), limit=limit)
     return outcome, sums
 
 

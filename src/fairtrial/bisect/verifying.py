@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from fairtrial import foreign, record, verify
 from fairtrial.bisect import journal, wording
-from fairtrial.bisect.deciding import Answer, History, Limits, decide
+from fairtrial.bisect.deciding import Answer, History, decide
 from fairtrial.bisect.loop import found_change
 from fairtrial.bisect.models import Answered, Bisection, Confirmed, Event, Measured, Queried
 from fairtrial.bisect.reading import (
@@ -19,6 +19,7 @@ from fairtrial.bisect.reading import (
     log_ratios,
     question,
     result,
+    shares,
     summary,
     take,
 )
@@ -53,8 +54,7 @@ def records(directory: Path) -> list[Path]:
 
 def _step(directory: Path, event: Event, *, bisection: Bisection, history: History) -> list[str]:
     if isinstance(event, Queried):
-        limits = Limits(blocks=bisection.blocks, margin=bisection.margin)
-        step = decide(history, limits)
+        step = decide(history, bisection.limits)
         asked = None if isinstance(step, Answer) else (step.version, step.blocks, step.ends)
         if asked != (event.version, event.blocks, event.ends):
             return [f"journal.jsonl: query {event.number} is of version {event.version} but recomputed {asked}"]
@@ -62,8 +62,13 @@ def _step(directory: Path, event: Event, *, bisection: Bisection, history: Histo
         of = _read(directory / BLOCKS / f"{event.number:04}")
         if isinstance(of, str):
             return [of]
-        ratios = log_ratios(of, bisection, version=bisection.versions[event.version].name)
-        return _differences(event, "log_ratios", ratios) + _differences(event, "seconds", block_seconds(of))
+        name = bisection.versions[event.version].name
+        again = {
+            "log_ratios": log_ratios(of, bisection, version=name),
+            "shares": [list(pair) for pair in shares(of, bisection, version=name)],
+            "seconds": block_seconds(of),
+        }
+        return [text for what, value in again.items() for text in _differences(event, what, value)]
     if isinstance(event, Confirmed):
         of = _read(directory / CONFIRMATION.format(number=event.number))
         if isinstance(of, str):
@@ -82,11 +87,13 @@ def _read(directory: Path) -> record.Record | str:
 
 
 def _confirmation(of: record.Record, event: Confirmed, *, bisection: Bisection, history: History) -> list[str]:
-    step = decide(history, Limits(blocks=bisection.blocks, margin=bisection.margin))
+    step = decide(history, bisection.limits)
     changes = step.changes if isinstance(step, Answer) else ()
     if event.number > len(changes):
         return [f"journal.jsonl: confirmation {event.number} is of a change that is not recomputed"]
     again = confirmation(of, bisection, number=event.number, change=found_change(changes[event.number - 1]))
+    if "confidence" not in event.model_fields_set:  # journals of before did not say it
+        again = again.model_copy(update={"confidence": event.confidence})
     texts = verify.differences(event.model_dump(mode="json"), again.model_dump(mode="json"))
     return [f"journal.jsonl: confirmation {event.number}: {text}" for text in texts]
 
@@ -95,7 +102,7 @@ def _answer(bisection: Bisection, events: list[Event], history: History) -> list
     stored = next((event for event in events if isinstance(event, Answered)), None)
     if stored is None:
         return []
-    step = decide(history, Limits(blocks=bisection.blocks, margin=bisection.margin))
+    step = decide(history, bisection.limits)
     if not isinstance(step, Answer):
         return [f"journal.jsonl: answered {stored.outcome} but recomputed no answer yet"]
     again = Answered(outcome=step.outcome, changes=[found_change(each) for each in step.changes])
@@ -120,6 +127,6 @@ def _files(directory: Path, bisection: Bisection, events: list[Event]) -> list[s
 
 
 def _differences(event: Measured, name: str, again: object) -> list[str]:
-    stored = event.model_dump(mode="json")[name]
+    stored = event.model_dump(mode="json").get(name, [])
     computed = again.model_dump(mode="json") if hasattr(again, "model_dump") else again
     return [f"journal.jsonl: query {event.number}: {name}: {text}" for text in verify.differences(stored, computed)]

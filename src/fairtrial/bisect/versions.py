@@ -84,6 +84,8 @@ def asked(request: Request) -> tuple[Bisection, dict[str, Any]]:
         better=definition.better,
         seed=study.trials.seed,
         margin=study.trials.margin,
+        resolution=definition.resolution,
+        total=definition.total,
         blocks=request.blocks or MOST_BLOCKS,
         alpha=(1 - study.trials.confidence) / len(study.file.metrics.primary),
         build=request.build,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from fairtrial.bisect.models import BisectResult, Confirmed, FoundChange, Version, VersionResult
+from fairtrial.bisect.models import CONFIDENCE, Bisection, BisectResult, Confirmed, FoundChange, Version, VersionResult
 from fairtrial.bisect.reading import CONFIRMED_OUTCOMES
 from fairtrial.report.numbers import ABSENT, change, percent, ratio_and_interval
 from fairtrial.report.text import columns
@@ -51,12 +51,20 @@ def answer(result: BisectResult) -> str:
     if not result.changes:
         return (
             f"undecided after {counted(result.blocks, 'block')}: the ends are neither shown to differ by more than "
-            f"{margin} nor to be within it; raise --blocks, or reduce the noise"
+            f"{margin} nor to be within it; {_remedy(question)}"
             if result.two_steps is None
             else f"undecided after {counted(result.blocks, 'block')}: one change does not explain what was measured"
         )
     where = _between(question.versions, result.changes[0])
     return f"undecided after {counted(result.blocks, 'block')}: 95 % of one change is {where}; raise --blocks"
+
+
+def _remedy(question: Bisection) -> str:
+    """Of ends that are not settled."""
+    if not question.resolution or abs(math.log1p(-question.resolution)) < math.log1p(question.margin):
+        return "raise --blocks, or reduce the noise"
+    classes = percent(round(abs(question.resolution), 4))
+    return f"{question.metric} has classes of {classes}: set trials.margin to more, or choose another metric"
 
 
 def headline(result: BisectResult) -> str:
@@ -136,9 +144,10 @@ def _confirmed(result: BisectResult, found: Confirmed) -> str:
     versions = result.bisection.versions
     said = "confirmed" if found.agrees else "not confirmed"
     ratio, interval = ratio_and_interval(found.ratio, found.low, found.high)
+    level = "" if found.confidence == CONFIDENCE else f" at {percent(found.confidence)}"
     return (
         f"{said}: {versions[found.at].name} against {versions[found.after].name}, "
-        f"{counted(found.n, 'block')} of its own: ratio {ratio} ({interval}), {found.verdict}"
+        f"{counted(found.n, 'block')} of its own: ratio {ratio} ({interval}{level}), {found.verdict}"
         + ("" if found.agrees else f"\n  {_UNCLAIMED}")
         + _part(result, found)
     )
@@ -149,8 +158,8 @@ def _part(result: BisectResult, found: Confirmed) -> str:
     whole = result.versions[-1]
     if result.outcome != "one_change" or found.ratio is None or whole.ratio is None:
         return ""
-    ends = [value or 1.0 for value in (found.low, found.high, whole.low, whole.high)]
-    smaller = ends[1] < ends[2] if whole.ratio > 1 else ends[0] > ends[3]
+    below, above = (found.high or math.inf) < (whole.low or 0.0), (found.low or 0.0) > (whole.high or math.inf)
+    smaller = below if whole.ratio > 1 else above
     if not (found.agrees and smaller):
         return ""
     share = math.log(found.ratio) / math.log(whole.ratio)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FINDING: Final = 1
 LOCAL: Final = "local"
 HOLDER: Final = "fairtrial doctor"
+MACHINE_LOCK: Final = "/run/fairtrial/machine.lock"  # root's, of all its state directories (crates/state)
 STYLES: Final = {"fine": "green", "caution": "yellow", "unfit": "bold red", "unknown": "dim"}
 WORDS: Final = {True: ("yes", "green"), False: ("no", "yellow"), None: ("elsewhere", "dim")}
 
@@ -128,8 +129,10 @@ def restore_left(place: Section) -> list[Finding]:
     if is_fresh(place) or boots_anew(place):
         return []
     with open_place(place.kind, place.parameters, holder=HOLDER, lock=False) as agent:
-        journal = f"{agent.hello.state_directory}/undo.jsonl"
-        if OpenPlace(agent=agent).execute(["test", "-s", journal]).code != 0:
+        state = agent.hello.state_directory
+        left_by = (f"{state}/undo.jsonl", f"{state}/machine.lock", MACHINE_LOCK)
+        any_left = [word for file in left_by for word in ("-o", "-s", file)][1:]
+        if OpenPlace(agent=agent).execute(["test", *any_left]).code != 0:
             return []
     try:
         with open_place(place.kind, place.parameters, holder=HOLDER) as agent:
@@ -140,6 +143,8 @@ def restore_left(place: Section) -> list[Finding]:
         return []  # a session that lives will restore it itself
     if left.undone:
         print(f"restored {counted(left.undone, 'setting')} that an earlier run had left changed", file=sys.stderr)
+    for file in left.overwritten or ():
+        print(f"restored although it had been changed since an earlier run: {file}", file=sys.stderr)
     for failed in left.failed:  # now, as looking further may fail
         print(f"left by an earlier run and not restorable: {failed}", file=sys.stderr)
     if not left.failed:

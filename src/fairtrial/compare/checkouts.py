@@ -1,11 +1,12 @@
 """Two checkouts of a repository, `base` and `head`: built, and made the arms of a comparison or of a study.
 
-A checkout is a directory, which is built in place, or a commit, which a bisection's builds keep
-(`fairtrial.bisect.commits`).
+A checkout is a directory, which is built in place, or a commit, whose build is kept (`fairtrial.bisect.commits`) with
+that of the other: one of another day may be by another compiler, and has what programs left that ran in it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Checkouts:
     build: str = ""
 
     def built(self) -> tuple[str, str]:
-        """Builds both; their directories.
+        """Builds both, unless both are commits whose builds, made together, have stayed; their directories.
 
         Raises:
             InputError: one of them is neither a directory nor a commit, both are the same, or one cannot be built.
@@ -47,7 +48,14 @@ class Checkouts:
         if base.identity == head.identity:
             problem = Problem(f"`{self.base}` and `{self.head}` are the same checkout", "--base, --head")
             raise InputError([problem], hint="name two: the change, and what it is compared with")
-        return base.built(self.build), head.built(self.build)
+        together = f"{base.identity}\0{head.identity}"
+        first, second = (_Build(each, self.build, together) for each in (base, head))
+        lock = hashlib.sha256(f"{together}\0{self.build}".encode()).hexdigest()[:12]
+        with commits.alone(_directory() / f"pair-{lock}.lock"):  # who waited for it finds both
+            if not (first.has_stayed() and second.has_stayed()):
+                first.forget()
+                second.forget()
+            return first.made(), second.made()
 
     def levels(self, study: Path, *, size: str | None, overrides: Sequence[str]) -> list[str]:
         """Assignments (`--set`) that make both the arm of a study, whose base trial names `{build}`; builds them.
@@ -122,22 +130,54 @@ class _Checkout:
             raise InputError([problem], hint=f"write ./{name} for the directory, a hash for the commit")
         return cls(label, commit, repository)
 
-    def built(self, command: str) -> str:
-        """Its directory, with what the command builds there.
+
+@dataclass(frozen=True)
+class _Build:
+    """What a command makes of one of the two.
+
+    Attributes:
+        together: both.
+    """
+
+    checkout: _Checkout
+    command: str
+    together: str
+
+    @property
+    def _kept(self) -> commits.Builds | None:
+        """Of a commit; None for a directory."""
+        repository = self.checkout.repository
+        if repository is None:
+            return None
+        return commits.Builds(repository, self.command or ":", _directory() / "logs", self.together)
+
+    def has_stayed(self) -> bool:
+        """Whether nothing is to do. A directory is built each time."""
+        return self._kept.is_built(self.checkout.identity) if self._kept else not self.command
+
+    def forget(self) -> None:
+        """It is built anew."""
+        if self._kept:
+            self._kept.forget(self.checkout.identity)
+
+    def made(self) -> str:
+        """The checkout's directory, with what the command builds there.
 
         Raises:
             InputError: it cannot be built.
         """
-        logs = cache_directory() / "builds" / "logs"
-        log = logs / f"{self.identity if self.repository else self.label}.log"
+        identity, label = self.checkout.identity, self.checkout.label
+        log = _directory() / "logs" / f"{identity if self._kept else label}.log"
         try:
-            if self.repository is None:
-                if command:
-                    commits.run_build(command, Path(self.identity), log)
-                return self.identity
-            builds = commits.Builds(self.repository, command or ":", logs)
-            builds.build(self.identity)
-            return str(builds.directory(self.identity))
+            if self._kept:
+                self._kept.build(identity)
+            elif self.command:
+                commits.run_build(self.command, Path(identity), log)
         except commits.UnbuildableError as error:
-            problem = Problem(f"cannot build {self.label}: {error}", "--build")
+            problem = Problem(f"cannot build {label}: {error}", "--build")
             raise InputError([problem], hint=f"the build's whole output is in {log}") from error
+        return str(self._kept.directory(identity)) if self._kept else identity
+
+
+def _directory() -> Path:
+    return cache_directory() / "builds"

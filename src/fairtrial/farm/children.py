@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess, parent_process
 from typing import Any, Final
 
+from fairtrial import interpreters
 from fairtrial.run.interrupting import heed
 
 END_S: Final = 60.0  # within which a process that shall end has undone what its block changed
@@ -23,8 +24,10 @@ def child(body: Callable[..., None], *arguments: Any, name: str) -> tuple[BasePr
     """Starts one, with a connection to it as its last argument."""
     _CONTEXT.set_forkserver_preload([PRELOADED])
     ours, theirs = _CONTEXT.Pipe()
-    process = _CONTEXT.Process(target=_begin, args=(body, *arguments, theirs), name=name)
-    process.start()
+    given = body, *arguments, theirs
+    process = _CONTEXT.Process(target=_begin, args=(os.environ.get(interpreters.SAFE_PATH), *given), name=name)
+    with interpreters.safe_path():  # of the server of forks, whose environment is that of all
+        process.start()
     theirs.close()
     return process, ours
 
@@ -49,7 +52,8 @@ def how(process: BaseProcess) -> str:
     return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
-def _begin(body: Callable[..., None], *arguments: Any) -> None:
+def _begin(safe_path: str | None, body: Callable[..., None], *arguments: Any) -> None:
+    interpreters.restore(safe_path)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for the controller, which ends this one in order
     heed()
     threading.Thread(target=_end_with_controller, daemon=True).start()

@@ -151,7 +151,7 @@ def require_token(address: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_TOKEN")}
     try:
         probe = subprocess.run(
-            [sys.executable, "-c", UNASKED, address],
+            [sys.executable, "-P", "-c", UNASKED, address],
             env={**environment, "RAY_AUTH_MODE": "disabled", "RAY_NUM_REDIS_GET_RETRIES": "1"},  # refused, it tries on
             capture_output=True,
             timeout=PROBE_S,

@@ -9,31 +9,34 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import JsonValue
 
-from fairtrial.errors import FairtrialError, InputError, PlaceError, Problem, RecordError
-from fairtrial.farm import adopting
+from fairtrial.errors import FairtrialError, InputError, PlaceError, RecordError
+from fairtrial.farm import adopting, fitting
 from fairtrial.farm.executor import Returned
 from fairtrial.farm.handing import HandingRun
 from fairtrial.farm.orders import Order, Outcome
 from fairtrial.places import FreshPlace, is_fresh, place_of
 from fairtrial.record.events import BlockLeased, FarmServed, HostLeft
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialStarted
-from fairtrial.run import elsewhere
 from fairtrial.run.feasibility import machines
-from fairtrial.study.resolved import ResolvedTrial, Section
-from fairtrial.systems import system_of
+from fairtrial.study.resolved import Section
+from fairtrial.words import duration
 
 POLL_S: Final = 0.2  # until a request of a person is looked at
 PAUSED: Final = "paused: no more blocks are handed out; hosts finish those that they have"
 MOST_CHOICES: Final = 2000  # blocks that are looked at when hosts are idle
 LOST: Final = "look at the host and at the way to it, and resume the run"
 FAILURES_IN_A_ROW: Final = 2  # after which a host gets no more blocks
+# Until a host that has run blocks, and is out of reach, gets its next one: an hour in all. One that nobody has reached
+# yet may be named wrongly, which shall be said at once.
+RESTS_S: Final = (60.0, 120.0, 240.0, 480.0, 960.0, 1920.0)
 # Of hosts that count as the same: in every place of one description, and in all places with the host's processor.
 ALIKE: Final = ("kernel", "kernel_version")
 ALIKE_EVERYWHERE: Final = ("machine", "processor_model")
@@ -46,6 +49,9 @@ class FarmRun(HandingRun):
     Attributes:
         out: blocks that hosts have.
         failures: of each host, in a row.
+        rests_s: before each further block of a host that was out of reach; then it is a failure.
+        rested: how often each host has, in a row.
+        resting: until when, of this machine's monotonic clock.
         left: hosts that get no more blocks.
         lost_diagnostics: how often each diagnostic trial was lost.
         had: how many blocks of each cell each host has been given.
@@ -59,6 +65,9 @@ class FarmRun(HandingRun):
 
     out: set[tuple[str, int, str]] = field(default_factory=set)
     failures: Counter[str] = field(default_factory=Counter)
+    rests_s: Sequence[float] = RESTS_S
+    rested: Counter[str] = field(default_factory=Counter)
+    resting: dict[str, float] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
     lost_diagnostics: Counter[str] = field(default_factory=Counter)
     had: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -87,49 +96,15 @@ class FarmRun(HandingRun):
 
     def _refuse_order(self) -> None:
         """Before a resumed run voids blocks that are incomplete: of this order, most are until its last arm runs."""
-        if self.writer.plan.design.order == "sequential":
-            problem = Problem(
-                "a host of a farm runs whole blocks, and `order: sequential` runs one arm after the other",
-                "the study",
-                field="trials.order",
-                suggestion="leave the farm out, or write `order: randomised_blocks`",
-            )
+        if (refused := fitting.refused_order(self.writer.plan)) is not None:
             with self._mistakes_located(self.writer.plan.trials[0]):
-                raise InputError([problem], hint="nothing was started")
+                raise refused
 
     def _refuse(self) -> None:
-        """What a farm cannot run: a block is at one place, which its host has."""
-        firsts = {(trial.cell, trial.arm): trial for trial in reversed(self.writer.plan.trials)}
-        for first in firsts.values():
+        kinds, has_places = self.executor.kinds, self.executor.has_places
+        for first, refused in fitting.refusals(self.writer.plan, kinds=kinds, has_places=has_places):
             with self._mistakes_located(first):
-                self._refuse_one(self._resolved(first))
-
-    def _refuse_one(self, trial: ResolvedTrial) -> None:
-        if trial.place.kind not in self.executor.kinds:
-            raise _refused(
-                f"expected a place that the farm's hosts have ({', '.join(self.executor.kinds)}), found "
-                f"`{trial.place.kind}`",
-                field="place",
-                suggestion="write `place: {local: {}}`, and name hosts in the file of --places",
-            )
-        given = trial.place.parameters
-        own = [key for key, value in given.items() if value is not None] if isinstance(given, dict) else []
-        if self.executor.has_places and own:
-            raise _refused(
-                f"each host is a place of its own: expected `{trial.place.kind}: {{}}`, found {', '.join(own)}",
-                field=f"place.{trial.place.kind}",
-                suggestion="write it in the file of --places, for each host",
-            )
-        if elsewhere.of(trial):
-            problem = Problem("a host of a farm has no second one for the load", "the study", field=elsewhere.FIELD)
-            raise InputError([problem], hint="leave `place` out of the workload; nothing was started")
-        there = system_of(trial.system).there()
-        if there is not None and there.is_remote:
-            raise _refused(
-                f"all hosts of a farm would load the server at {there.text} at the same time",
-                field=f"system.{trial.system.kind}.at",
-                suggestion="leave the farm out, or name a server that each host has at its loopback address or socket",
-            )
+                raise refused
 
     def _conduct(self) -> None:
         self._refuse()
@@ -154,6 +129,7 @@ class FarmRun(HandingRun):
             idle = self.executor.idle()
         except PlaceError as error:
             raise self.trouble or error from error
+        idle = [host for host in idle if self.resting.get(host, 0.0) <= time.monotonic()]
         owed = list(itertools.islice(self._owed(), MOST_CHOICES)) if idle else []
         for host in idle[: len(owed)]:
             # Of the round's blocks, one of a cell that this host has had least, or any: as blocks of a cell take the
@@ -220,19 +196,19 @@ class FarmRun(HandingRun):
             return
         try:
             self._require_as_known(outcome)
+            self._require_alike(outcome)
         except PlaceError as error:
             self.trouble = error
             self._lost(asked, outcome.host, str(error), now=True, begun=False)  # nothing of it is in the record
             return
         try:
-            self._require_alike(outcome)
             trials = adopting.arrived(outcome, returned.directory, order=asked)
             self._accept_all(trials)
         except (PlaceError, RecordError) as error:
             self.trouble = error
             self._lost(asked, outcome.host, str(error), now=True)
             return
-        self.failures[outcome.host], self.trouble = 0, None
+        self.failures[outcome.host], self.rested[outcome.host], self.trouble = 0, 0, None
         self._note_places(outcome)
         self.taken += len(trials)
         for trial in trials:
@@ -284,7 +260,8 @@ class FarmRun(HandingRun):
 
     def _lost(self, asked: Order, host: str, why: str, *, now: bool = False, begun: bool = True) -> None:
         """A block is void and replaced, or handed out again if its host reports that none of its trials began."""
-        self.failures[host] += 1
+        if begun or now or not self._rests(host):
+            self.failures[host] += 1
         if host and host not in self.left and (now or self.failures[host] >= FAILURES_IN_A_ROW):
             self.left.add(host)
             self.executor.bar(host)
@@ -297,6 +274,17 @@ class FarmRun(HandingRun):
             self._again(asked.trials[0], reason)
         else:
             self._void(asked.cell, asked.block, reason)
+
+    def _rests(self, host: str) -> bool:
+        """Whether a host that could be reached before gets its next block after a while, as it then does."""
+        number = self.rested[host]
+        may_rest = self.executor.has_places and number < len(self.rests_s)  # Ray chooses which node gets the next one
+        if not may_rest or not any(host == known for known, _place in self.places):
+            return False
+        self.rested[host] += 1
+        self.resting[host] = time.monotonic() + self.rests_s[number]
+        self.progress.note(f"{host} gets no block for {duration(self.rests_s[number])}")
+        return True
 
     def _again(self, trial: PlannedTrial, reason: str) -> None:
         """A diagnostic trial is in no block: it is handed out again, but not for ever."""
@@ -329,7 +317,3 @@ def _processor(opened: PlaceOpened) -> str:
 def _machine(opened: PlaceOpened) -> dict[str, JsonValue]:
     facts = {name: opened.facts.get(name) for name in ALIKE_EVERYWHERE}
     return {"agent": opened.agent_sha256, "emulation": bool(opened.facts.get("emulated")), **facts}
-
-
-def _refused(message: str, *, field: str, suggestion: str) -> InputError:
-    return InputError([Problem(message, "the study", field=field, suggestion=suggestion)], hint="nothing was started")

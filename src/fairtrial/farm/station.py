@@ -13,12 +13,11 @@ from typing import Any, Final
 from fairtrial import record
 from fairtrial.errors import AgentError, FairtrialError, InputError, PlaceError
 from fairtrial.farm.orders import Failure, Order, Outcome
-from fairtrial.places import PASSING, Disk, boots_anew
+from fairtrial.places import PASSING, Disk
 from fairtrial.protocol.progress import ProgressLine
 from fairtrial.record.files import GIVEN
 from fairtrial.record.models import PlaceOpened, PlannedTrial, TrialFinished, TrialRecord, TrialStarted
 from fairtrial.run import Run
-from fairtrial.run.trial.outcome import STREAM_LOST
 from fairtrial.study.resolved import Section
 from fairtrial.wire.open_place import OpenPlace
 
@@ -94,14 +93,6 @@ class BlockRun(Run):
 
     def _mirrored(self) -> contextlib.AbstractContextManager[object]:
         return contextlib.nullcontext()  # nobody looks at a host of a farm
-
-    def _run_trials(self) -> None:
-        super()._run_trials()
-        for trial in self.writer.record().committed:
-            if trial.invalid_reason.startswith(STREAM_LOST) and not boots_anew(trial.resolved.place):
-                # An agent that was killed could not undo; the next one does, and this host may get no more blocks.
-                with self._open(trial.resolved.place):
-                    pass
 
     def _repair(self) -> None:
         """A block that has lost a trial is of no use."""

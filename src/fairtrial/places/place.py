@@ -109,6 +109,11 @@ class Place(ABC, Generic[P]):
         """Who the agent is there, in words."""
         return "the agent's user"
 
+    @property
+    def machine(self) -> str:
+        """Of places with one of these, `leave` brings back the same machine, whatever each boots there."""
+        return self.title
+
     def acts(self) -> Iterator[Act]:
         """What is done to reach it, from its parameters alone."""
         yield untold("place", self.name)

@@ -114,6 +114,11 @@ class Ssh(ReachedPlace[SshParameters]):
         """Whom ssh logs in."""
         return f"{self.parameters.user or 'the user that ssh logs in'} at {self.parameters.host}"
 
+    @property
+    def machine(self) -> str:
+        """The host, by its address."""
+        return f"{self.name} {self.parameters.host}:{self.parameters.port or ''}"
+
     def acts(self) -> Iterator[Act]:
         """Ssh, the agent there, and the boot."""
         own = self.parameters
@@ -227,6 +232,9 @@ def _ssh(parameters: SshParameters, limits: Limits) -> list[str]:
         "ServerAliveInterval": math.ceil(limits.silence_s / ALIVE_COUNT),
         "ServerAliveCountMax": ALIVE_COUNT,
         "ClearAllForwardings": "yes",
+        # A master that stays behind (ControlPersist) holds standard error open before OpenSSH 8.5, so that a command
+        # would never end; one that is there already, such as of a login with a second factor, is used.
+        "ControlMaster": "no",
         "RequestTTY": "no",
         "LogLevel": "ERROR",
     }

@@ -40,14 +40,15 @@ def duration_s(
         key = trial.cell, trial.id if trial.half is None else trial.block
         longest[key] = max(each[trial.cell, trial.arm], longest.get(key, 0.0))
         if trial.boot in booted:
-            longest[key] -= _place_s(resolved[trial.cell][trial.arm], catalogue)
+            longest[key] -= places_s(resolved[trial.cell][trial.arm], catalogue)
         booted |= {trial.boot} - {""}
     return sum(longest.values())
 
 
-def _place_s(trial: ResolvedTrial, catalogue: Catalogue) -> float:
-    """What its place adds to a trial: a boot, if it boots."""
-    return catalogue.places[trial.place.kind].duration_s(trial.place.parameters)
+def places_s(trial: ResolvedTrial, catalogue: Catalogue) -> float:
+    """What its places add to a trial, which are opened one after the other: their boots, if they boot; seconds."""
+    places = dict.fromkeys((trial.place, *trial.clients))
+    return sum(catalogue.places[place.kind].duration_s(place.parameters) for place in places)
 
 
 def disk_bytes(
@@ -80,6 +81,9 @@ def diagnostic_bytes(diagnostics: list[PlannedTrial]) -> int:
 
 def _parts(trial: ResolvedTrial, catalogue: Catalogue) -> Iterator[tuple[Kind, JsonValue]]:
     yield from _data_parts(trial, catalogue)
+    for place in dict.fromkeys(trial.clients):
+        if place != trial.place:
+            yield catalogue.places[place.kind], place.parameters
     for name, value in trial.settings.items():
         yield catalogue.settings[name], value
 

@@ -38,7 +38,9 @@ class FarmCosts:
         return self.trial_s + self.megabytes * self.megabyte_s
 
 
-def makespan(block_s: Sequence[float], farm: FarmCosts, *, hosts: int, trials: int) -> tuple[float, float]:
+def makespan(
+    block_s: Sequence[float], farm: FarmCosts, *, hosts: int, trials: int, boots_s: Sequence[float] = ()
+) -> tuple[float, float]:
     """Time until the last block is taken in, and for how much of it the controller was busy; seconds.
 
     Args:
@@ -46,13 +48,15 @@ def makespan(block_s: Sequence[float], farm: FarmCosts, *, hosts: int, trials: i
         farm: what it costs.
         hosts: that take blocks.
         trials: of a block.
+        boots_s: what each host adds to a trial; nothing, unless given.
     """
-    free = [farm.prepare_s] * hosts
+    free = [(farm.prepare_s, each_s) for each_s in boots_s or [0.0] * hosts]
     heapq.heapify(free)
     arrivals = []
     for took in block_s:
-        end = heapq.heappop(free) + took
-        heapq.heappush(free, end)
+        since, each_s = heapq.heappop(free)
+        end = since + took + trials * each_s
+        heapq.heappush(free, (end, each_s))
         arrivals.append(end)
     at, service = 0.0, trials * farm.taking_s
     for arrived in sorted(arrivals):
@@ -60,10 +64,13 @@ def makespan(block_s: Sequence[float], farm: FarmCosts, *, hosts: int, trials: i
     return at, len(arrivals) * service
 
 
-def duration_s(plan: Plan, catalogue: Catalogue, *, hosts: int) -> float:
-    """Expected wall time of all planned trials and diagnostic ones on so many hosts, but for preparing their data."""
+def duration_s(plan: Plan, catalogue: Catalogue, *, hosts: int, boots_s: Sequence[float] = ()) -> float:
+    """Expected wall time of all planned trials and diagnostic ones on so many hosts, but for preparing their data.
+
+    `boots_s` as for `makespan`.
+    """
     blocks = [*_blocks(plan.trials, plan, catalogue), *_blocks(plan.diagnostics, plan, catalogue)]
-    return makespan(blocks, FarmCosts(), hosts=hosts, trials=len(plan.factors[plan.arm]))[0]
+    return makespan(blocks, FarmCosts(), hosts=hosts, trials=len(plan.factors[plan.arm]), boots_s=boots_s)[0]
 
 
 def _blocks(trials: Iterable[PlannedTrial], plan: Plan, catalogue: Catalogue) -> list[float]:

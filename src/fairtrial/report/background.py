@@ -45,6 +45,7 @@ FACT_LABELS: Final = {
     "container.run_options": "container's options",
 }
 
+LARGEST: Final = 1e18  # of a number that is shown in a unit
 ENTRY_LABELS: Final = {"server_user": "server's user", "agent_sha256": "agent's SHA-256"}
 
 
@@ -198,14 +199,19 @@ def _place_name(place: Section) -> str:
 
 
 def _fact(key: str, value: Any) -> str:
-    if key.endswith("_bytes"):
-        return numbers.bytes_of(float(value)) if value else "none"
-    if key == "client_operations_per_core_s":
-        return f"{float(value):,.0f}"
-    if key == "processors" and isinstance(value, list):
-        return str(len(value))
-    if key == "container.run_options":
-        return " ".join(value)
+    """In a reader's units, where it is of the kind that an agent tells."""
+    if key.endswith("_bytes") and not value:
+        return "none"
+    if isinstance(value, (int, float)) and abs(value) <= LARGEST:
+        if key.endswith("_bytes"):
+            return numbers.bytes_of(value)
+        if key == "client_operations_per_core_s":
+            return f"{value:,.0f}"
+    if isinstance(value, list):
+        if key == "processors":
+            return str(len(value))
+        if key == "container.run_options":
+            return " ".join(map(shown, value))
     return shown(value)
 
 

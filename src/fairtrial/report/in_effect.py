@@ -11,7 +11,8 @@ from fairtrial.report import numbers
 
 VARIES: Final = "varies"  # with other factors
 # Every trial has a directory of its own (`run.workspace.work_directory`), which stands in sockets and data directories.
-OWN_DIRECTORY: Final = re.compile(r"/\S*/work/[0-9a-f]{12}(?=/|$)")
+# Looked for from a word's first slash: from each one, it would take the square of their number.
+OWN_DIRECTORY: Final = re.compile(r"(?<!\S)([^\s/]*)/\S*/work/[0-9a-f]{12}(?=/|$)")
 
 
 Cell = tuple[tuple[str, str], ...]  # levels of the other factors
@@ -39,7 +40,7 @@ def apart(trials: Iterable[TrialRecord], *, contrast: str, levels: Sequence[str]
         key = trial.levels[contrast], cell
         measured.add(key)
         for name, value in trial.options.items():
-            by_name.setdefault(name, {}).setdefault(key, set()).add(OWN_DIRECTORY.sub("TRIAL", value))
+            by_name.setdefault(name, {}).setdefault(key, set()).add(OWN_DIRECTORY.sub(r"\1TRIAL", value))
     rows = []
     for name, values in sorted(by_name.items()):
         if any(len(different) > 1 for different in values.values()):

@@ -152,11 +152,11 @@ def notes(cell: CellWhy) -> list[str]:
     return [f"† {', '.join(names)}: {note}." for note, names in by_note.items()]
 
 
-def summary(cell: CellWhy) -> str:
-    """How much was looked at."""
+def summary(cell: CellWhy, *, shown: int = CHANGES_KEPT) -> str:
+    """How much was looked at; `shown`: how many are listed at most."""
     return (
         f"{cell.arm} against {cell.baseline} over {counted(cell.n, 'block')}: {cell.tested} counters and levels "
-        f"compared, {cell.constant} never varied; the {len(cell.changes)} strongest are listed."
+        f"compared, {cell.constant} never varied; the {min(shown, len(cell.changes))} strongest are listed."
         f"{_of_certain(cell)}"
     )
 

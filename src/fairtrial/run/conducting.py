@@ -14,7 +14,7 @@ from fairtrial import plan as planning
 from fairtrial.errors import CLOSED, INTERRUPTED, FairtrialError, InputError, PlaceError
 from fairtrial.record import Writer
 from fairtrial.record.events import Event, PageServed, RunFinished, RunInterrupted
-from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, PlannedTrial, TrialRecord
+from fairtrial.record.models import BlockAdded, BlockVoided, CellLook, LookTaken, Plan, PlannedTrial, TrialRecord
 from fairtrial.record.writer import Changes
 from fairtrial.run import interrupting
 from fairtrial.run.pace import Pace
@@ -248,12 +248,15 @@ class Conductor:
             raise located_lack(error, self.study(), self._written_levels(trial)) from error
 
     def _written_levels(self, trial: PlannedTrial) -> dict[str, str]:
-        """As the study has them: both labels of an A/A run are its baseline."""
-        plan = self.writer.plan
-        if plan.screening is not None:
-            return plan.screening.levels(trial.arm)
-        cell = next(cell for cell in plan.cells if cell.name == trial.cell)
-        return levels_of(cell.levels, arm=(plan.arm, plan.factors[plan.arm][0] if plan.against_itself else trial.arm))
+        return written_levels(self.writer.plan, trial)
+
+
+def written_levels(plan: Plan, trial: PlannedTrial) -> dict[str, str]:
+    """A trial's levels as the study has them: both labels of an A/A run are its baseline."""
+    if plan.screening is not None:
+        return plan.screening.levels(trial.arm)
+    cell = next(cell for cell in plan.cells if cell.name == trial.cell)
+    return levels_of(cell.levels, arm=(plan.arm, plan.factors[plan.arm][0] if plan.against_itself else trial.arm))
 
 
 def _interrupted(error: FairtrialError | OSError) -> RunInterrupted:

@@ -9,7 +9,7 @@ import contextlib
 import shlex
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
@@ -261,14 +261,17 @@ class ExistingServers:
         mark = server.mark(self.place, database)
         if mark is not None and mark.key == key:
             return
-        if mark is None or (not mark.made and database != server.at.database):
-            mark = self._made(server, database)
-        data = DataMark(made=mark.made, key=key)
-        self._load(parts, server, data, database=database, on_progress=on_progress)
+        with self._shaped(parts, server):
+            if mark is None or self._is_anew(parts, server, mark, database=database):
+                mark = self._made(server, database)
+            data = DataMark(made=mark.made, key=key)
+            self._load(parts, server, data, database=database, on_progress=on_progress)
 
     def restore(self, parts: Parts, server: ExistingServer, *, key: str | None, on_progress: OnProgress) -> TrialData:
         """Brings the database into the state that a trial starts from."""
         self.hold(server)
+        if server.restores == "reload" and key is not None:
+            self._shape(parts, server)  # the trial sets all options, and undoes these with them
         database, restore = server.at.database, getattr(server.at, "restore", None)
         mark = server.mark(self.place, database)
         if isinstance(restore, RestoreCommand):
@@ -287,6 +290,33 @@ class ExistingServers:
         server.settle(self.place)
         content = mark.content_sha256 if mark is not None else ""
         return TrialData(key=key, content_sha256=content or None)
+
+    @staticmethod
+    def _is_anew(parts: Parts, server: ExistingServer, mark: DataMark, *, database: str) -> bool:
+        """Whether a database is made anew before a load: only our own loader goes on with what a kill has left."""
+        return not parts.workload.is_native or mark.key != "" if mark.made else database != server.at.database
+
+    @contextlib.contextmanager
+    def _shaped(self, parts: Parts, server: ExistingServer) -> Iterator[None]:
+        """While data are loaded that no trial changes."""
+        try:
+            is_set = self._shape(parts, server)
+            yield
+        except BaseException:
+            self.restore_held(parts.system)
+            raise
+        if is_set and (failed := self.place.agent.undo().failed):
+            hint = "run again when the server answers: they are restored first; or restore them by hand"
+            raise PlaceError(f"what data were loaded with could not be undone: {'; '.join(failed)}", hint=hint)
+
+    def _shape(self, parts: Parts, server: ExistingServer) -> bool:
+        """Sets the arm's options that act on data when they are made; whether there are any."""
+        shaping = server.with_options(parts.system.initial())
+        if not shaping.options:
+            return False
+        shaping.setter(self.place).set_options(self.place)
+        self.started(server)
+        return True
 
     def _restored_by(self, restore: RestoreCommand, server: ExistingServer, mark: DataMark) -> None:
         hint, unknown = f"fix system.{server.kind}.at.restore", DataMark(made=mark.made)

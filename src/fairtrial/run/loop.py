@@ -53,6 +53,7 @@ class Run(Conductor):
         keys: of the data that trials start from.
         known: what earlier runs found out at a place, by place.
         first: planned trial of each cell and arm.
+        lost: places whose stream was lost and that nobody has opened since: their agents may have left something there.
         ended_s: when the last trial had ended, seconds since 1970; None before the first, and once a pause was seen.
     """
 
@@ -62,6 +63,7 @@ class Run(Conductor):
     keys: dict[tuple[str, str], str | None] = field(default_factory=dict)
     known: dict[Section, dict[str, JsonValue]] = field(default_factory=dict)
     first: dict[tuple[str, str], PlannedTrial] = field(default_factory=dict)
+    lost: set[Section] = field(default_factory=set)
     lost_in_a_row: int = 0
     ended_s: float | None = None
 
@@ -72,6 +74,7 @@ class Run(Conductor):
         with rebooting.default_again(self.writer, self.progress):
             while (trial := self._next()) is not None:
                 self._at_place_again(trial)
+            self._restore()
 
     def _void_torn(self) -> None:
         """A block does not go on whose arms would differ by the machine, if a farm's host began it, or by the time."""
@@ -137,16 +140,17 @@ class Run(Conductor):
             if self.lost_in_a_row >= STREAMS_LOST_IN_A_ROW:
                 raise
             self.progress.note(f"the stream to the place was lost between trials, opening it again: {error}")
-            if self.schedule.next_trial() is None:
-                self._restore(trial)
+            self._note_lost(trial)
 
-    def _restore(self, trial: PlannedTrial) -> None:
-        """Opens the places of a trial for nothing else than what their lost agents may have left there."""
+    def _note_lost(self, trial: PlannedTrial) -> None:
         place, clients = self._places_of(trial)
-        for each in (place, *clients):
-            if not boots_anew(each):  # the end of the run brings that one back
-                with self._open(each):
-                    pass
+        self.lost.update((place, *clients))
+
+    def _restore(self) -> None:
+        """Opens what was lost for nothing else than what its agent, if it was killed, has left there."""
+        for place in [each for each in self.lost if not boots_anew(each)]:  # the end of the run brings those back
+            with self._open(place):
+                pass
 
     def _at_place(self, first: PlannedTrial) -> None:
         """Runs trials for as long as they are at the same place and its stream holds."""
@@ -203,7 +207,7 @@ class Run(Conductor):
 
     def _fresh(self, place: Section, trial: PlannedTrial) -> None:
         """Runs one trial at a place that begins with it. What all trials start from is made in one of its own."""
-        if place not in self.prepared:
+        if place not in self.prepared or (trial.cell, trial.arm) not in self.keys:
             carrier = carriers.examine(carriers.fresh(place), directory=self.writer.directory)
             with self._open(place, KEPT) as open_place:
                 carriers.require_same_image(open_place, self.writer.record())
@@ -222,6 +226,7 @@ class Run(Conductor):
         began_s = time.monotonic()
         with opened(place, directory=self.writer.directory, progress=self.progress, disk=disk) as open_place:
             self.pace.note_opened(time.monotonic() - began_s)
+            self.lost.discard(place)
             yield open_place
 
     def _runner(self, place: Section, open_place: OpenPlace, clients: tuple[elsewhere.Client, ...] = ()) -> TrialRunner:
@@ -259,6 +264,8 @@ class Run(Conductor):
         self.started.add((trial.cell, trial.arm))
         self.pace.note_run(record)
         self.schedule.finish(trial.id, valid=record.valid)
+        if record.invalid_reason.startswith(STREAM_LOST):
+            self._note_lost(trial)
         self._repair()
         return record
 

@@ -65,9 +65,11 @@ def default_again(writer: Writer, progress: Progress) -> Iterator[None]:
 
 
 def _left(places: Sequence[Place[Any]], writer: Writer) -> list[tuple[Place[Any], FairtrialError | KeyboardInterrupt]]:
-    """Brings each back, whatever becomes of those before it; those that may not be, and why."""
+    """Brings each back, whatever becomes of other machines before it; those that may not be, and why."""
     failed: list[tuple[Place[Any], FairtrialError | KeyboardInterrupt]] = []
     for place in places:
+        if any(place.machine == each.machine for each, _ in failed):
+            continue  # it was waited for, and its power was turned, for another arm's kernel
         try:
             place.leave(holder=holder(writer.directory))
         except (FairtrialError, KeyboardInterrupt) as error:

@@ -39,7 +39,7 @@ MOST_PRINTED: Final = 1 << 20
 STARTED_S: Final = 20.0  # within which a run has a record, or has said why not
 POLL_S: Final = 0.1
 RECORD: Final = "record: "  # how `fairtrial run` says where its record is
-PROGRAM: Final = (sys.executable, "-c", "from fairtrial.cli import main; main()")
+PROGRAM: Final = (sys.executable, "-P", "-c", "from fairtrial.cli import main; main()")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a study must be for `reboot: between_blocks`: a place that boots, which the arm alone changes.
+"""What a study must be whose places boot: all trials at a host boot it, and those that share a boot share the place.
 
 Owns the refusals that the study alone decides; whether a host can boot is seen there.
 """
@@ -20,10 +20,11 @@ OTHERWISE: Final = "or leave `reboot` out"
 def check_reboot(
     tree: Tree, factors: Factors, *, arm: str, trials: Mapping[tuple[str, ...], ResolvedTrial], problems: Problems
 ) -> None:
-    """Notes, for a study whose arms boot once in a round, everything that keeps its cells from sharing a boot.
+    """Notes a host that boots before some trials only, and what keeps cells whose arms boot once in a round apart.
 
     `trials` are by the levels of all factors, in study order.
     """
+    _check_hosts(tree, factors, trials=trials, problems=problems)
     reboot = tree.tree("trials").entries.get("reboot")
     if not isinstance(reboot, Scalar) or reboot.text != BETWEEN_BLOCKS:
         return
@@ -49,11 +50,36 @@ def check_reboot(
     for index, name in enumerate(names):
         if name != arm and _changes_place(trials, index):
             problems.add(
-                f"cells of a round share each arm's boot, and the levels of `{name}` are at different places",
+                f"cells of a round share each arm's boot, and the levels of `{name}` are at different places, or their "
+                "loads are",
                 tree.tree("factors").where(name),
                 field=("factors", name),
                 suggestion=f"make `{name}` the arm, {OTHERWISE}",
             )
+
+
+def _check_hosts(
+    tree: Tree, factors: Factors, *, trials: Mapping[tuple[str, ...], ResolvedTrial], problems: Problems
+) -> None:
+    """What has just booted differs from what has run for hours, whatever else the levels change."""
+    firsts: dict[str, tuple[tuple[str, ...], bool]] = {}
+    named: set[str] = set()
+    for levels, trial in trials.items():
+        for section in (trial.place, *trial.clients):
+            if section.kind != "ssh" or not isinstance(section.parameters, dict):
+                continue
+            host = f"{section.parameters['host']}:{section.parameters.get('port') or ''}".rstrip(":")
+            before, boots = firsts.setdefault(host, (levels, _boots(section)))
+            name = next((name for name, *pair in zip(factors, before, levels, strict=True) if len({*pair}) > 1), None)
+            if boots != _boots(section) and name is not None and host not in named:
+                named.add(host)
+                problems.add(
+                    f"expected `boot` in all trials at {host}, or in none: levels of `{name}` would also differ in "
+                    "whether the host has just booted",
+                    tree.tree("factors").where(name),
+                    field=("factors", name),
+                    suggestion="write `boot: {by: …}` in the study's own `place`, and what differs in the levels",
+                )
 
 
 def _boots(place: Section) -> bool:
@@ -61,10 +87,11 @@ def _boots(place: Section) -> bool:
 
 
 def _changes_place(trials: Mapping[tuple[str, ...], ResolvedTrial], index: int) -> bool:
-    """Whether trials that differ in one factor only are at different places."""
-    places: dict[tuple[str, ...], Section] = {}
+    """Whether trials that differ in one factor only are at different places, or are driven from different ones."""
+    places: dict[tuple[str, ...], tuple[Section, ...]] = {}
     for levels, trial in trials.items():
         others = (*levels[:index], *levels[index + 1 :])
-        if places.setdefault(others, trial.place) != trial.place:
+        here = (trial.place, *(trial.clients or (trial.place,)))
+        if places.setdefault(others, here) != here:
             return True
     return False

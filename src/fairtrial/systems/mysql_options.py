@@ -16,6 +16,8 @@ RESERVED = ("basedir", "bind_address", "datadir", "pid_file", "port", "skip_netw
 SYNONYMS = {"transaction_isolation": "tx_isolation", "log_error_verbosity": "log_warnings"}
 # Options that name a file and read back as a switch: the variable that has the name.
 NAMED = {"log_bin": "log_bin_basename"}
+# Options of the command line alone: a list of libraries, by `;`, each of which may follow a plugin's name and `=`.
+PLUGIN_LISTS = ("early_plugin_load", "plugin_load", "plugin_load_add")
 
 NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$", re.ASCII)
 SIZE = re.compile(r"^(\d+)\s*([kmgtpe]?)$", re.IGNORECASE)
@@ -53,9 +55,17 @@ def differences(options: Mapping[str, Option], effective: Mapping[str, str]) -> 
         said = _said(name, value, effective)
         if said is None:
             wrong.append(f"{name} is not a variable of this server, so it cannot be read back")
+        elif name in PLUGIN_LISTS:
+            absent = sorted(libraries(text(value)) - libraries(said))
+            wrong += [f"{name}: expected {', '.join(absent)}, the server loaded {said or 'none'}"] if absent else []
         elif normal(text(value)) != normal(said):
             wrong.append(f"{name}: expected {text(value)}, the server reports {said}")
     return wrong
+
+
+def libraries(text: str) -> set[str]:
+    """Libraries that a list of plugins names."""
+    return {part.rpartition("=")[2].strip().removesuffix(".so") for part in text.split(";") if part.strip()}
 
 
 def _said(name: str, value: Option, effective: Mapping[str, str]) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Self
 
@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.endpoints import Endpoint, Server, server
-from fairtrial.protocol.generated import MysqlEndpoint, Sql
+from fairtrial.protocol.generated import MysqlEndpoint, Rows, Sql
 from fairtrial.protocol.subcommands import SQL
 from fairtrial.study.tree.quantities import Seconds
 from fairtrial.systems import mysql_options
@@ -46,9 +46,24 @@ SLOW_SHUTDOWN_S = 3600.0  # a slow shutdown purges everything (mariadb.com/kb: i
 CACHE = "innodb_buffer_pool_size"
 LOADING_CACHE_MIB = 1024
 ENGINE = "default_storage_engine"
+ENCRYPTION = "default_table_encryption"
+NEEDING_PLUGINS = (ENGINE, ENCRYPTION, "innodb_compression_algorithm")
 # Act on tables when they are made or loaded; they stand in the configuration of loading and of trials.
-LOADED = (ENGINE, "innodb_checksum_algorithm", "innodb_file_format")
-PLUGINS = ("plugin_dir", "plugin_load", "plugin_load_add", "plugin_maturity")  # without which an engine may be missing
+LOADED = (
+    *NEEDING_PLUGINS,
+    "innodb_checksum_algorithm",
+    "innodb_compression_level",
+    "innodb_file_format",
+    "innodb_fill_factor",
+    "innodb_stats_persistent_sample_pages",
+)
+# Without which these may be missing while tables are loaded.
+PLUGINS = ("plugin_dir", "plugin_maturity", *mysql_options.PLUGIN_LISTS)
+KEYS = "keyring_"
+LIBRARIES = (
+    "SELECT GROUP_CONCAT(DISTINCT PLUGIN_LIBRARY ORDER BY PLUGIN_LIBRARY SEPARATOR ';') "
+    "FROM information_schema.PLUGINS WHERE PLUGIN_STATUS = 'ACTIVE'"
+)
 LOADING_OPTIONS = {
     "innodb_doublewrite": 0,
     "innodb_flush_log_at_trx_commit": 0,
@@ -161,8 +176,9 @@ class Mysqld(PrivateServer[MysqldParameters]):
     def initial(self) -> dict[str, str]:
         """Those, and what acts on tables when they are made or loaded."""
         options = self.parameters.options
-        loaded = (*LOADED, *(PLUGINS if ENGINE in options else ()))
-        return mysql_options.initial(options, (*self.fixed, *loaded))
+        loaded = [*self.fixed, *LOADED, *(PLUGINS if options.keys() & set(NEEDING_PLUGINS) else ())]
+        loaded += [name for name in options if name.startswith(KEYS) and ENCRYPTION in options]
+        return mysql_options.initial(options, loaded)
 
     def for_loading(self, facts: Facts) -> Self:
         """The initial options and a configuration that loads fast: what is loaded is durable by the slow shutdown."""
@@ -201,7 +217,7 @@ class Mysqld(PrivateServer[MysqldParameters]):
         endpoint = MysqlEndpoint(socket=str(socket), user="root", database=DATABASE)
         with coming_up(place, launch, kind=self.name, stop=lambda: process.stop(place.limits.shutdown_s)):
             wait_until_ready(place, process, launch, looks=["test", "-S", str(socket)], kind=self.name)
-            effective = _read_back(place, endpoint)
+            effective = _read_back(place, endpoint, names=self.parameters.options)
             require_in_effect(mysql_options.differences(self.parameters.options, effective))
             remote = None
             if port is not None:
@@ -263,12 +279,17 @@ def _own(endpoint: Server) -> Server:
     return endpoint.model_copy(update={"database": "mysql"})
 
 
-def _read_back(place: OpenPlace, endpoint: Server) -> dict[str, str]:
+def _read_back(place: OpenPlace, endpoint: Server, *, names: Iterable[str]) -> dict[str, str]:
+    """All global variables, and the libraries of plugins for those of these options that load some."""
     limits, statements = place.limits, ["SHOW GLOBAL VARIABLES"]
     request = Sql(endpoint=_own(endpoint), statements=statements, connect_timeout_ms=int(limits.start_s * 1000))
     answer = place.native(SQL, request, timeout_s=limits.start_s + limits.short_s)
-    return {row[0] or "": row[1] or "" for row in answer.rows}
+    effective = {row[0] or "": row[1] or "" for row in answer.rows}
+    if lists := [name for name in names if name in mysql_options.PLUGIN_LISTS]:
+        loaded = _ask(place, endpoint, LIBRARIES).rows[0][0] or ""
+        effective |= dict.fromkeys(lists, loaded)
+    return effective
 
 
-def _ask(place: OpenPlace, endpoint: Server, *statements: str) -> None:
-    place.native(SQL, Sql(endpoint=_own(endpoint), statements=list(statements)))
+def _ask(place: OpenPlace, endpoint: Server, *statements: str) -> Rows:
+    return place.native(SQL, Sql(endpoint=_own(endpoint), statements=list(statements)))

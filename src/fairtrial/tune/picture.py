@@ -90,9 +90,11 @@ def _best_so_far(result: TuneResult) -> Rows:
 def _title(result: TuneResult) -> str:
     claim = result.confirmed
     promised = "" if result.flattery is None else f"best block {numbers.change(result.flattery.promised)}"
-    found = (
-        "nothing confirmed" if claim is None else f"confirmation {numbers.change(claim.ratio or 1.0)}, {claim.verdict}"
-    )
+    found = "nothing confirmed"
+    if claim is not None:
+        size = "without a ratio" if claim.ratio is None else numbers.change(claim.ratio)
+        breach = " but breaches a guardrail" if claim.verdict == "faster" and not claim.is_claim else ""
+        found = f"confirmation {size}, {claim.verdict}{breach}"
     return f"{result.study}: {', '.join(part for part in (promised, found) if part)}"
 
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
+from pydantic import Field
 
 from fairtrial import record
 from fairtrial import study as language
@@ -50,11 +51,15 @@ class ProposalTried(Result):
 
 
 class MeasuredAgain(Result):
-    """A proposal in fresh blocks; without an interval, which would not know that the proposal was chosen."""
+    """A proposal in fresh blocks; without an interval, which would not know that the proposal was chosen.
+
+    `breaches`: whether a guardrail is worse than its margin on average; only the text says so.
+    """
 
     number: int
     blocks: int
     ratio: float
+    breaches: Annotated[bool, Field(exclude=True)] = False
 
 
 class Confirmed(Result):
@@ -72,6 +77,11 @@ class Confirmed(Result):
     verdict: Verdict
     guardrails: dict[str, str]
     doubts: int
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether the proposal is shown to be faster, and no guardrail is breached."""
+        return self.verdict == "faster" and "breached" not in self.guardrails.values()
 
 
 class Flattery(Result):
@@ -102,6 +112,7 @@ class TuneResult(Result):
         trials: committed, of all stages.
         proposals: of the search, in order.
         again: the short list in fresh blocks, best first.
+        failed_again: proposals of the short list without a gain in every fresh block; only the text names them.
         note: why there is no confirmation, or that it has fewer blocks than the gain needs; may be empty.
     """
 
@@ -117,6 +128,7 @@ class TuneResult(Result):
     options: tuple[OptionFound, ...]
     proposals: tuple[ProposalTried, ...]
     again: tuple[MeasuredAgain, ...]
+    failed_again: Annotated[tuple[int, ...], Field(exclude=True)] = ()
     confirmed: Confirmed | None
     note: str
     flattery: Flattery | None
@@ -183,7 +195,7 @@ def result(tuning: TuneRecord, analysis: Analysis | None = None) -> TuneResult:
     metric = study.definitions[objective]
     sign = measuring.sign(metric)
     confirmed = _confirmed(tuning, analysis)
-    again = _again(tuning, sign=sign)
+    again, failed_again = _again(tuning, sign=sign)
     planned = course.planned
     best = course.proposed[planned.number].values if planned and planned.number is not None else {}
     usual = defaults(tuning_of(study), study.base)
@@ -202,6 +214,7 @@ def result(tuning: TuneRecord, analysis: Analysis | None = None) -> TuneResult:
         ),
         proposals=tuple(_tried(course, number, sign=sign) for number in sorted(course.told)),
         again=again,
+        failed_again=failed_again,
         confirmed=confirmed,
         note="" if planned is None else planned.reason,
         flattery=_flattery(course, again, confirmed, sign=sign),
@@ -215,15 +228,19 @@ def _tried(course: Course, number: int, *, sign: int) -> ProposalTried:
     return ProposalTried(number=number, values=values, state=told.state, ratio=ratio, reason=told.reason)
 
 
-def _again(tuning: TuneRecord, *, sign: int) -> tuple[MeasuredAgain, ...]:
+def _again(tuning: TuneRecord, *, sign: int) -> tuple[tuple[MeasuredAgain, ...], tuple[int, ...]]:
+    """The short list in fresh blocks, and what of it has no gain there."""
     if tuning.again is None or not tuning.again.finished:
-        return ()
-    found = []
-    for name, gains in measuring.gains(measuring.pairs(tuning.again)):
+        return (), ()
+    pairs = measuring.pairs(tuning.again)
+    breached = set(measuring.breached(pairs))
+    found = {}
+    for name, gains in measuring.gains(pairs):
         ratio = math.exp(sign * float(np.mean(gains)))
         number = int(name.removeprefix("p"))
-        found.append(MeasuredAgain(number=number, blocks=len(gains), ratio=ratio))
-    return tuple(sorted(found, key=lambda each: -sign * each.ratio))
+        found[name] = MeasuredAgain(number=number, blocks=len(gains), ratio=ratio, breaches=name in breached)
+    failed = sorted(int(name.removeprefix("p")) for name in pairs.keys() - found.keys())
+    return tuple(sorted(found.values(), key=lambda each: -sign * each.ratio)), tuple(failed)
 
 
 def _confirmed(tuning: TuneRecord, analysis: Analysis | None) -> Confirmed | None:

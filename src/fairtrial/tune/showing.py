@@ -42,7 +42,10 @@ def _stages(result: TuneResult) -> Table:
     if (found := result.flattery) is not None:
         table.add_row("best of the search", arm(found.number), "1", numbers.ratio(found.promised), "", "no claim")
     for each in result.again:
-        table.add_row("measured again", arm(each.number), str(each.blocks), numbers.ratio(each.ratio), "", "no claim")
+        said = "no claim: breaches a guardrail" if each.breaches else "no claim"
+        table.add_row("measured again", arm(each.number), str(each.blocks), numbers.ratio(each.ratio), "", said)
+    for number in result.failed_again:
+        table.add_row("measured again", arm(number), "", numbers.ABSENT, "", "no claim: failed")
     if (claim := result.confirmed) is not None:
         ratio, interval = numbers.ratio_and_interval(claim.ratio, claim.low, claim.high)
         table.add_row(
@@ -72,12 +75,14 @@ def claimed(claim: Confirmed) -> str:
     who = f"{arm(claim.number)} against the default"
     if claim.verdict != "faster":
         return f"no claim: {who} is {claim.verdict}"
-    if "breached" in claim.guardrails.values():
+    if not claim.is_claim:
         return f"no claim: {who} is faster, but breaches a guardrail"
     ratio, interval = numbers.ratio_and_interval(claim.ratio, claim.low, claim.high)
     open_ = ", ".join(name for name, outcome in claim.guardrails.items() if outcome != "kept")
     price = f"; not shown to keep its guardrails: {open_}" if open_ else ""
-    return f"claim: {who} is faster: {ratio} times ({interval}, {numbers.percent(claim.confidence)}){price}"
+    share = numbers.percent(claim.confidence)
+    size = f"no ratio exists ({share})" if claim.ratio is None else f"{ratio} times ({interval}, {share})"
+    return f"claim: {who} is faster: {size}{price}"
 
 
 def flattered(found: Flattery, claim: Confirmed | None) -> str:
@@ -93,7 +98,7 @@ def flattered(found: Flattery, claim: Confirmed | None) -> str:
 
 def _options(result: TuneResult) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    confirmed = result.confirmed is not None and result.confirmed.verdict == "faster"
+    confirmed = result.confirmed is not None and result.confirmed.is_claim
     for column in ("option", "default", "confirmed" if confirmed else "best"):
         table.add_column(column)
     for each in result.options:

@@ -18,6 +18,7 @@ from fairtrial.protocol.endpoints import Endpoint, Server, server
 from fairtrial.protocol.generated import Loaded, Sql
 from fairtrial.protocol.progress import HashingProgress
 from fairtrial.protocol.subcommands import SQL
+from fairtrial.systems.existing.parameters import TABLE
 from fairtrial.wire.native import OnProgress
 from fairtrial.wire.open_place import OpenPlace
 
@@ -33,6 +34,11 @@ EMPTIED: Final = {
         "CREATE DATABASE \"{}\" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'",
     ),
 }
+THERE: Final = {
+    "mysql": "SELECT 1 FROM information_schema.schemata WHERE BINARY schema_name = '{}'",
+    "postgres": "SELECT 1 FROM pg_database WHERE datname = '{}'",
+}
+IN_NO_TABLES: Final = ("hammerdb",)  # programs that refuse a database with any table
 COLUMNS: Final = {
     "mysql": "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = DATABASE() "
     "ORDER BY table_name, ordinal_position",
@@ -53,7 +59,7 @@ def fill(
 
     Args:
         place: where the program runs.
-        endpoint: the database, emptied first.
+        endpoint: the database, emptied first, but of the mark of a new one.
         program: the workload's name.
         by: runs the program with its files in a directory that is removed afterwards; returns why it failed, empty if
             it did not.
@@ -63,7 +69,8 @@ def fill(
         PlaceError: the program failed; its own words say why.
     """
     reached = server(endpoint)
-    _recreate(place, reached)
+    if program in IN_NO_TABLES or not _has_mark_alone(place, reached):
+        _recreate(place, reached)
     directory = place.state_directory / "building" / program  # what a kill leaves goes when the next load begins
     try:
         failure = by(directory)
@@ -75,11 +82,21 @@ def fill(
     return _read(place, reached)
 
 
+def _has_mark_alone(place: OpenPlace, endpoint: Server) -> bool:
+    """Whether a database is new and says that it is ours: dropped with its mark, a kill would leave it nobody's."""
+    if not _rows(place, _elsewhere(endpoint), THERE[endpoint.kind].format(endpoint.database)):
+        return False
+    return {table for table, _ in _rows(place, endpoint, COLUMNS[endpoint.kind])} == {TABLE}
+
+
 def _recreate(place: OpenPlace, endpoint: Server) -> None:
     """An empty database, whatever an interrupted load has left in it."""
-    elsewhere = endpoint.model_copy(update={"database": MAINTENANCE[endpoint.kind]})
     for statement in EMPTIED[endpoint.kind]:
-        _rows(place, elsewhere, statement.format(endpoint.database))
+        _rows(place, _elsewhere(endpoint), statement.format(endpoint.database))
+
+
+def _elsewhere(endpoint: Server) -> Server:
+    return endpoint.model_copy(update={"database": MAINTENANCE[endpoint.kind]})
 
 
 def _read(place: OpenPlace, endpoint: Server) -> Loaded:
@@ -91,7 +108,8 @@ def _read(place: OpenPlace, endpoint: Server) -> Loaded:
     kind = endpoint.kind
     tables: dict[str, list[str]] = {}
     for table, column in _rows(place, endpoint, COLUMNS[kind]):
-        tables.setdefault(table, []).append(column)
+        if table != TABLE:
+            tables.setdefault(table, []).append(column)
     sums = {name: _rows(place, endpoint, _summed(kind, name, columns))[0] for name, columns in tables.items()}
     content = json.dumps([[name, tables[name], *sums[name]] for name in sorted(tables)])
     rows = {name: int(count) for name, (count, _sum) in sums.items()}

@@ -114,6 +114,32 @@ def test_protocols_are_compared_on_a_private_mariadb(here: Desk) -> None:
     assert f"{ceiling:,.0f}" in (here.run / "report" / "report.txt").read_text(encoding="utf-8")
 
 
+ENGINES_STUDY = """\
+study: engines
+system: {mariadb: {options: {innodb_buffer_pool_size: 64M, plugin_load_add: ha_archive}}}
+workload: {oltp: {profile: point_select, table_size: 1000, ramp_up: 100ms, transactions: 100, interval: 100ms}}
+factors: {engine: {innodb: {}, aria: {system: {mariadb: {options: {default_storage_engine: Aria}}}}}}
+arm: engine
+trials: {blocks: 1, seed: 5}
+metrics: {primary: throughput_tps}
+"""
+
+
+@pytest.mark.servers
+@pytest.mark.skipif(MARIADB is None, reason="needs mariadbd: `make test` installs it when run as root")
+def test_tables_have_the_engine_that_an_arm_sets(here: Desk) -> None:
+    here.fairtrial("run", here.study(ENGINES_STUDY))
+    trials = record.read(here.run).trials
+    assert all(trial.valid for trial in trials), [trial.invalid_reason for trial in trials]
+    assert {trial.options["plugin_load_add"] for trial in trials} == {"ha_archive.so"}
+    made = {
+        trial.trial.arm: {path.suffix for path in (here.state / "prepared" / str(trial.data.key)).rglob("sbtest1.*")}
+        for trial in trials
+    }
+    assert made == {"innodb": {".frm", ".ibd"}, "aria": {".frm", ".MAI", ".MAD"}}
+    assert len({trial.data.content_sha256 for trial in trials}) == 1
+
+
 @pytest.mark.servers
 @pytest.mark.skipif(POSTGRES is None, reason="needs postgres: `make test` installs it when run as root")
 def test_writers_are_compared_on_a_private_postgresql(here: Desk) -> None:

@@ -262,6 +262,10 @@ def test_blocks_are_paired_by_name_and_not_by_order(desk: Path) -> None:
         ("intervals: [{confidence: 0.95, plus_minus: 2}]", "expected a confidence level in percent, from 50 to below"),
         ("cells: [{confidence: 100, p: 0.1}]", "such as 99; found 100"),
         ("cells: [{test: wilcoxon, p: 0.1}]", "cells.0.test: expected 'welch', 'student' or 'paired'"),
+        (
+            "intervals: [{confidence: 99.99999999999999999, of: median, printed: [1, 2]}]",
+            "expected a confidence level in percent, from 50 to below",
+        ),
         ("intervals: [{percentiles: [5, many], printed: [1, 2]}]", "expected a figure"),
     ],
 )
@@ -271,6 +275,16 @@ def test_mistakes_are_named_with_file_line_and_field(what: str, expected: str, d
     assert expected in str(refused.value)
     assert "claims.yaml:5:" in str(refused.value)
     assert "claims.0." in str(refused.value)
+
+
+def test_a_factor_without_levels_and_data_leaves_claims_not_checkable(tmp_path: Path) -> None:
+    claims = tmp_path / "claims.yaml"
+    claims.write_text(
+        "factors: {a: []}\nmetrics: {speed: {}}\nclaims:\n"
+        "- {where: here, metric: speed, contrast: a, values: [{printed: 1}]}\n",
+        encoding="utf-8",
+    )
+    assert [each.verdict for each in publications.audit(claims_file.read(claims)).findings] == ["not checkable"]
 
 
 def test_a_column_of_blocks_that_is_not_there_is_named_at_its_line(desk: Path) -> None:

@@ -120,10 +120,12 @@ def test_an_order_names_each_level_once(order: str, tmp_path: Path) -> None:
         audited(tmp_path, f"orders: [{{best_first: {order}}}]")
 
 
-def milder(desk: Path, at_y: list[float], *, where: str = "{place: y}", places: str = "x, y") -> list[str]:
+def milder(
+    desk: Path, at_y: list[float], *, where: str = "{place: y}", places: str = "x, y", at_x: int = 80
+) -> list[str]:
     effects: dict[tuple[str, str], list[float]] = {
         ("x", "a"): [99, 101, 100, 98, 102],
-        ("x", "b"): [79, 81, 80, 78, 82],
+        ("x", "b"): [at_x - 1, at_x + 1, at_x, at_x - 2, at_x + 2],
         ("y", "a"): [99, 101, 100, 98, 102],
         ("y", "b"): at_y,
     }
@@ -157,6 +159,21 @@ def milder(desk: Path, at_y: list[float], *, where: str = "{place: y}", places: 
 )
 def test_effects_said_to_be_smaller_are_separated_too(at_y: list[float], expected: str, tmp_path: Path) -> None:
     assert milder(tmp_path, at_y) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("at_y", "at_x", "expected"),
+    [
+        ([104.0, 106, 105, 103, 107], 130, "confirmed"),  # gains of 5 % and of 30 %
+        ([159.0, 161, 160, 158, 162], 130, "contradicted"),
+        ([129.0, 131, 130, 128, 132], 100, "confirmed"),  # a gain costs less than what is none
+        ([129.0, 131, 130, 128, 132], 80, "confirmed"),
+        ([79.0, 81, 80, 78, 82], 130, "contradicted"),
+        ([89.0, 91, 90, 88, 92], 130, "contradicted"),
+    ],
+)
+def test_a_smaller_gain_is_a_smaller_effect(*, at_y: list[float], at_x: int, expected: str, tmp_path: Path) -> None:
+    assert milder(tmp_path, at_y, at_x=at_x) == [expected]
 
 
 def test_a_level_without_data_is_not_checkable(tmp_path: Path) -> None:

@@ -67,6 +67,39 @@ def test_a_change_within_the_margin_is_not_looked_for_however_well_it_is_known()
     assert decide(History(9, log_ratios={8: seen}), Limits(margin=0.005)) == Measure(4, 1)
 
 
+@pytest.mark.parametrize(
+    ("resolution", "margin", "expected"),
+    [
+        (1 / 64, 0.005, Answer("undecided")),
+        (-0.018, 0.005, Answer("undecided")),
+        (1 / 64, 0.02, Answer("no_change")),
+        (1 / 1024, 0.005, Answer("no_change")),
+    ],
+)
+def test_ends_of_one_class_are_alike_only_within_a_margin_that_is_wider(
+    resolution: float, margin: float, expected: Answer
+) -> None:
+    limits = Limits(margin=margin, resolution=resolution)
+    assert decide(History(9, log_ratios={8: [0.0] * 6}), limits) == expected
+
+
+def test_classes_count_beside_what_noise_leaves_open() -> None:
+    history = History(9, log_ratios={8: [0.004, -0.004, 0.003, -0.003, 0.004, -0.004]})
+    assert decide(history, Limits(margin=0.02)) == Answer("no_change")
+    step = decide(history, Limits(margin=0.02, resolution=1 / 64))
+    assert isinstance(step, Measure)
+    assert step.ends
+
+
+def test_ends_whose_misses_grow_tenfold_are_no_change_of_nine_tenths_of_a_percent() -> None:
+    shares = [(99.9 + 0.001 * number, 99.0) for number in range(8)]
+    history = History(9, log_ratios={8: [float(np.log(end / first)) for first, end in shares]}, shares=shares)
+    assert decide(history, Limits(margin=0.02)) == Answer("no_change")
+    assert decide(history, Limits(margin=0.02, total=100.0)) == Measure(4, 1), "a change to look for"
+    alike = History(9, log_ratios={8: [0.0] * 8}, shares=[(95.0, 95.0)] * 8)
+    assert decide(alike, Limits(margin=0.02, total=100.0)) == Answer("no_change")
+
+
 def test_two_steps_are_an_answer_of_their_own() -> None:
     def level(version: int) -> float:
         return 0.05 * (version >= 3) + 0.05 * (version >= 11)

@@ -43,6 +43,19 @@ def test_levels_of_numbers_are_named_in_any_way_to_write_them(tmp_path: Path) ->
     assert question.alpha == pytest.approx(0.005), "two metrics share it"
 
 
+def test_what_classes_or_a_total_a_metric_has_is_asked_beside_the_margin(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    for metric, resolution, total in (
+        ("latency_ns_p99", 1 / 1024, 0.0),
+        ("throughput_tps", 0.0, 0.0),
+        ("client_busy_share", 0.0, 1.0),
+    ):
+        study.write_text(STUDY.replace("throughput_tps", metric), encoding="utf-8")
+        question, _ = asked(Request(study, over="pages", first="1", last="0.5", at=["depth=4"]))
+        assert (question.limits.resolution, question.limits.total) == (resolution, total)
+        assert ("resolution" in question.model_dump_json()) == bool(resolution), "as bisections of before have it"
+
+
 def query(study: Path, text: str, *, over: str, ends: tuple[str, str]) -> Study:
     """The study of a query of the two ends."""
     study.write_text(text, encoding="utf-8")

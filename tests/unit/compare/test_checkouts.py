@@ -44,6 +44,32 @@ def test_commits_of_a_shallow_clone_are_built_apart_and_it_does_not_change(repos
     assert git(repository, "status", "--porcelain") == "D number"
 
 
+def test_both_are_of_one_day(repository: Path, tmp_path: Path) -> None:
+    """A compiler is replaced, and a program leaves a file in its checkout: never in one of the two alone."""
+    compiler = tmp_path / "compiler"
+    command = f"cp {compiler} by; test ! -e hard -o $(cat by) != 17"
+
+    def built(base: str, head: str, *, by: str) -> list[tuple[str, bool]]:
+        compiler.write_text(by)
+        pair = [Path(each) for each in Checkouts(base, head, build=command).built()]
+        found = [((each / "by").read_text(), (each / "left").exists()) for each in pair]
+        (pair[1] / "left").touch()
+        return found
+
+    assert built("HEAD^1", "HEAD", by="12") == [("12", False)] * 2
+    git(repository, "commit", "-q", "--allow-empty", "-m", "change 3")
+    assert built("HEAD^1", "HEAD", by="13") == [("13", False)] * 2
+    assert built("HEAD^1", "HEAD", by="14") == [("13", False), ("13", True)], "these two were built together"
+    assert built("HEAD^1", "./", by="15")[0] == ("15", False)
+    assert built("HEAD^1", "./", by="16")[0] == ("16", False)
+    (repository / "hard").touch()
+    git(repository, "add", "hard")
+    git(repository, "commit", "-q", "-m", "change 4")
+    with pytest.raises(InputError, match="cannot build head"):
+        built("HEAD^1", "HEAD", by="17")
+    assert built("HEAD^1", "HEAD", by="18") == [("18", False)] * 2
+
+
 def test_directories_are_built_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRTRIAL_CACHE_DIRECTORY", str(tmp_path / "cache"))
     for name in ("old", "new"):

@@ -5,18 +5,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.records import RESOLVED, planned, tiny_plan, trial_record
+from support.records import RESOLVED, planned, tiny_plan
+from support.trials import Quick
 
-from fairtrial import record
 from fairtrial.errors import InputError, Problem
 from fairtrial.farm.orders import Order
-from fairtrial.farm.station import BlockRun, Quiet, Station
-from fairtrial.record.models import Cell
-from fairtrial.run import Run
+from fairtrial.farm.orders import order as order_of
+from fairtrial.farm.station import Station
+from fairtrial.places import Disk
+from fairtrial.places.local import Local
+from fairtrial.record.models import Cell, PlannedTrial
+from fairtrial.run import Run, loop, opening
 from fairtrial.run.trial.outcome import STREAM_LOST
 from fairtrial.study.resolved import Section
+from fairtrial.wire import Agent
+from fairtrial.wire.open_place import OpenPlace
 
 MORE_THAN_ANY_DISK = 1 << 62
 
@@ -81,27 +87,60 @@ def test_what_goes_wrong_with_the_process_itself_is_said(
     assert outcome.failure.message == "[Errno 13] Permission denied: '/var/lib/fairtrial'"
 
 
-@pytest.mark.parametrize(
-    ("boot", "opened"), [({}, 1), ({"boot": {"by": "kexec", "kernel": "debian-6.12"}}, 0)], ids=["stays", "boots"]
-)
+@pytest.mark.parametrize(("boots", "opened"), [(False, 2), (True, 1)])
 def test_a_host_that_lost_its_stream_is_restored_unless_that_would_boot_the_kernel_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, boot: dict[str, dict[str, str]], opened: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, boots: bool, opened: int
 ) -> None:
-    seen: list[Section] = []
+    """It may get no more blocks."""
+    seen: list[bool] = []
+    opens = Local.open
+
+    def opening(place: Local, **options: Any) -> Agent:
+        seen.append(options["lock"])
+        return opens(place, **options)
+
+    given = order(tmp_path / "state", 1, cell="p")
+    (lost,) = given.plan.trials
+    monkeypatch.setattr(Local, "boots_anew", boots)
+    monkeypatch.setattr(Local, "open", opening)
+    monkeypatch.setattr(loop, "TrialRunner", Quick(invalid=(lost.id,), reason=f"{STREAM_LOST}: gone"))
+    (trial,) = Station("x").serve(given, tmp_path / "block").trials
+    assert not trial.valid
+    assert seen == [True] * opened
+
+
+class WithData(Quick):
+    """Trials that start from prepared data, each from its own."""
+
+    def prepare(self, trial: PlannedTrial) -> str:  # type: ignore[override]
+        super().prepare(trial)
+        return f"data of {trial.arm}"
+
+
+def test_an_arm_whose_data_no_block_has_prepared_yet_has_them_before_its_diagnostic_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a resume nothing but these may be left, and each comes alone."""
+    keys: list[str | None] = []
 
     @contextlib.contextmanager
-    def opening(_run: BlockRun, at: Section) -> Iterator[None]:
-        seen.append(at)
-        yield
+    def opened(_place: Section, *, disk: Disk, **options: Any) -> Iterator[OpenPlace]:
+        if not disk.keep:
+            keys.append(disk.key)
+        with opening.opened(Section({"local": {"state_directory": str(tmp_path / "state")}}), **options) as found:
+            yield found
 
-    monkeypatch.setattr(Run, "_run_trials", lambda _run: None)
-    monkeypatch.setattr(BlockRun, "_open", opening)
-    at = RESOLVED.model_copy(update={"place": Section({"ssh": {"host": "h", **boot}})})
-    plan = tiny_plan().model_copy(update={"resolved": {"all": {"a": at, "b": at}}})
-    writer = record.create(tmp_path / "run", plan=plan, sources={"study.yaml": ""})
-    lost = trial_record(planned(1, "a"), valid=False)
-    writer.begin(lost.trial.id)
-    writer.commit(lost.model_copy(update={"invalid_reason": f"{STREAM_LOST}: gone", "resolved": at}))
-    with contextlib.closing(writer):
-        BlockRun(writer=writer, progress=Quiet())._run_trials()
-    assert len(seen) == opened
+    quick, station = WithData(), Station("x")
+    monkeypatch.setattr(loop, "TrialRunner", quick)
+    monkeypatch.setattr(loop, "opened", opened)
+    monkeypatch.setattr(loop, "is_fresh", lambda _place: True)
+    monkeypatch.setattr(loop.carriers, "fresh", lambda place: place)
+    monkeypatch.setattr(loop.carriers, "examine", lambda _place, **_options: [])
+    monkeypatch.setattr(loop.probe_checks, "require", lambda _place, _probes: None)
+    tiny = tiny_plan()
+    for arm in ("a", "b", "a"):
+        trial = planned(1, arm).model_copy(update={"diagnostic": True})
+        given = order_of(tiny, [trial], run="run", started=[])
+        assert station.serve(given, tmp_path / f"{len(keys)}").failure is None
+    assert keys == ["data of a", "data of b", "data of a"]
+    assert quick.prepared == ["all a", "all b"]

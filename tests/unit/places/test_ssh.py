@@ -60,6 +60,12 @@ def test_a_stream_that_ends_before_the_agent_starts_is_lost_in_its_own_words(
         greeted(tmp_path, monkeypatch, greeting=CUT)
 
 
+def test_no_connection_stays_behind_that_would_hold_a_commands_output_open() -> None:
+    argv = ssh._ssh(ssh.SshParameters(host="far"), Limits())
+    assert "ControlMaster=no" in argv
+    assert not [word for word in argv if word.startswith("ControlPath")], "the user's own may be the only way in"
+
+
 SHELLS = [shell for shell in ("sh", "bash", "csh", "tcsh", "fish", "zsh") if shutil.which(shell)]
 
 

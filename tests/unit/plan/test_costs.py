@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support.records import RESOLVED, planned
 
 from fairtrial.catalogue import catalogue
 from fairtrial.plan import costs
@@ -124,3 +125,17 @@ def test_the_record_grows_with_every_trial(small: ModuleType) -> None:
     cells = {name: {"a": trial(duration=1.0), "b": trial(duration=1.0)} for name in ("low", "high")}
     two, three = (costs.disk_bytes(cells, design(blocks), small.SMALL) for blocks in (2, 3))
     assert three - two == 2 * 2 * costs.RECORD_BYTES_PER_TRIAL
+
+
+def test_boots_of_clients_take_their_time_one_after_the_other() -> None:
+    system, *clients = (
+        Section({"ssh": {"host": host, "boot": {"by": "kexec", "expected": 60.0}}}) for host in ("db", "c1", "c2")
+    )
+    moved = {"place": system, "workload_place": clients[0], "further_places": (clients[1], clients[0])}
+    alone, driven = (RESOLVED.model_copy(update=update) for update in ({"place": system}, moved))
+    beside = alone.model_copy(update={"workload_place": system})
+    one_s, two_s, three_s = (costs.trial_duration_s(each, catalogue()) for each in (alone, beside, driven))
+    assert (two_s, three_s) == (one_s, one_s + 2 * 60.0)
+    resolved = {"all": {"a": driven, "b": driven}}
+    shared = [planned(block, "a").model_copy(update={"boot": "b01.a"}) for block in (1, 2)]
+    assert costs.duration_s(shared, resolved, catalogue()) == 2 * three_s - 3 * 60.0

@@ -28,6 +28,11 @@ def test_a_host_prepares_its_data_before_its_first_block() -> None:
     assert makespan([10.0] * 4, FarmCosts(prepare_s=7.0, trial_s=0.0, megabytes=0.0), hosts=2, trials=1)[0] >= 27.0
 
 
+def test_hosts_that_boot_take_longer_for_each_trial() -> None:
+    assert makespan([10.0] * 4, FREE, hosts=2, trials=2, boots_s=[5.0, 5.0])[0] == 40.0
+    assert makespan([10.0] * 4, FREE, hosts=2, trials=2, boots_s=[0.0, 15.0])[0] == 40.0
+
+
 def test_a_plan_on_as_many_hosts_as_blocks_takes_as_long_as_one() -> None:
     trial = ResolvedTrial.model_validate(
         {"place": {"local": {}}, "system": {"command": {}}, "workload": {"command": {"run": "true"}}}

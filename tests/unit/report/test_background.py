@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from fairtrial.record import Record
 from fairtrial.record.events import JournalLine
@@ -78,6 +81,25 @@ def test_facts_of_places_are_in_a_reader_s_units(record: Record) -> None:
     assert facts["processors"] == "4"
     assert facts["file system"] == "ext4"
     assert facts["server's user"] == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("memory_bytes", "memory"),
+        ("client_operations_per_core_s", "client's ceiling, operations per second and core"),
+        ("processors", "processors"),
+        ("container.run_options", "container's options"),
+    ],
+)
+@pytest.mark.parametrize("value", ["64 GiB", 10**400, [["a"], 1], {"a": 1}], ids=["text", "large", "list", "mapping"])
+def test_a_fact_that_no_agent_tells_is_shown_as_it_stands(*, name: str, label: str, value: Any, record: Record) -> None:
+    (opened,) = record.places
+    part, _, own = name.partition(".")
+    other = opened.model_copy(update={"facts": {**opened.facts, part: {own: value} if own else value}})
+    (place,) = _background(replace(record, journal=(JournalLine(sequence=0, time="", entry=other),))).places
+    expected = {"processors": "2", "container.run_options": '["a"] 1'} if isinstance(value, list) else {}
+    assert Fact(label, expected.get(name, background.shown(value))) in place.facts
 
 
 def test_a_trial_s_facts_are_those_of_its_place(record: Record) -> None:

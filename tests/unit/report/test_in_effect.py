@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,6 +32,20 @@ def test_a_trials_own_directory_is_no_difference_and_a_directory_of_its_own_choo
     first = trial("a", socket="/var/lib/fairtrial/work/0123456789ab/server/s", basedir="/opt/a/work/here")
     second = trial("b", socket="/var/lib/fairtrial/work/ba9876543210/server/s", basedir="/opt/b/work/here")
     assert [name for name, _ in rows(first, second)] == ["basedir"]
+
+
+def test_a_directory_of_a_trial_is_found_in_words_and_behind_an_equals_sign() -> None:
+    first, second = (
+        f"/etc/x --dir=/v/work/{name}/a:/b/work/{name}/c --log=/v/work/{name}" for name in ("0" * 12, "f" * 12)
+    )
+    told = "/etc/x --dir=TRIAL/c --log=TRIAL"
+    assert rows(trial("a", words=first), trial("b", words="y " + second)) == [("words", {"a": told, "b": "y " + told})]
+
+
+def test_slashes_without_end_are_looked_at_once() -> None:
+    began = process_time()
+    assert rows(trial("a", path="/" * 20_000), trial("b", path="/" * 20_001))
+    assert process_time() - began < 1
 
 
 def test_what_differs_between_trials_of_one_arm_says_nothing_of_arms() -> None:

@@ -197,9 +197,10 @@ def test_values_are_written_so_that_they_read_back_exactly(analysis: Analysis) -
 
 
 @pytest.mark.servers
-@pytest.mark.parametrize(("hosts", "blocks"), [(5, 17), (3, 9), (6, 6)])
-def test_r_recomputes_what_hosts_say(tmp_path: Path, hosts: int, blocks: int) -> None:
+@pytest.mark.parametrize(("hosts", "blocks", "lost"), [(5, 17, 0), (3, 9, 0), (6, 6, 0), (6, 18, 1), (2, 8, 1)])
+def test_r_recomputes_what_hosts_say(tmp_path: Path, *, hosts: int, blocks: int, lost: int) -> None:
     case = Case({"kernel": ["a", "b"]}, blocks=blocks)
+    of_one_arm = {f"node-{number}" for number in range(lost)}
     trials = [
         each.model_copy(update={"host": f"node-{each.trial.block % hosts}"})
         for each in case.trials(
@@ -208,13 +209,17 @@ def test_r_recomputes_what_hosts_say(tmp_path: Path, hosts: int, blocks: int) ->
             )
         )
     ]
+    trials = [
+        each.model_copy(update={"scalars": {}}) if each.host in of_one_arm and each.trial.arm == "b" else each
+        for each in trials
+    ]
     (comparison,) = (analysis := analyse(case.plan(), trials)).cells[0].comparisons["tpm"]
     over = comparison.over_hosts
     assert over is not None
     (row,) = _rscript(r_script.render(analysis), tmp_path)
-    assert float(row["hosts"]) == hosts
+    assert float(row["hosts"]) == hosts - lost
     known = over.heterogeneity
-    assert (known is None) == (over.prediction_low is None) == (hosts == blocks)
+    assert (known is None) == (over.prediction_low is None) == (hosts == blocks or hosts - lost == 1)
     for name, expected in {
         "tau": None if known is None else known.tau,
         "p_equal_hosts": None if known is None else known.p,

@@ -161,6 +161,9 @@ def test_what_differs_by_the_same_in_every_trial_is_said_beside_the_ranking(anal
     )
     assert why.notes(found) == ["† pgalloc_dma: another kernel."]
     alone = found.model_copy(update={"unit": "", "certain": (swaps,)})
+    listed = alone.model_copy(update={"changes": (REFAULTS,) * 40})
+    assert "; the 40 strongest are listed." in why.summary(listed)
+    assert "; the 12 strongest are listed." in why.summary(listed, shown=why.ROWS)
     assert why.summary(alone).endswith(": swap-ins 0 → 500 per second.")
     many = cell(REFAULTS).model_copy(update={"certain": (threads,) * 14})
     assert why.summary(many).endswith(" and 2 more.")

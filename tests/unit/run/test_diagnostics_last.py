@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.inference.schedules import finished, replacement
@@ -25,9 +26,10 @@ from fairtrial.record.models import (
     TrialRecord,
 )
 from fairtrial.record.writer import Changes
-from fairtrial.run import Decision, loop
+from fairtrial.run import Decision, loop, opening
 from fairtrial.run.pace import Pace
 from fairtrial.run.schedule import Schedule
+from fairtrial.run.trial.outcome import STREAM_LOST
 from fairtrial.study.probes import Probe
 
 PROBES = [Probe(command="true")]
@@ -181,6 +183,25 @@ def test_broken_ones_end_no_run_however_many(writer: Writer, monkeypatch: pytest
     assert quick.ran == FIRST + LAST
     assert writer.record().finished
     assert writer.record().voided == ()
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_place_that_was_lost_in_the_last_of_them_is_opened_again_for_what_its_agent_left(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, *, is_last: bool
+) -> None:
+    """Nothing is owed any more, and an agent that was killed has restored no setting."""
+    opened: list[int] = []
+    opens = opening.opened
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        opened.append(len(quick.ran))
+        return opens(*arguments, **options)
+
+    monkeypatch.setattr(loop, "opened", counted)
+    quick = Quick(invalid=(LAST[is_last],), reason=f"{STREAM_LOST}: gone")
+    run(writer, quick, monkeypatch)
+    assert quick.ran == FIRST + LAST
+    assert opened == [0, 6 if is_last else 5]
 
 
 def test_a_run_killed_among_them_goes_on_with_the_missing_one(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,15 @@ def test_what_an_earlier_run_left_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     ]
 
 
+def test_what_somebody_had_changed_since_an_earlier_run_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, notes = Left(run=programs(1000, ())), Notes()
+    file = '/proc/sys/vm/swappiness held "5" instead of "60"'
+    fake.leftovers = wire.Leftovers(undone=1, killed=0, failed=[], overwritten=[file])
+    with opened(monkeypatch, fake, notes):
+        pass
+    assert notes.notes[1:] == [f"restored although it had been changed since an earlier run: {file}"]
+
+
 def test_nothing_is_measured_under_settings_of_an_earlier_run(monkeypatch: pytest.MonkeyPatch) -> None:
     fake, notes = Left(run=programs(1000, ())), Notes()
     fake.leftovers = wire.Leftovers(undone=0, killed=0, failed=["vm.swappiness: gone"])

@@ -184,6 +184,20 @@ def test_hosts_of_clients_go_back_to_their_default_too_whichever_of_them_does_no
     assert seen == ["db", "c1", "c2"]
 
 
+def test_a_host_that_does_not_come_back_is_waited_for_once_however_many_kernels_it_booted(
+    with_clients: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its power is turned each time that it is."""
+    of_arms = with_clients.plan.resolved["all"]
+    for arm, (port, kernel) in {"b": (None, "debian-6.1"), "c": (2201, "debian-6.1")}.items():
+        ssh = {"host": "db", "port": port, "boot": {"by": "kexec", "kernel": kernel}}
+        of_arms[arm] = of_arms["a"].model_copy(update={"place": Section({"ssh": ssh})})
+    seen = leaving(monkeypatch, {"db": PlaceError("db does not come back", hint="look at it")})
+    with pytest.raises(PlaceError, match="db does not come back"), rebooting.default_again(with_clients, Told()):
+        pass
+    assert seen == ["db", "c1", "c2", "db"], "that of another port is another"
+
+
 def test_a_second_interrupt_leaves_no_host_behind_without_a_word(
     with_clients: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -31,6 +32,15 @@ def test_a_finished_run_says_what_its_report_says(write: Write) -> None:
     assert low < 1.2 < high
     assert found.change == f"{found.ratio:.3f}"
     assert found.versions == "command 4.2.1"
+
+
+def test_a_version_of_digits_without_end_is_looked_at_to_its_200th(write: Write) -> None:
+    directory = write("r", ratio=1.2)
+    path = directory / "report" / "report.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("4.2.1", "1" * 20_000 + " 4.2"), encoding="utf-8")
+    began = process_time()
+    assert summarise(directory).versions.startswith("command tool 1111")
+    assert process_time() - began < 1
 
 
 def test_metrics_that_no_clock_measures_are_better_or_worse(write: Write) -> None:

@@ -74,6 +74,7 @@ def test_a_replacement_boots_for_its_cell_alone(tmp_path: Path) -> None:
     [
         ({"place": "{ssh: {host: h}}", "high": HIGH}, ":8:18: trials.reboot: `reboot: between_blocks` needs a host"),
         ({"arm": "load"}, ":5:3: factors.kernel: cells of a round share each arm's boot"),
+        ({"high": f"{HIGH[:-1]}, place: {{ssh: {{host: g}}}}}}"}, ":6:3: factors.load: cells of a round share each"),
         ({"trials": "order: abba, reboot: between_blocks"}, "`order: abba` does not"),
         ({"trials": "per_boot: 2"}, "has no effect without `reboot: between_blocks`"),
     ],
@@ -82,3 +83,34 @@ def test_what_cannot_share_a_boot_is_refused(tmp_path: Path, changed: dict[str, 
     with pytest.raises(InputError) as raised:
         study.load(written(tmp_path / "study.yaml", **changed), catalogue=catalogue())
     assert expected in str(raised.value)
+
+
+BOOT = "boot: {by: kexec, kernel: /b}"
+
+
+@pytest.mark.parametrize(
+    ("place", "level"),
+    [
+        ("{ssh: {host: h}}", f"place: {{ssh: {{{BOOT}}}}}"),
+        (f"{{ssh: {{host: h, {BOOT}}}}}", "place: {ssh: {boot: null}}"),
+        ("{ssh: {host: g}}", f"place: {{ssh: {{host: h, {BOOT}}}}}, workload: {{place: {{ssh: {{host: g, {BOOT}}}}}}}"),
+    ],
+)
+def test_a_host_that_boots_before_some_trials_only_is_refused(tmp_path: Path, place: str, level: str) -> None:
+    """Or the arm that boots is compared with one that has run for hours, too."""
+    file = written(tmp_path / "study.yaml", place=place, high=level, trials="blocks: 4")
+    file.write_text(file.read_text().replace("{old: {}, new: {place: {ssh: {boot: {kernel: /b}}}}}", "{one: {}}"))
+    file.write_text(file.read_text().replace("arm: kernel", "arm: load"))
+    with pytest.raises(InputError) as raised:
+        study.load(file, catalogue=catalogue())
+    host = "g" if "g" in place else "h"
+    (said,) = [problem for problem in raised.value.problems if "or in none" in problem.message]
+    assert said.message.startswith(f"expected `boot` in all trials at {host}, or in none: levels of `load` would")
+    assert (said.line, said.field) == (6, "factors.load")
+
+
+def test_arms_on_hosts_of_their_own_may_boot_or_not(tmp_path: Path) -> None:
+    file = written(tmp_path / "study.yaml", place="{ssh: {host: h}}", high=HIGH, trials="blocks: 4")
+    text = file.read_text().replace("{place: {ssh: {boot: {kernel: /b}}}}", f"{{place: {{ssh: {{host: g, {BOOT}}}}}}}")
+    file.write_text(text)
+    assert len(made(file).trials) == 16

@@ -198,6 +198,8 @@ def test_a_server_that_folds_case_has_the_database_under_another_spelling(*, fol
             asked.extend(statements)
             if statements[0] == "SHOW DATABASES":
                 return [("mysql",), ("bench",)]
+            if "TABLE_NAME <>" in statements[0]:
+                return [("1",)]  # it has a table of somebody's
             return [(folds,)] if "lower_case_table_names" in statements[0] else []
 
     place = cast("OpenPlace", None)

@@ -109,9 +109,18 @@ def test_what_makes_loading_fast_never_reaches_a_trial() -> None:
 
 
 def test_options_that_shape_tables_are_in_effect_while_they_are_loaded() -> None:
-    given = {"innodb_file_per_table": False, "innodb_default_row_format": "compact", "innodb_compression_default": True}
+    given = {
+        "innodb_file_per_table": False,
+        "innodb_default_row_format": "compact",
+        "innodb_compression_default": True,
+        "innodb_compression_algorithm": "lz4",
+        "plugin_load_add": "provider_lz4",
+        "innodb_compression_level": "9",
+        "innodb_fill_factor": "70",
+        "innodb_stats_persistent_sample_pages": "64",
+    }
     asked = mariadb(**given)
-    shaping = {name: {False: "OFF", True: "ON"}.get(value, value) for name, value in given.items()}
+    shaping = {name: {False: "OFF", True: "ON"}.get(value, str(value)) for name, value in given.items()}
     assert asked.initial() == shaping
     assert shaping.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
 
@@ -128,8 +137,30 @@ def test_an_engine_that_tables_are_made_with_is_in_effect_while_they_are_loaded_
     assert made_with.items() <= asked.for_loading(facts_of(memory_bytes=8 << 30)).parameters.options.items()
     only_a_plugin = kind(kind.model.model_validate({"options": {"plugin_load_add": "ha_rocksdb"}}))
     assert only_a_plugin.initial() == {}, "it has nothing to do with tables"
-    keyring = {"default_table_encryption": "ON", "early_plugin_load": "keyring_file.so"}
-    assert kind(kind.model.model_validate({"options": keyring})).initial() == {}, "loading has no keys"
+    keyring = {
+        "default_table_encryption": "ON",
+        "early_plugin_load": "keyring_file.so",
+        "keyring_file_data": "/keys/ring",
+    }
+    encrypted = kind(kind.model.model_validate({"options": keyring}))
+    assert (encrypted.creating(), encrypted.initial()) == ({}, keyring), "tables are encrypted when they are made"
+    del keyring["default_table_encryption"]
+    assert kind(kind.model.model_validate({"options": keyring})).initial() == {}, "they have nothing to do with tables"
+
+
+def test_plugins_are_read_back_by_what_the_server_has_loaded() -> None:
+    def answer(spawn: wire.Spawn) -> FakeProgram:
+        if spawn.name == "sql" and "PLUGIN_LIBRARY" in (spawn.stdin or ""):
+            return FakeProgram(stdout=[json.dumps({"columns": [], "rows": [["ha_archive.so"]]})])
+        return server(variables={"max_connections": "5"})(spawn)
+
+    with place_in_memory(answer) as (place, _fake):
+        instance = mariadb(plugin_load_add="ha_archive", max_connections=5).start(place, LAUNCH)
+        assert instance.options == {"max_connections": "5", "plugin_load_add": "ha_archive.so"}
+        with pytest.raises(
+            SystemStartError, match=r"plugin_load: expected ha_spider, the server loaded ha_archive\.so"
+        ):
+            mariadb(plugin_load="ha_spider").start(place, LAUNCH)
 
 
 def test_a_server_that_ends_at_start_shows_its_own_last_lines() -> None:

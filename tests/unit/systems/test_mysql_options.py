@@ -57,6 +57,17 @@ def test_an_option_that_is_no_variable_cannot_be_read_back_and_says_so() -> None
     assert "not a variable of this server" in sentence
 
 
+def test_plugins_of_the_command_line_are_in_effect_once_their_libraries_are_loaded() -> None:
+    loaded = "auth_pam.so;ha_archive.so;ha_rocksdb.so"
+    for name in ("early_plugin_load", "plugin_load", "plugin_load_add"):
+        for asked in ("ha_rocksdb", "ha_archive.so", "archive=ha_archive.so; rocksdb=ha_rocksdb", ""):
+            assert differences({name: asked}, {name: loaded}) == []
+        assert differences({name: "ha_archive;ha_spider"}, {name: loaded}) == [
+            f"{name}: expected ha_spider, the server loaded {loaded}"
+        ]
+        assert differences({name: "ha_spider"}, {name: ""}) == [f"{name}: expected ha_spider, the server loaded none"]
+
+
 def test_a_whole_number_is_written_as_one_however_the_study_writes_it() -> None:
     options = MariadbParameters(options={"innodb_io_capacity": 1e3, "a": -0.0, "b": 0.5, "c": 1e300, "d": True}).options
     assert {name: text(value) for name, value in options.items()} == {

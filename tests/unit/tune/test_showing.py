@@ -100,6 +100,34 @@ def test_values_are_called_confirmed_only_where_they_are() -> None:
     assert ("confirmed" in text(RESULT), "confirmed" in text(undecided)) == (True, False)
 
 
+BREACHED = CLAIM.model_copy(update={"guardrails": {"lag": "breached"}})
+
+
+def test_values_that_breach_a_guardrail_are_confirmed_nowhere() -> None:
+    broken = RESULT.model_copy(update={"confirmed": BREACHED})
+    assert "confirmed" not in text(broken)
+    title = "known: best block +21.0 %, confirmation +10.0 %, faster"
+    assert picture.figure(broken).title == f"{title} but breaches a guardrail"
+    assert picture.figure(RESULT).title == title
+
+
+def test_a_confirmation_without_a_ratio_is_not_one_of_no_change() -> None:
+    without = CLAIM.model_copy(update={"ratio": None, "low": None, "high": None})
+    result = RESULT.model_copy(update={"confirmed": without})
+    assert picture.figure(result).title == "known: best block +21.0 %, confirmation without a ratio, faster"
+    assert "claim: p002 against the default is faster: no ratio exists (95 %)" in text(result)
+
+
+def test_the_short_list_says_why_the_best_of_it_lost() -> None:
+    best = MeasuredAgain(number=4, blocks=2, ratio=1.3, breaches=True)
+    listed = RESULT.model_copy(update={"again": (best, *RESULT.again), "failed_again": (3,)})
+    rows = {line.split()[2]: line for line in text(listed).splitlines() if line.startswith("measured again")}
+    assert rows["p004"].rstrip().endswith("no claim: breaches a guardrail")
+    assert rows["p003"].rstrip().endswith("no claim: failed")
+    assert rows["p002"].rstrip().endswith("no claim")
+    assert "breaches" not in listed.model_dump_json()
+
+
 def test_the_figure_has_every_block_and_the_confirmation(tmp_path: Path) -> None:
     picture.write(RESULT, tmp_path)
     picture.write(RESULT, tmp_path)

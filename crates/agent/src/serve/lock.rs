@@ -114,6 +114,14 @@ impl FileLock {
     }
 }
 
+/// Whether the session that a lock names died holding it.
+pub fn is_left(path: &Path) -> bool {
+    File::open(path).is_ok_and(|mut file| {
+        let is_free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+        is_free && read(&mut file).is_some()
+    })
+}
+
 fn read(file: &mut File) -> Option<LockHolder> {
     let mut text = String::new();
     file.rewind().ok()?;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::serve::failure::Failure;
-use crate::serve::lock::{FileLock, LockHolder, PLACE_LOCK};
+use crate::serve::lock::{FileLock, LockHolder, PLACE_LOCK, is_left};
 use crate::serve::processes::descendants;
 use fairtrial_protocol::limits::Limits;
 
@@ -35,6 +35,11 @@ impl Machine {
     /// Whether this session has the lock.
     pub fn is_held(&self) -> bool {
         self.lock.is_some()
+    }
+
+    /// Whether a session died holding the lock: what it changed may still be there.
+    pub fn is_left(&self) -> bool {
+        is_left(&self.path)
     }
 
     /// A copy of this session's undo journal, which outlasts its state directory; none where the lock would not.

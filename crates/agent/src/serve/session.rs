@@ -159,6 +159,7 @@ impl Session {
             undone: undone.steps,
             killed,
             failed: undone.failed,
+            overwritten: undone.overwritten,
         })
     }
 

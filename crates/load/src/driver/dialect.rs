@@ -70,12 +70,12 @@ impl Dialect {
     ///
     /// Text compares by bytes on every system, so that "sorted by first name" (clause 2.6.2.2) means the same; the
     /// character set holds the 128 characters that clause 4.3.2.2 asks for. SQLite's tables are clustered by their
-    /// primary key, as `InnoDB`'s are.
+    /// primary key, as `InnoDB`'s are. No storage engine is named: an arm may set the server's default one.
     pub fn table_options(self, has_primary_key: bool) -> &'static str {
         match (self, has_primary_key) {
             (Self::Sqlite, true) => " STRICT, WITHOUT ROWID",
             (Self::Sqlite, false) => " STRICT",
-            (Self::Mysql, _) => " ENGINE=InnoDB DEFAULT CHARACTER SET latin1 COLLATE latin1_bin",
+            (Self::Mysql, _) => " DEFAULT CHARACTER SET latin1 COLLATE latin1_bin",
             // Encoding and collation are the database's; tables are heaps.
             (Self::Postgres, _) => "",
         }

@@ -49,7 +49,7 @@ pub fn tables(layout: Layout, count: u32) -> Vec<&'static Table> {
 pub fn create(dialect: Dialect, layout: Layout, table: &str) -> String {
     let (key, options) = match dialect {
         Dialect::Sqlite => ("INTEGER NOT NULL", " STRICT"),
-        Dialect::Mysql => ("INTEGER NOT NULL AUTO_INCREMENT", " ENGINE=InnoDB"),
+        Dialect::Mysql => ("INTEGER NOT NULL AUTO_INCREMENT", ""),
         Dialect::Postgres => ("SERIAL", ""),
     };
     let text = |length| dialect.column_type(Type::Fixed(length));
@@ -94,5 +94,19 @@ pub fn reading(dialect: Dialect) -> AccessMode {
     match dialect {
         Dialect::Mysql | Dialect::Postgres => AccessMode::ReadWrite,
         Dialect::Sqlite => AccessMode::ReadOnly,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_made_by_the_servers_default_engine() {
+        let oltp = [Layout::Rows, Layout::Bulk].map(|layout| create(Dialect::Mysql, layout, "t"));
+        let others = [true, false].map(|key| Dialect::Mysql.table_options(key).to_owned());
+        for sql in oltp.iter().chain(&others) {
+            assert!(!sql.contains("ENGINE"), "{sql}");
+        }
     }
 }

@@ -21,6 +21,11 @@ const IDENTITY: i64 = -1;
 /// PostgreSQL's `unique_violation`, `duplicate_table`.
 const ALREADY_THERE: [&str; 5] = ["1062", "1061", "23505", "42P07", "SQLITE_CONSTRAINT"];
 
+/// How many tables have a storage engine without transactions: an entry there says nothing of its unit's rows.
+const UNTRANSACTIONAL: &str = "SELECT COUNT(*) FROM information_schema.tables AS made \
+    JOIN information_schema.engines AS known ON known.engine = made.engine \
+    WHERE made.table_schema = DATABASE() AND known.transactions = 'NO'";
+
 /// Units that are in, with their digests.
 pub type Done = BTreeMap<usize, Vec<Digest>>;
 
@@ -36,6 +41,10 @@ pub fn is_already_there(error: &DriverError) -> bool {
 /// A database that cannot be asked has nothing to go on from: what is wrong with it, beginning anew will say.
 pub async fn find<D: Driver, P: Population>(driver: &D, population: &P) -> Option<Done> {
     let mut connection = driver.load_connection().await.ok()?;
+    if driver.dialect() == Dialect::Mysql {
+        let counted = connection.text(UNTRANSACTIONAL).await.ok()?.rows;
+        (counted == [[Some("0".to_owned())]]).then_some(())?;
+    }
     let sql = format!("SELECT unit, content FROM {TABLE} ORDER BY unit");
     let rows = connection.text(&sql).await.ok()?.rows;
     let mut entries = rows.into_iter().map(|row| {

@@ -275,6 +275,23 @@ fn another_population_and_a_finished_one_are_loaded_from_the_beginning() {
 }
 
 #[test]
+fn a_load_into_tables_without_transactions_begins_anew() {
+    let Some(server) = Server::common() else {
+        return;
+    };
+    let request = parameters(server.at("untransactional"), SEED);
+    let done = load_and_kill(&request, 0.3);
+    sql(&request.endpoint, &["ALTER TABLE history ENGINE = Aria"]);
+    let (loaded, said) = load(&request);
+    assert!(
+        said.expect("it says how far it is") < done,
+        "from the beginning"
+    );
+    assert_whole(&loaded.expect("it loads"), &request.endpoint);
+    server.forget("untransactional");
+}
+
+#[test]
 fn a_load_whose_server_was_killed_goes_on_once_it_is_back() {
     // A commit is in the kernel's hands when it returns, so a kill of the server cannot take it back.
     let options = ["--skip-networking", "--innodb-flush-log-at-trx-commit=2"];

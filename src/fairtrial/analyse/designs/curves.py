@@ -30,14 +30,14 @@ from fairtrial.analyse.designs.curve_models import (
 )
 from fairtrial.analyse.designs.fits import FITS, Fit
 from fairtrial.analyse.designs.measured_logs import MeasuredLogs, measured_logs, scattered
-from fairtrial.analyse.inference import censoring, confirming, families, ranks, t_tests
+from fairtrial.analyse.inference import censoring, comparing, confirming, families, ranks, t_tests
 from fairtrial.analyse.inference.t_tests import LARGEST_LOGARITHM, Values
 from fairtrial.analyse.measured import ArmValues
 from fairtrial.analyse.tidy import CurveRequest, Request, Table
 from fairtrial.study.designs.numeric_factors import FEWEST_VALUES, CurveModel
 
-FEWEST_BLOCKS: Final = 6  # of which an exact test could claim at 0.05
-FEWEST_TRIALS: Final = 4  # at each value, where trials are not paired
+FEWEST_BLOCKS: Final = 6  # of which an exact test could claim at 0.05; more where the level is smaller
+FEWEST_TRIALS: Final = 4  # at each value, where trials are not paired; likewise
 POINTS: Final = 121  # of a drawn curve
 FINE: Final = 1201  # of the search for crossings
 
@@ -134,7 +134,8 @@ def _made(
     n = np.array(frame.values)
     fits = [FITS[frame.model](n, means) for means in measured.means]
     errors = measured.errors if measured.errors is not None else scattered(measured, n, fits)
-    enough = measured.n >= (FEWEST_BLOCKS if request.paired else FEWEST_TRIALS)
+    fewest = comparing.fewest_blocks(paired=request.paired, alpha=1 - request.confidence)
+    enough = measured.n >= max(FEWEST_BLOCKS if request.paired else FEWEST_TRIALS, fewest)
     judging = _Judging(pairs, size=pairs * len(PARAMETERS[frame.model]), claims=judged and enough)
     every = _All(frame, n, request.levels, measured, tuple(fits), errors)
     return frame.model_copy(

@@ -12,7 +12,7 @@ from fairtrial.metrics.latency import NANOSECONDS_PER_SECOND, percentiles
 from fairtrial.metrics.latency.percentiles import LATENCY
 from fairtrial.record.models import Plan, TrialRecord
 
-BUSY: Final = re.compile(r"client_(\d+)_busy_share")
+BUSY: Final = re.compile(r"client_(\d{1,9})_busy_share")
 # Fewer latencies beyond a percentile than this say little of it: the rule by which a search repeats its probes.
 BEYOND: Final = 10
 LATE_SHARE: Final = 0.5
@@ -133,7 +133,7 @@ def _slow_share(trial: TrialRecord, metric: str) -> float:
     window_ns = trial.window.end_ns - trial.window.start_ns
     due = trial.scalars.get("offered_per_s", 0.0) * window_ns / NANOSECONDS_PER_SECOND
     waiting = trial.scalars.get("queue_length_end", 0.0) / due if due else unfinished
-    queued = waiting if waiting * window_ns > NEARLY * latency_ns else 0.0
+    queued = min(1.0, waiting) if waiting * window_ns > NEARLY * latency_ns else 0.0  # of them all at most
     return max(queued, unfinished - latency_ns / window_ns)
 
 

@@ -10,12 +10,14 @@ from typing import Final
 from fairtrial.analyse.doubts import existing
 from fairtrial.analyse.models import Doubt
 from fairtrial.record.models import Finding, PlaceOpened, Plan
+from fairtrial.study.resolved import ResolvedTrial, Section
 from fairtrial.words import counted
 
 LOCKS: Final = "locks"  # a setting, and a workload
 MACHINE: Final = ("host", "memory_bytes", "processors", "kernel_command_line")  # facts that machines rarely share
 OF_FRESH: Final = {"accelerator", "image_id"}  # facts of guests and containers
 SAME_START_NS: Final = 10 * 10**9  # a clock that is set meanwhile moves the start that it tells
+INTERFACE: Final = "client_interface"  # a fact of places that the native load engine drives a server from
 SETS: Final = {"frequency_scaling": "governor"}  # findings that a setting of a study replaces
 
 
@@ -39,7 +41,41 @@ def doubts(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
                 )
         yield from _one_node(plan, opened, several=len(places) > 1)
     yield from _one_machine(places)
+    yield from _two_clients(plan, places)
     yield from existing.doubts(plan)
+
+
+def _two_clients(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
+    """Arms of a cell whose clients wait for answers by other calls of the kernel; a single user always waits alike."""
+    offered: dict[Section, set[str]] = defaultdict(set)
+    for opened in places:
+        if INTERFACE in opened.facts:
+            offered[opened.place].add(str(opened.facts[INTERFACE]))
+    apart: dict[str, str] = {}
+    for cell, arms in plan.resolved.items():
+        found = {
+            arm: " and ".join(sorted(set().union(*(offered[place] for place in trial.clients or (trial.place,)))))
+            for arm, trial in arms.items()
+            if _users(trial) > 1
+        }
+        if len({each for each in found.values() if each}) > 1:
+            apart[cell] = ", ".join(f"{each} with {arm}" for arm, each in found.items())
+    if apart:
+        cell, words = next(iter(apart.items()))
+        yield Doubt(
+            code="clients_differ",
+            message=f"the load engine waits for answers by {words}"
+            + (f", in {counted(len(apart), 'cell')}" if len(apart) > 1 else f", in {cell}"),
+            advice="with many users, `epoll` takes up to twice the client's processor time of `io_uring`, so part of "
+            "the difference may be the client's: drive all arms from one place (`workload_place`), or give the client "
+            "processors of its own",
+        )
+
+
+def _users(trial: ResolvedTrial) -> int:
+    parameters = trial.workload.parameters
+    users = parameters.get("virtual_users", 1) if isinstance(parameters, dict) else 1
+    return users if isinstance(users, int) else 1
 
 
 def _one_machine(places: Sequence[PlaceOpened]) -> Iterator[Doubt]:

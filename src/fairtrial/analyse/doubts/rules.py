@@ -10,7 +10,7 @@ from typing import Final
 from fairtrial.analyse.models import Doubt
 from fairtrial.analyse.why import counter_notes
 
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)")
+_VERSION: Final = re.compile(r"(\d{1,9})\.(\d{1,9})")  # as many digits as `int` takes, whatever a record says
 
 
 @dataclass(frozen=True)

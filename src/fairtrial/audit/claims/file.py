@@ -168,7 +168,7 @@ def _description(path: Path, claims: ClaimsFile, rows: list[dict[str, str]]) -> 
         tables=[
             TableDescription(name=f"{metric} by {contrast}", metric=metric, contrast=contrast, rows="")
             for metric, contrast in contrasts
-            if metric in claims.metrics and contrast in factors
+            if metric in claims.metrics and factors.get(contrast)
         ],
         script_labels={},
         order=claims.order,

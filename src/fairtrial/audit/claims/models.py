@@ -25,8 +25,9 @@ _PERCENTILE: Final = re.compile(r"p(?P<percent>\d{1,2}(\.\d+)?|100)")
 
 def _confidence(text: str) -> str:
     """In percent. A share is refused: 0.99 for 99 % would be a level of 1 %."""
-    if not 50 <= read(text).value < 100:  # noqa: PLR2004 - of an interval that anybody prints
-        raise ValueError(f"expected a confidence level in percent, from 50 to below 100, such as 99; found {text}")
+    if not 0.5 <= share(text) < 1:  # noqa: PLR2004 - of an interval that anybody prints
+        expected = "expected a confidence level in percent, from 50 to below 100 in double precision, such as 99"
+        raise ValueError(f"{expected}; found {text}")
     return text
 
 
@@ -191,7 +192,8 @@ class Claim(ClaimModel):
         says: the word that gives a percentage its direction.
         rest: what the place says about every comparison it does not list.
         pair_range: smallest and largest percentage by trial.
-        milder_at: factor and level at which the contrast is said to cost less than at the factor's other levels.
+        milder_at: factor and level at which the contrast is said to cost less than at the factor's other levels, or to
+            gain less where it gains.
         configurations, values_each: how many cells there are, and values in each.
     """
 

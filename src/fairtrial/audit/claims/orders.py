@@ -171,8 +171,9 @@ def _milder(dataset: Dataset, claim: Claim, *, what: str, effects: Sequence[ArmC
     one, other = effects
     if isinstance(one, str) or isinstance(other, str):
         return here.unknown(what, "milder", next(each for each in effects if isinstance(each, str)))
-    better = dataset.description.metrics[claim.metric].better
-    is_milder = (one.logs.estimate > other.logs.estimate) == (better == "higher")
+    is_higher = dataset.description.metrics[claim.metric].better == "higher"
+    are_gains = all((each.logs.low > 0) if is_higher else (each.logs.high < 0) for each in (one, other))
+    is_milder = ((one.logs.estimate > other.logs.estimate) == is_higher) != are_gains
     p, computed = _apart(one, other), "milder" if is_milder else "harder"
     if p >= ALPHA:
         return here.undecided(what, "milder", computed=computed, why=MILDER.format(p=p))

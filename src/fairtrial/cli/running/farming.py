@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 from fairtrial.errors import InputError, PlaceError, Problem
 from fairtrial.record.models import Plan
 from fairtrial.run import Conductor, Run
+from fairtrial.run.conducting import written_levels
+from fairtrial.study import Study, located
 
 DUET: Final = "duet"
 
@@ -53,6 +55,23 @@ class Farm:
                 field="trials.order",
             )
             raise InputError([problem], hint="leave the farm out, or write `order: randomised_blocks`")
+
+    def require_takes(self, plan: Plan, *, study: Study) -> None:
+        """Refuses what its hosts would refuse, before there is a record.
+
+        Raises:
+            InputError: with where the study says it; or as `require_fits` does.
+        """
+        self.require_fits(plan)
+        if self.places is None and self.cluster is None:
+            return
+        from fairtrial.farm import fitting
+        from fairtrial.farm.cluster import Cluster
+        from fairtrial.farm.leases import Leases
+
+        kinds = Cluster.kinds if self.places is None else Leases.kinds
+        for trial, refused in fitting.refusals(plan, kinds=kinds, has_places=self.places is not None):
+            raise located(refused, study, written_levels(plan, trial))
 
     def conductor_of(self, plan: Plan) -> Callable[..., Conductor]:
         """Makes the run of a plan; raises as `conductor` and `require_fits` do."""

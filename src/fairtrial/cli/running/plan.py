@@ -45,7 +45,8 @@ def plan(
 
         print_whole(Console(highlight=False), tune.plan(loaded))
         return
-    beside = spreading.sentences(made, hosts=spreading.number_of_hosts(made, places=places, hosts=hosts))
+    boots_s = spreading.boots_of_hosts(made, study=loaded, places=places, hosts=hosts)
+    beside = spreading.sentences(made, boots_s=boots_s)
     width = max(MINIMUM_WIDTH, shutil.get_terminal_size().columns)
     Console(width=width, highlight=False).print(render(made, detectable=_detectable(made), beside=beside))
 

@@ -136,7 +136,7 @@ def _created(
     plan = planning.make(loaded, catalogue=kinds)
     if against_itself:
         plan = planning.against_itself(plan, catalogue=kinds)
-    farm.require_fits(plan)
+    farm.require_takes(plan, study=loaded)
     sources = {GIVEN: as_given(study, loaded), MERGED: language.dump(loaded)}
     name = directory_name(plan.study, against_itself=against_itself)
     return record.create(output / name, plan=plan, sources=sources, numbered=True)

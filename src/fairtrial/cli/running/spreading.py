@@ -7,15 +7,16 @@ from pathlib import Path
 from fairtrial.errors import InputError, PlaceError, Problem
 from fairtrial.places import place_of
 from fairtrial.record.models import Plan
+from fairtrial.study import Study
 from fairtrial.study.duets import DUET
 from fairtrial.words import counted, duration
 
 
-def number_of_hosts(plan: Plan, *, places: Path | None, hosts: int | None) -> int | None:
-    """How many hosts a plan is for; None: this machine.
+def boots_of_hosts(plan: Plan, *, study: Study, places: Path | None, hosts: int | None) -> list[float] | None:
+    """What each host that a plan is for adds to a trial, seconds; None: the plan is for this machine.
 
     Raises:
-        InputError: the file of hosts is wrong, or the plan is of duets.
+        InputError: the file of hosts is wrong, or they would not run the plan.
     """
     if places is not None and hosts is not None:
         problem = Problem(message="a run has one farm, found two", file="--places, --hosts")
@@ -24,30 +25,32 @@ def number_of_hosts(plan: Plan, *, places: Path | None, hosts: int | None) -> in
         return None
     from fairtrial.cli.running.farming import Farm
 
-    Farm(places=places or Path()).require_fits(plan)
+    farm = Farm(cluster="") if places is None else Farm(places=places)
+    farm.require_takes(plan, study=study)
     if places is None:
-        return hosts
+        return [0.0] * (hosts or 0)
     from fairtrial.farm import hosts as hosts_file
 
-    return len(hosts_file.read(places))
+    return [place_of(place).duration_s() for place in hosts_file.read(places).values()]
 
 
-def sentences(plan: Plan, *, hosts: int | None) -> list[str]:
-    """What is known beforehand of blocks beside each other, a line each."""
+def sentences(plan: Plan, *, boots_s: list[float] | None) -> list[str]:
+    """What is known beforehand of blocks beside each other, a line each; `boots_s` as `boots_of_hosts` says."""
     if plan.design.order == DUET:
         return _halves()
     if any(trial.boot for trial in plan.trials):
         return [_boots(plan)]
-    return [] if hosts is None else _on_hosts(plan, hosts)
+    return [] if boots_s is None else _on_hosts(plan, boots_s)
 
 
-def _on_hosts(plan: Plan, hosts: int) -> list[str]:
+def _on_hosts(plan: Plan, boots_s: list[float]) -> list[str]:
     """By the costs of a farm as they were measured; what a host takes for its data is not known before."""
     from fairtrial.catalogue import catalogue
     from fairtrial.plan import spreading
 
-    alone_s = plan.duration_s + plan.diagnostic_duration_s
-    took_s = spreading.duration_s(plan, catalogue(), hosts=hosts)
+    hosts, trials = len(boots_s), len(plan.trials) + len(plan.diagnostics)
+    alone_s = plan.duration_s + plan.diagnostic_duration_s + trials * sum(boots_s) / hosts
+    took_s = spreading.duration_s(plan, catalogue(), hosts=hosts, boots_s=boots_s)
     blocks = len({(trial.cell, trial.block) for trial in plan.trials})
     at_most = "at most " if plan.design.min_blocks else ""
     idle = f"; {hosts - blocks} of them get no block" if hosts > blocks else ""
@@ -59,12 +62,15 @@ def _on_hosts(plan: Plan, hosts: int) -> list[str]:
 
 
 def _boots(plan: Plan) -> str:
-    """How often the place boots, and what that saves."""
+    """How often the places boot, and what that saves."""
+    from fairtrial.catalogue import catalogue
+    from fairtrial.plan import costs
+
     firsts: set[str] = set()
     saved_s = 0.0
     for trial in plan.trials:
         if trial.boot in firsts:
-            saved_s += place_of(plan.resolved[trial.cell][trial.arm].place).duration_s()
+            saved_s += costs.places_s(plan.resolved[trial.cell][trial.arm], catalogue())
         firsts.add(trial.boot)
     each = counted(plan.design.per_boot, "trial")
     return (

@@ -23,7 +23,9 @@ from fairtrial.record.models import Window
 from fairtrial.study.catalogue import Better, MetricDefinition, MetricKind
 
 SECOND_S: Final = 1.0
-ROLLING_INTERVALS: Final = 61  # a minute: longer than a checkpoint's or a flush's dip, shorter than a warm-up
+# By the second a minute: longer than a checkpoint's or a flush's dip, shorter than a warm-up. Of longer intervals as
+# many, as fewer would follow a dip.
+ROLLING_INTERVALS: Final = 61
 SMALLEST_N: Final = 5  # a median of fewer intervals is one of them
 DIP: Final = 0.8
 DEEP_DIP: Final = 0.5
@@ -165,7 +167,10 @@ def _metric(name: str, label: str, unit: str, source: str, better: Better = "low
     )
 
 
-_MEDIAN: Final = f"the rolling median over {ROLLING_INTERVALS} s (the window's level where that is down itself)"
+_MEDIAN: Final = (
+    f"the rolling median over {ROLLING_INTERVALS} seconds, or intervals of the timeline where these are longer (the "
+    "window's level where that is down itself)"
+)
 _COUNTED: Final = f"{_MEDIAN} and {COUNTING_EACH:g} standard deviations of a count below it"
 DEFINITIONS: Final = {
     each.name: each

@@ -35,6 +35,7 @@ MODULES: Final = """
 new="/lib/modules/.fairtrial-$1"; rm -rf "$new"; mkdir -p "$new"
 tar -xf "$4" -C "$new"; rm -f "$4"
 printf %s "$2" >"$new/.fairtrial"
+rm -f "$3/initrd"  # which says that all is there: of modules that were there before, too, until depmod has seen these
 sync  # a power cut leaves no name without its content
 rm -rf "/lib/modules/$1"; mv "$new" "/lib/modules/$1"
 """

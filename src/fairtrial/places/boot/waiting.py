@@ -123,14 +123,12 @@ class RestartingHost:
                     return answer, None
                 refusal = None
             except PlaceError as error:
-                if "no ssh" in str(error):
+                if "no ssh" in str(error) or (self.name not in RESTARTED and _keeps_out(error)):
                     raise
                 refusal = error  # a host that is still starting may refuse, too
             if time.monotonic() >= deadline:
                 break
             self.sleep(LOOK_EVERY_S)
-        if refusal is not None and self.name not in RESTARTED and _keeps_out(refusal):
-            raise refusal
         return None, refusal
 
     def _missing(self, refusal: PlaceError | None, *, then: str = "") -> str:

@@ -366,7 +366,7 @@ def _why(analysis: Analysis) -> list[str]:
         lines += prose(line, indent="    ")
     lines += ["", *prose(why.CAUTION)]
     for cell in analysis.why:
-        lines += ["", *prose(f"{cell.cell}: {why.summary(cell)}"), ""]
+        lines += ["", *prose(f"{cell.cell}: {why.summary(cell, shown=why.ROWS)}"), ""]
         lines += table(why.HEADER, why.rows(cell)[: why.ROWS], left=why.LEFT)
         lines += [line for note in why.notes(cell) for line in prose(note, indent="  ")]
     return lines

@@ -16,7 +16,7 @@ from fairtrial.analyse.result import Verdict
 from fairtrial.metrics.fidelity import Fidelity
 from fairtrial.report import hosts, noise, numbers, why
 from fairtrial.report.concerns import Concern, concerns, doubts, kinds
-from fairtrial.report.designs import curves, interactions, screening
+from fairtrial.report.designs import covariates, curves, interactions, layouts, screening
 from fairtrial.report.tables import (
     TWO_ARMS,
     MetricTable,
@@ -59,9 +59,12 @@ def render(analysis: Analysis, drew: Iterable[Fidelity] = ()) -> RenderableType:
         parts += [*(Text(sentence) for sentence in noise.sentences(analysis.noise)), Text()]
     parts += [Text(sentence, style="bold red") for sentence in breaches(analysis)]
     parts += [Text(sentence, style="yellow") for sentence in unclear(analysis)]
+    judged = judged_tables(analysis)
     said = (
         *estimands(analysis),
-        *hosts.sentences(analysis, judged_tables(analysis)),
+        *hosts.sentences(analysis, judged),
+        *layouts.sentences(judged),
+        *covariates.sentences(judged),
         *interactions.sentences(analysis),
     )
     parts += [Text(sentence, style="dim") for sentence in said]

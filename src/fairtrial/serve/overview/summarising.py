@@ -28,6 +28,7 @@ PLAN: Final = "plan.json"
 REPORT: Final = "report.json"
 MOST_BYTES: Final = 1 << 27  # of a file that is read for one line
 VERSION: Final = re.compile(r"\d+(\.\d+)+[\w.+~-]*")
+MOST_SEARCHED: Final = 200  # characters, as a search among digits takes the square of their number
 MOST_CHARACTERS: Final = 40  # of a version without a number
 MOST_REASON: Final = 240
 WRITE_IT: Final = "write it with: fairtrial report"
@@ -221,7 +222,7 @@ def _of_trials(directory: Path, lines: Iterable[JournalLine]) -> Iterable[str]:
 
 def _versions(systems: str, versions: Iterable[str]) -> str:
     """`mariadb 10.11.19-MariaDB`: the number alone of what a program says of itself, where there is one."""
-    each = (part for text in versions for part in text.split("; "))
+    each = (part[:MOST_SEARCHED] for text in versions for part in text.split("; "))
     numbers_found = (found.group() if (found := VERSION.search(part)) else cut(part, MOST_CHARACTERS) for part in each)
     return printable(" ".join(part for part in (systems, _joined(numbers_found)) if part))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 from fairtrial.errors import PlaceError
 from fairtrial.protocol.generated import Controller, Step, WriteAction
@@ -19,7 +20,24 @@ from fairtrial.wire.facts import Facts
 ROOT = 0
 UNIFIED = 2  # the version of control groups that has one hierarchy for all controllers
 PHASE: Phase = "before_server"  # what is restored for the trial is not charged to its server
-TAKE_AWAY = 'echo "$2" > "$1" || :'  # somebody else may need the controller by now, and then the kernel keeps it
+# By controller: files of a group by which somebody uses it, and what each line says until somebody does (empty: none is
+# there). Taken from the groups below the top, a controller would take their limits with it.
+UNUSED = {
+    "cpuset": {"cpuset.cpus": "", "cpuset.mems": ""},
+    "io": {"io.max": "", "io.latency": "", "io.weight": "default 100"},
+    "memory": {"memory.low": "0", "memory.min": "0"}
+    | dict.fromkeys(("memory.high", "memory.max", "memory.swap.max"), "max"),
+}
+# The kernel keeps a controller that a group below gives to its own.
+TAKE_AWAY = """
+file=$1 change=$2
+shift 2
+while [ $# -gt 0 ]; do
+    if grep -Fqsvx "$2" "${file%/*}"/*/"$1"; then exit; fi
+    shift 2
+done
+echo "$change" > "$file" || :
+"""
 
 
 def require_root(name: str, facts: Facts) -> None:
@@ -118,5 +136,5 @@ def _enabled(names: Iterable[str], facts: Facts) -> Iterable[Step]:
             yield program(
                 shell('echo "$2" > "$1"', file, f"+{name}"),
                 name=f"controller {name} for groups",
-                undo=shell(TAKE_AWAY, file, f"-{name}"),
+                undo=shell(TAKE_AWAY, file, f"-{name}", *chain(*UNUSED[name].items())),
             )

@@ -179,11 +179,21 @@ class ExistingMysqld(ExistingServer):
 
     def has_mark(self, place: OpenPlace, database: str) -> bool:
         """By the table's name."""
-        schema = "TABLE_SCHEMA"
+        return bool(self._within(place, database, f"TABLES WHERE TABLE_NAME = '{TABLE}'"))
+
+    def is_bare(self, place: OpenPlace, database: str) -> bool:
+        """Without tables, views, routines and events; our own table is none, but with another database's mark."""
+        others = f"TABLES WHERE TABLE_NAME <> '{TABLE}'", "ROUTINES WHERE TRUE", "EVENTS WHERE TRUE"
+        if any(self._within(place, database, each) for each in others):
+            return False
+        return not self.has_mark(place, database) or not self.ask(place, f"SELECT 1 FROM {TABLE}", database=database)
+
+    def _within(self, place: OpenPlace, database: str, what: str) -> list[tuple[str | None, ...]]:
+        """A row for each object of a database in a view of `information_schema`."""
+        schema = what.partition("S ")[0] + "_SCHEMA"  # of TABLES, ROUTINES, EVENTS
         if self._folds_names(place):
-            schema, database = "LOWER(TABLE_SCHEMA)", database.lower()
-        query = f"SELECT 1 FROM TABLES WHERE {schema} = {literal(database)} AND TABLE_NAME = '{TABLE}'"
-        return bool(self.ask(place, query))
+            schema, database = f"LOWER({schema})", database.lower()
+        return self.ask(place, f"SELECT 1 FROM {what} AND {schema} = {literal(database)}")
 
     def settle(self, place: OpenPlace) -> None:
         """Nothing that a user could ask for."""

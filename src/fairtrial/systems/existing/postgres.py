@@ -10,7 +10,7 @@ from fairtrial.protocol.endpoints import Server
 from fairtrial.protocol.generated import PostgresEndpoint
 from fairtrial.systems import postgres_options
 from fairtrial.systems.existing.parameters import TABLE
-from fairtrial.systems.existing.server import ExistingServer, literal
+from fairtrial.systems.existing.server import DataMark, ExistingServer, literal
 from fairtrial.systems.server import Option
 from fairtrial.wire.open_place import OpenPlace
 
@@ -33,6 +33,7 @@ EDITED: Final = (
     "(SELECT sourcefile FROM pg_file_settings UNION SELECT sourcefile FROM pg_settings "
     "WHERE sourcefile IS NOT NULL) AS files (path)"
 )
+NEW: Final = "fairtrial_new_"  # and the name that a database gets once its mark is in it; the next replaces it
 IS_SUPERUSER: Final = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
 # Lists of names, which ALTER SYSTEM would quote as one name.
 LISTS: Final = {
@@ -181,20 +182,30 @@ class ExistingPostgres(ExistingServer):
     def recreate(self, place: OpenPlace, database: str, *, template: str | None = None) -> None:
         """A template may have no sessions either while it is copied. Text compares by bytes, as everywhere here.
 
-        A template says beforehand whose copy is ours: one that is killed in between leaves it marked.
+        A template says beforehand whose copy is ours, and an empty database gets its mark before its name: at no
+        instant is there one without.
         """
-        names = ", ".join(literal(name) for name in (database, template) if name)
-        source = f'"{template}"' if template else "template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
         if template is not None:
             copied = f"SELECT made, data_key, content, {literal(database)} FROM {self.table} WHERE {self.marked}"
             unless = f"NOT EXISTS (SELECT FROM {self.table} WHERE identity = {literal(database)})"
             self.ask(place, f"INSERT INTO {self.table} {copied} AND {unless}", database=template)
+            self._dropped(place, database, template, then=f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+            return
+        new, empty = f"{NEW}{database}", "TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+        self._dropped(place, new, then=f'CREATE DATABASE "{new}" {empty}')
+        identity = self.database_identity.replace("datname ||", f"{literal(database)} ||", 1)
+        self.ask(place, *self.noting(DataMark(made=True), identity), database=new)
+        self._dropped(place, database, new, then=f'ALTER DATABASE "{new}" RENAME TO "{database}"')
+
+    def _dropped(self, place: OpenPlace, database: str, *others: str, then: str) -> None:
+        """Drops a database, and everybody's sessions in it and in others, and does something with its name."""
+        names = ", ".join(literal(name) for name in (database, *others))
         self.ask(
             place,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             f"WHERE datname IN ({names}) AND pid <> pg_backend_pid()",
             f'DROP DATABASE IF EXISTS "{database}"',
-            f'CREATE DATABASE "{database}" TEMPLATE {source}',
+            then,
         )
 
     def has_mark(self, place: OpenPlace, database: str) -> bool:

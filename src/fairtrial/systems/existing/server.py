@@ -217,30 +217,37 @@ class ExistingServer(ABC):
     def mark(self, place: OpenPlace, database: str) -> DataMark | None:
         """What is known of a database; None if there is none.
 
-        One without our table is somebody else's, and so is a copy of ours under whatever name.
+        One without our table is somebody else's, and so is a copy of ours under whatever name. One that has nothing at
+        all is as good as ours: a kill may have come between its creation and the mark.
         """
         if database not in self.databases(place):
             return None
-        if not self.has_mark(place, database):
-            return DataMark(made=False)
         query = f"SELECT made, data_key, content FROM {self.table} WHERE {self.marked}"
-        rows = self.ask(place, query, database=database)
-        made, key, content = rows[0] if rows else ("0", "", "")
+        rows = self.ask(place, query, database=database) if self.has_mark(place, database) else []
+        if not rows:
+            return DataMark(made=self.at.may_overwrite != database and self.is_bare(place, database))
+        made, key, content = rows[0]
         return DataMark(made=made == "1", key=key or "", content_sha256=content or "")
+
+    def is_bare(self, place: OpenPlace, database: str) -> bool:
+        """Whether nothing would be lost with a database; False where none is ever without its mark."""
+        del place, database
+        return False
 
     def note(self, place: OpenPlace, database: str, mark: DataMark) -> None:
         """Writes down what is known of a database, in it."""
-        self.ask(
-            place,
-            f"CREATE TABLE IF NOT EXISTS {self.table} "
-            "(made integer, data_key varchar(64), content varchar(64), identity varchar(64))",
+        self.ask(place, *self.noting(mark, self.database_identity), database=database)
+
+    def noting(self, mark: DataMark, identity: str) -> list[str]:
+        """The statements that write it down, of the database of an identity."""
+        columns = "made integer, data_key varchar(64), content varchar(64), identity varchar(64)"
+        return [
+            f"CREATE TABLE IF NOT EXISTS {self.table} ({columns})",
             "BEGIN",
             f"DELETE FROM {self.table}",
-            f"INSERT INTO {self.table} "
-            f"SELECT {int(mark.made)}, '{mark.key}', '{mark.content_sha256}', {self.database_identity}",
+            f"INSERT INTO {self.table} SELECT {int(mark.made)}, '{mark.key}', '{mark.content_sha256}', {identity}",
             "COMMIT",
-            database=database,
-        )
+        ]
 
     def require_own(self, place: OpenPlace) -> None:
         """Refuses a database that fairtrial did not make, unless the study names it twice.
@@ -280,6 +287,11 @@ class ExistingServer(ABC):
             remote=endpoint if self.at.is_remote else None,
             is_at_place=not self.at.is_remote,
         )
+
+    def with_options(self, names: Collection[str]) -> ExistingServer:
+        """The same server, with these of its options alone; its database may not be there yet."""
+        at = self.at.model_copy(update={"database": self.maintenance})
+        return type(self)(self.kind, at, {name: self.options[name] for name in self.options if name in names})
 
     def setter(self, place: OpenPlace) -> ExistingServer:
         """The same server, as its options have to be set."""

@@ -39,10 +39,10 @@ def compute(directory: Path, result: drive.DriveResult, *, window: Window) -> di
 
 
 def _unfinished(arrived: drive.ArrivalCounts) -> dict[str, float]:
-    """Nothing where the engine did not count them."""
+    """Nothing where the engine did not count them; a queue may be older than the window, and longer than all it had."""
     if arrived.under_way is None or not arrived.offered:
         return {}
-    return {"unfinished_share": (arrived.waiting + arrived.under_way) / arrived.offered}
+    return {"unfinished_share": min(1.0, (arrived.waiting + arrived.under_way) / arrived.offered)}
 
 
 def least_unfinished(ended: int, *, due: float) -> dict[str, float]:
@@ -100,7 +100,7 @@ DEFINITIONS: Final = {
             "unfinished transactions",
             unit="share",
             source="waited for a user or were in progress when the window was over, as a share of those that should "
-            "have begun; they have no latency",
+            "have begun inside it, at most 1; they have no latency",
         ),
     )
 }

@@ -184,9 +184,13 @@ def test_a_block_that_replaces_another_leaves_all_others_beside_their_rounds() -
     assert measured.errors.deviations + measured.means == pytest.approx(np.array([[1, 1], [2, 2], [3, 3], [0, 9]]))
 
 
-@pytest.mark.parametrize(("blocks", "claims"), [(5, False), (6, True)])
-def test_fewer_than_six_blocks_claim_nothing(blocks: int, *, claims: bool) -> None:
-    (pair,) = fitted(table(TWO, blocks=blocks, noise=0.001), request()).pairs
+@pytest.mark.parametrize(
+    ("blocks", "confidence", "claims"),
+    [(5, 0.95, False), (6, 0.95, True), (5, 0.9, False), (7, 0.99, False), (8, 0.99, True)],
+)
+def test_fewer_blocks_than_an_exact_test_needs_claim_nothing(blocks: int, confidence: float, *, claims: bool) -> None:
+    asked = replace(request(), confidence=confidence)
+    (pair,) = fitted(table(TWO, blocks=blocks, noise=0.001), asked).pairs
     assert pair.shown is claims
     assert {each.verdict for each in pair.parameters} == ({"differs"} if claims else {"none"})
 

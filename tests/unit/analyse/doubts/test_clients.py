@@ -99,6 +99,12 @@ def test_a_queue_that_grows_all_the_time_leaves_a_tail_unmeasured_that_grows_wit
     )
 
 
+def test_a_queue_that_is_older_than_the_window_is_no_more_than_all_that_was_due() -> None:
+    queue = {"offered_per_s": 100.0, "unfinished_share": 1.0, "queue_length_end": 1800.0, "latency_ns_p99": 12e9}
+    (found,) = clients.about(plan("latency_ns_p99"), [trial("a", number=0, **queue)])
+    assert "in a a share of at least 1 of those that were due" in found.message
+
+
 def test_a_stall_at_the_end_leaves_a_types_tail_a_maximum_and_a_mean_unmeasured() -> None:
     known = {"offered_per_s": 1000.0, "queue_length_end": 0.0, "unfinished_share": 0.167}
     stalled = trial("a", number=0, new_order_latency_ns_p99=5e6, latency_ns_max=9e6, latency_ns_mean=2e6, **known)

@@ -111,6 +111,36 @@ def test_several_nodes_or_no_locks_need_no_word_of_it() -> None:
     assert list(doubts(tiny_plan(), [opened(facts=ONE_NODE)])) == []
 
 
+def with_users(users: int, *, elsewhere: bool = False) -> Plan:
+    """A plan whose arms are in guests of different kernels, driven there or from one place."""
+    plan = tiny_plan()
+    (cell, arms), *_ = plan.resolved.items()
+    workload = Section({"oltp": {"virtual_users": users, "duration": 1}})
+    client = {"workload_place": Section({"ssh": {"host": "client"}})} if elsewhere else {}
+    changed = {
+        arm: trial.model_copy(update={"place": Section({f"kernel_{arm}": {}}), "workload": workload, **client})
+        for arm, trial in arms.items()
+    }
+    return plan.model_copy(update={"resolved": {cell: changed}})
+
+
+def test_arms_whose_kernels_give_the_client_different_interfaces_are_doubted() -> None:
+    plan = with_users(2)
+    (cell, arms), *_ = plan.resolved.items()
+    first, *others = arms
+    facts = {arm: {"client_interface": "io_uring" if arm == first else "epoll"} for arm in arms}
+    places = [opened(place=f"kernel_{arm}", facts=facts[arm]) for arm in arms]
+    (doubt,) = doubts(plan, places)
+    assert doubt.code == "clients_differ"
+    said = [f"io_uring with {first}", *(f"epoll with {arm}" for arm in others)]
+    assert doubt.message == f"the load engine waits for answers by {', '.join(said)}, in {cell}"
+    assert list(doubts(with_users(1), places)) == [], "a single user blocks on both"
+    assert list(doubts(plan, places[:1])) == [], "nothing is known of the others"
+    client = opened(place="ssh", facts={"client_interface": "epoll"})
+    client = client.model_copy(update={"place": Section({"ssh": {"host": "client"}})})
+    assert list(doubts(with_users(2, elsewhere=True), [*places, client])) == []
+
+
 HOUR_NS = 3600 * 10**9
 
 

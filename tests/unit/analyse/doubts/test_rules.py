@@ -28,7 +28,7 @@ def test_a_kernel_that_counts_refaults_alike_leaves_the_scans() -> None:
     assert scans.startswith("pages_scanned_direct_per_access")
 
 
-@pytest.mark.parametrize("kernels", [(OLD, NEW), ("something of mine", NEW), ()])
+@pytest.mark.parametrize("kernels", [(OLD, NEW), ("something of mine", NEW), ("9" * 5000 + ".1", NEW), ()])
 def test_the_oldest_kernel_decides_and_an_unknown_one_is_the_worst(kernels: tuple[str, ...]) -> None:
     found = messages(*METRICS, paths=("place.vm.kernel",), kernels=kernels)
     assert found[0].startswith("refaults_per_transaction")

@@ -243,3 +243,11 @@ def test_intervals_longer_than_a_second_stay_as_they_are(tmp_path: Path) -> None
 
 def test_a_trial_without_a_timeline_has_no_such_scalars(tmp_path: Path) -> None:
     assert stability.compute(tmp_path, window=Window(start_ns=0, end_ns=10**9)) == {}
+
+
+def test_the_median_of_long_intervals_is_over_as_many_and_the_metrics_say_so() -> None:
+    values = np.r_[np.full(120, 100.0), np.full(30, 50.0), np.full(50, 100.0)]
+    slow = Throughput(starts_s=np.arange(200) * 10.0, widths_s=np.full(200, 10.0), per_s=values)
+    assert [(dip.start_s, dip.end_s) for dip in stability.dips(slow)] == [(1200, 1500)], "it is no level"
+    for name in ("below_80_percent_s", "recovery_s", "lost_transactions"):
+        assert "61 seconds, or intervals of the timeline" in stability.DEFINITIONS[name].source

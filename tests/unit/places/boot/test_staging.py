@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import subprocess
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -115,6 +116,27 @@ def test_a_rebuild_of_one_module_is_another_kernel(tmp_path: Path) -> None:
     again, fake = host.staged(built(tmp_path / "base"))
     assert again == base
     assert brought(fake) == {"vmlinuz", "modules.tar"}, "one directory holds the modules of a release"
+
+
+def test_modules_that_came_back_to_their_initial_file_system_are_whole_once_it_is_made_again(tmp_path: Path) -> None:
+    """Those of another build of the release were there in between, and depmod may not get to see these."""
+    modules, own = tmp_path / "modules", tmp_path / "own"
+    own.mkdir()
+    modules.mkdir()
+    (own / "initrd").touch()
+
+    def done(script: str) -> str:
+        with tarfile.open(tmp_path / "modules.tar", "w"):
+            pass
+        words = (RELEASE, "content", str(own), str(tmp_path / "modules.tar"))
+        argv = ["sh", "-euc", script.replace("/lib/modules", str(modules)), "sh", *words]
+        return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+    done(MODULES)
+    assert (modules / RELEASE / ".fairtrial").read_text() == "content"
+    assert done(WHOLE) == ""
+    (own / "initrd").touch()
+    assert done(WHOLE) == "whole"
 
 
 def test_modules_that_are_rebuilt_while_this_process_runs_are_read_again(tmp_path: Path) -> None:

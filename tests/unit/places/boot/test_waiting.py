@@ -100,8 +100,9 @@ def test_the_power_of_a_host_that_only_keeps_us_out_stays_on_unless_we_have_rest
 
     monkeypatch.setattr(waiting, "RESTARTED", set())
     boot = BootParameters.model_validate({"by": "kexec", "limit": 0.01, "power": f"touch {turned}"})
+    patient = boot.model_copy(update={"limit": 600.0})
     with pytest.raises(PlaceError, match=re.escape(said)):
-        RestartingHost("h", run, boot, sleep=lambda _seconds: None).back()
+        RestartingHost("h", run, patient, sleep=lambda _seconds: pytest.fail("no time lets us in")).back()
     assert not turned.exists()
     RestartingHost("h", run, boot).restart(("reboot", "reboot"))
     for after in ("1", ""):  # at once, and when the next trial finds what came up

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from support.records import RESOLVED, planned, tiny_plan, trial_record
 from support.skips import require
 
@@ -31,7 +32,7 @@ from fairtrial.report import document, page, r_script, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.designs import covariates, interactions
 from fairtrial.report.scene import Scene
-from fairtrial.report.text import summary
+from fairtrial.report.text import console, summary
 from fairtrial.workloads import workload_of
 from fairtrial.workloads.command import USAGE
 from fairtrial.workloads.command.runs import OUTPUT
@@ -111,6 +112,14 @@ def test_the_summary_says_how_much_it_narrows_and_who_decides(scene: Scene) -> N
     assert f"intervals are {adjusted.width:.2f} times as wide: as " in sentence
     decides = "adjusted" if adjusted.decides else "plain"
     assert sentence.endswith(f"Verdicts are of the {decides} estimates, as the study chose before the run.")
+
+
+def test_the_terminal_says_whose_verdicts_it_gives(scene: Scene) -> None:
+    shown = Console(file=io.StringIO(), width=500, color_system=None)
+    with shown.capture() as captured:
+        shown.print(console.render(scene.analysis))
+    (sentence,) = covariates.sentences(summary.judged_tables(scene.analysis))
+    assert sentence in captured.get()
 
 
 def test_the_summary_does_not_call_adjusted_what_is_not(scene: Scene) -> None:

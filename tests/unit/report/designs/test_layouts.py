@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import altair as alt
 import pytest
+from rich.console import Console
 from support.records import RESOLVED, planned, tiny_plan, trial_record
 
 from fairtrial import verify
@@ -23,6 +25,7 @@ from fairtrial.report import document, page, r_script, raw, text
 from fairtrial.report.analysing import analysed
 from fairtrial.report.figures import hosts as figures
 from fairtrial.report.scene import Scene
+from fairtrial.report.text import console
 from fairtrial.study.builds import Builds
 from fairtrial.workloads import workload_of
 from fairtrial.workloads.command import USAGE
@@ -67,6 +70,13 @@ def test_text_and_page_say_what_holds_for_layouts_like_these(scene: Scene) -> No
     assert "<summary>Layouts like these</summary>" in shown
     assert "Verdicts hold for the 6 layouts that each program was linked in." in shown
     assert "Hosts like these" not in said + shown
+
+
+def test_the_terminal_says_for_which_layouts_verdicts_hold(scene: Scene) -> None:
+    shown = Console(file=io.StringIO(), width=500, color_system=None)
+    with shown.capture() as captured:
+        shown.print(console.render(scene.analysis))
+    assert "Verdicts hold for the 6 layouts that each program was linked in." in captured.get()
 
 
 def test_the_raw_data_name_each_trials_layout(scene: Scene) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -67,6 +70,21 @@ def test_many_trials_are_recomputed_side_by_side_with_the_same_outcome(
     alone = verify.recompute(read(copy))
     monkeypatch.setattr(verify, "FEWEST_SHARED", 0)
     assert verify.recompute(read(copy)) == alone != []
+
+
+def test_no_module_of_a_record_is_imported(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("multiprocessing", "signal"):
+        (copy / f"{name}.py").write_text(
+            "from pathlib import Path\nPath(__file__ + '.ran').touch()\nraise SystemExit\n"
+        )
+    monkeypatch.chdir(copy)
+    monkeypatch.setattr(verify, "FEWEST_SHARED", 0)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: {0, 1})
+    variables = dict(os.environ)
+    with contextlib.suppress(BrokenProcessPool):
+        assert verify.recompute(read(copy)) == []
+    assert [path.name for path in copy.glob("*.ran")] == []
+    assert dict(os.environ) == variables
 
 
 @pytest.mark.parametrize("reason", ["a thunderstorm", "0014-high-delete-b3 is invalid"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+import subprocess
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from support.facts import facts_of
 from support.machines.set_here import effect_for, validated
 
 from fairtrial.errors import PlaceError
+from fairtrial.protocol.generated import Controller
 from fairtrial.settings import Effect, TrialContext
 from fairtrial.settings.affinity import processors
 from fairtrial.settings.numa import listed
@@ -113,7 +115,34 @@ def test_a_controller_that_groups_do_not_have_yet_is_given_to_them_and_taken_awa
     given_to = effect.steps[0][1].model_dump(mode="json")
     file = "/sys/fs/cgroup/cgroup.subtree_control"
     assert given_to["action"]["argv"][-2:] == [file, "+io"]
-    assert given_to["inverse"]["argv"][-2:] == [file, "-io"]
+    assert given_to["inverse"]["argv"][4:6] == [file, "-io"]
+
+
+@pytest.mark.parametrize(
+    ("file", "untouched", "used"),
+    [
+        ("io.max", "", "8:0 rbps=max wbps=1048576 riops=max wiops=max\n"),
+        ("io.weight", "default 100\n", "default 100\n8:0 50\n"),
+        ("memory.low", "0\n", "1048576\n"),
+        ("memory.swap.max", "max\n", "0\n"),
+        ("cpuset.cpus", "\n", "0\n"),
+    ],
+)
+def test_a_controller_that_somebody_uses_by_then_stays(tmp_path: Path, file: str, *, untouched: str, used: str) -> None:
+    name = file.partition(".")[0]
+    group = Controller(version=2, directory=str(tmp_path), enabled=False)
+    setting: dict[str, dict[str, Any]] = {
+        "io": {"io_limit": {"reads_per_s": 5}},
+        "memory": {"memory": "64MiB"},
+        "cpuset": {"numa": {"server": 0}},
+    }
+    effect = made(facts_of(user_id=0, controllers={name: group.model_dump()}), **setting[name])
+    for below in ("other.slice", "somebodys.slice"):
+        (tmp_path / below).mkdir()
+    for content, is_taken_away in ((used, False), (untouched, True)):
+        (tmp_path / "somebodys.slice" / file).write_text(content)
+        subprocess.run(effect.steps[0][1].model_dump(mode="json")["inverse"]["argv"], check=True)
+        assert (tmp_path / "cgroup.subtree_control").exists() == is_taken_away
 
 
 def test_what_is_written_back_is_charged_to_a_group_that_counts_memory_too() -> None:

@@ -68,6 +68,12 @@ def test_an_open_loop_in_which_nothing_ended_has_a_queue_and_no_lateness(tmp_pat
     assert set(found) == {"offered_per_s", "queue_length_max", "queue_length_end", "unfinished_share"}
 
 
+def test_a_queue_of_the_ramp_up_that_is_longer_than_the_windows_offer_is_all_of_it(tmp_path: Path) -> None:
+    arrived = drive.ArrivalCounts(offered=1000, waiting=1800, waiting_most=1900, under_way=4)
+    driven = drive.read(result(tmp_path)).model_copy(update={"arrivals": arrived})
+    assert arrivals.compute(tmp_path, driven, window=WINDOW)["unfinished_share"] == 1
+
+
 def test_an_older_engine_did_not_count_who_was_under_way(tmp_path: Path) -> None:
     path = result(tmp_path) / drive.FILE
     path.write_text(path.read_text(encoding="utf-8").replace(', "under_way": 2', ""), encoding="utf-8")

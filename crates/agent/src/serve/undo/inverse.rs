@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use fairtrial_protocol::step::{Action, Inverse, Step};
+use fairtrial_protocol::step::{Action, Inverse, Normalise, Step};
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,10 @@ const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// The only file known that marks its choice with parentheses (kernel/sched/debug.c); elsewhere they are content.
 const PARENTHESISED: &str = "debug/sched/preempt";
+
+/// Files here may have a line for each device, and take one at a time ("Nested keyed" in
+/// Documentation/admin-guide/cgroup-v2.rst).
+const GROUPS: &str = "/sys/fs/cgroup";
 
 /// A way back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,12 +85,13 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
             argv: argv.clone(),
             lasting: *lasting,
         }),
-        (Inverse::Restore {}, Action::Write { path, .. }) => {
+        (Inverse::Restore {}, Action::Write { path, value }) => {
             let content =
                 fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
             if let Some((path, value)) = coupled::partner(path, &content)? {
                 return Ok(Way::Write { path, value });
             }
+            require_one_line(path, &content, value)?;
             let value = choice(path, &content).map_or(content.clone(), str::to_owned);
             let path = path.clone();
             Ok(match coupled::overwritten(&path) {
@@ -118,6 +123,23 @@ pub fn way_back(step: &Step) -> Result<Way, Failure> {
     }
 }
 
+/// Refuses a file of a control group that writing its content back would not restore: the kernel takes the line of a
+/// device for that device alone, and nothing for no change.
+fn require_one_line(path: &str, content: &str, value: &str) -> Result<(), Failure> {
+    let device = |text: &str| {
+        let word = text.split_whitespace().next()?;
+        word.contains(':').then(|| word.to_owned())
+    };
+    let is_restored = content.lines().count() == 1 && device(content) == device(value);
+    if is_restored || !Path::new(path).starts_with(GROUPS) {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "{path} cannot be restored: it holds {content:?}, and writing that back would leave the line of {value:?}; \
+         limit groups of the trial's own by `memory`, `io_limit` or `numa`"
+    )))
+}
+
 /// The word of a file's content that is in effect, where the file shows a choice.
 fn choice<'text>(path: &str, content: &'text str) -> Option<&'text str> {
     if Path::new(path).ends_with(PARENTHESISED) {
@@ -144,6 +166,22 @@ impl Way {
     /// Whether what it takes back is not the machine's own.
     pub fn is_elsewhere(&self) -> bool {
         matches!(self, Self::Execute { lasting: true, .. })
+    }
+
+    /// A file that is written back and what it holds, where that is not what it held before the step.
+    pub fn differing(&self, how: Normalise) -> Result<Option<String>, Failure> {
+        let (Self::Write { path, value } | Self::WriteBoth { path, value, .. }) = self else {
+            return Ok(None);
+        };
+        let held =
+            fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
+        let is_same = [how, Normalise::Words, Normalise::Brackets]
+            .iter()
+            .any(|&how| normalise::equal(value, &held, how));
+        Ok((!is_same).then(|| {
+            let (held, value) = (held.trim(), value.trim());
+            format!("{path} held {held:?} instead of {value:?}")
+        }))
     }
 
     /// Goes back. Going twice is going once: the agent may die between doing it and noting it.
@@ -202,5 +240,32 @@ fn remove(path: &str) -> Result<(), Failure> {
             Err(Failure::system("remove", path, cause))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_device_is_refused_where_what_is_written_back_would_leave_it() {
+        let group = "/sys/fs/cgroup/system.slice/x.service";
+        let limit = "8:0 rbps=1048576 wbps=max riops=max wiops=max";
+        let own = "8:0 rbps=5 wbps=max riops=max wiops=max\n";
+        let other = own.replace("8:0", "8:16");
+        for (file, content, value, is_taken) in [
+            ("io.max", "", limit, false),
+            ("io.max", &other, limit, false),
+            ("io.max", &format!("{own}{other}"), limit, false),
+            ("io.weight", "default 100\n", "8:0 200", false),
+            ("io.max", own, limit, true),
+            ("io.weight", "default 100\n", "default 200", true),
+            ("cpu.max", "max 100000\n", "50000 100000", true),
+            ("cpuset.cpus", "\n", "0-1", true),
+        ] {
+            let taken = require_one_line(&format!("{group}/{file}"), content, value);
+            assert_eq!(taken.is_ok(), is_taken, "{file} {content:?}");
+        }
+        require_one_line("/srv/my.cnf", "", "port=8:0").expect("a plain file is restored whole");
     }
 }

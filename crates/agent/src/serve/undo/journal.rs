@@ -147,12 +147,14 @@ impl Journal {
         self.write(&JournalLine::Undone(entry.number))
     }
 
-    /// Forgets everything, since everything is undone. Failing is harmless: the lines say the same.
-    pub fn clear(&mut self) {
+    /// Forgets everything, since everything is undone, and says whether it could. Failing is harmless where the lines
+    /// say the same.
+    pub fn clear(&mut self) -> bool {
         if self.end_bytes > 0 && self.file.set_len(0).is_ok() {
             self.end_bytes = 0;
             let _ = self.file.sync_all();
         }
+        self.end_bytes == 0
     }
 
     /// Takes it away. Failing is harmless, as for `clear`.

@@ -50,6 +50,8 @@ pub struct Report {
     pub failed: Vec<String>,
     /// Names of settings that no longer held their value.
     pub disturbed: Vec<String>,
+    /// Files of theirs that did not hold what was restored either, and what they held.
+    pub overwritten: Vec<String>,
 }
 
 impl AppliedSteps {
@@ -70,10 +72,16 @@ impl AppliedSteps {
             entries,
             left: 0,
         };
+        let mut report = Report::default();
         if had_entries && !is_elsewhere {
-            applied.hold(processes)?;
+            applied.hold(processes, &mut Report::default())?;
+        } else if applied.machine.is_left() {
+            match applied.hold(processes, &mut report) {
+                Ok(()) | Err(Failure::Busy { .. }) => {}
+                Err(failure) => report.failed.push(failure.to_string()), // only who changes something is refused
+            }
         }
-        let report = applied.undo(0, processes);
+        applied.undo_into(&mut report, 0, processes);
         if !changes_machine(&applied.entries) {
             applied.left = applied.entries.len();
         }
@@ -96,20 +104,21 @@ impl AppliedSteps {
         let held = if is_elsewhere {
             Ok(())
         } else {
-            self.hold(processes)
+            self.hold(processes, &mut Report::default())
         };
         let applied = held.and_then(|()| self.apply_held(step, processes));
         self.free_if_undone();
         applied
     }
 
-    /// Takes the machine's lock, unless it is held, and begins the copy that lies beside it.
-    fn hold(&mut self, processes: &Processes) -> Result<(), Failure> {
+    /// Takes the machine's lock, unless it is held, and begins the copy that lies beside it. What a dead session's copy
+    /// restored is added to the report.
+    fn hold(&mut self, processes: &Processes, report: &mut Report) -> Result<(), Failure> {
         if self.machine.is_held() {
             return Ok(());
         }
         self.machine.hold(changes_machine(&self.entries), |copy| {
-            restore(copy, processes)
+            restore(copy, processes, report)
         })?;
         let path = self.machine.copy();
         self.copy = path.map(|path| self.copied(&path)).transpose()?;
@@ -148,39 +157,52 @@ impl AppliedSteps {
     /// Undoes steps, newest first, until `keep` are left. One that fails is reported and kept in the journal: the next
     /// agent tries again. What a dead session left elsewhere is that one's, too: this session has told of it.
     pub fn undo(&mut self, keep: usize, processes: &Processes) -> Report {
-        let keep = keep.max(self.left);
         let mut report = Report::default();
-        let mut stuck = Vec::new();
+        self.undo_into(&mut report, keep, processes);
+        report
+    }
+
+    fn undo_into(&mut self, report: &mut Report, keep: usize, processes: &Processes) {
+        let keep = keep.max(self.left);
+        let (mut stuck, mut unnoted) = (Vec::new(), Vec::new());
         let mut early = asked_early(self.entries.get(keep..).unwrap_or_default(), processes);
         while self.entries.len() > keep {
             let Some(entry) = self.entries.pop() else {
                 break;
             };
             let asked = early.pop().flatten();
-            if asked.unwrap_or_else(|| is_disturbed(&entry, processes)) {
-                report.disturbed.push(entry.name.clone());
-            }
-            let undone = entry
-                .way
-                .follow(processes)
-                .and_then(|()| self.journal.undone(&entry))
-                .and_then(|()| {
-                    self.copy
-                        .as_mut()
-                        .map_or(Ok(()), |copy| copy.undone(&entry))
-                });
-            match undone {
-                Ok(()) => report.steps += 1,
+            match take_back(&entry, asked, processes, report) {
                 Err(failure) => {
                     report.failed.push(format!("{}: {failure}", entry.name));
                     stuck.push(entry);
                 }
+                Ok(()) => match self.note_undone(&entry) {
+                    Ok(()) => report.steps += 1,
+                    Err(failure) => unnoted.push((entry, failure)),
+                },
             }
         }
-        stuck.reverse();
+        // A full disk takes no line, and lets a file be emptied.
+        if stuck.is_empty()
+            && self.entries.is_empty()
+            && !unnoted.is_empty()
+            && self.journal.clear()
+        {
+            report.steps += unnoted.len();
+            unnoted.clear();
+        }
+        for (entry, failure) in unnoted {
+            report.failed.push(format!("{}: {failure}", entry.name));
+            stuck.push(entry);
+        }
+        stuck.sort_by_key(|entry| entry.number);
         self.entries.extend(stuck);
         self.free_if_undone();
-        report
+    }
+
+    fn note_undone(&mut self, entry: &JournalEntry) -> Result<(), Failure> {
+        self.journal.undone(entry)?;
+        self.copy.as_mut().map_or(Ok(()), |copy| copy.undone(entry))
     }
 
     /// What is left elsewhere, such as options of a server that is down, stays in the journal and holds nobody up.
@@ -202,20 +224,46 @@ fn changes_machine(entries: &[JournalEntry]) -> bool {
 }
 
 /// Undoes by the copy of a journal whose directory is away; false if there is none.
-fn restore(copy: &Path, processes: &Processes) -> Result<bool, Failure> {
+fn restore(copy: &Path, processes: &Processes, report: &mut Report) -> Result<bool, Failure> {
     if fs::symlink_metadata(copy).is_err() {
         return Ok(false);
     }
     let (mut journal, entries) = Journal::open(copy)?;
+    let mut early = asked_early(&entries, processes);
     for entry in entries.iter().rev() {
-        entry
-            .way
-            .follow(processes)
+        take_back(entry, early.pop().flatten(), processes, report)
             .and_then(|()| journal.undone(entry))
             .map_err(|failure| Failure::Refused(format!("{}: {failure}", entry.name)))?;
+        report.steps += 1;
     }
     journal.remove();
     Ok(true)
+}
+
+/// Goes a step's way back and looks whether it led there: the kernel may take less than is written, or nothing.
+fn take_back(
+    entry: &JournalEntry,
+    asked: Option<bool>,
+    processes: &Processes,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let differing = || match &entry.check {
+        Some(check) => entry.way.differing(check.normalise),
+        None => Ok(None),
+    };
+    if asked.unwrap_or_else(|| is_disturbed(entry, processes)) {
+        report.disturbed.push(entry.name.clone());
+        // A later step's way back may have set it right by now.
+        if is_disturbed(entry, processes) {
+            report.overwritten.extend(differing().ok().flatten());
+        }
+    }
+    entry.way.follow(processes)?;
+    differing()?.map_or(Ok(()), |held| {
+        Err(Failure::Refused(format!(
+            "after it was written back, {held}"
+        )))
+    })
 }
 
 /// Whether each step is disturbed, while all of them are applied: a way back may restore a file of another step, too.

@@ -120,6 +120,49 @@ fn what_a_dead_session_changed_is_undone_even_if_its_state_directory_is_removed(
     assert_eq!(left, ["machine.lock", "setting"]);
 }
 
+#[test]
+fn what_a_dead_session_changed_is_undone_for_one_that_changes_nothing() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    drop(first.kill());
+    fs::write(&path, "somebody's").expect("writable");
+    let mut second = Agent::start_on(machine.path(), directory());
+    let held = format!("{path} held \"somebody's\" instead of \"own\"");
+    assert_eq!(
+        second.greet()["leftovers"],
+        json!({"undone": 1, "killed": 0, "failed": [], "overwritten": [held]})
+    );
+    assert_eq!(content(&path), "own");
+    let mut third = greeted(machine.path(), "third");
+    assert_eq!(third.ask(&write_step(1, &path, "c"))["event"], "changed");
+}
+
+#[test]
+fn what_a_dead_session_left_elsewhere_is_told_to_one_that_changes_nothing() {
+    let machine = directory();
+    let path = setting(&machine);
+    let mut first = greeted(machine.path(), "first");
+    first.ask(&write_step(1, &path, "a"));
+    let mut beside = Agent::start_on(machine.path(), directory());
+    assert_eq!(beside.greet()["leftovers"]["failed"], json!([]), "it lives");
+    let left = first.kill();
+    let mut second = Agent::start_on(machine.path(), directory());
+    let failed = second.greet()["leftovers"]["failed"].clone();
+    let journal = left.path().join("undo.jsonl").display().to_string();
+    assert!(
+        failed[0]
+            .as_str()
+            .is_some_and(|said| said.contains(&journal)),
+        "{failed}"
+    );
+    let mut heir = Agent::start_on(machine.path(), left);
+    assert_eq!(heir.greet()["leftovers"]["undone"], 1);
+    let mut third = Agent::start_on(machine.path(), directory());
+    assert_eq!(third.greet()["leftovers"]["failed"], json!([]));
+}
+
 /// A step whose way back is not of this machine.
 fn options_of_a_server(id: u64, back: &str) -> Value {
     let action = json!({"kind": "execute", "argv": ["true"]});

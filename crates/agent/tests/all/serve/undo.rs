@@ -217,6 +217,76 @@ fn a_killed_agents_steps_are_undone_newest_first_by_the_next() {
 }
 
 #[test]
+fn what_somebody_changed_after_the_kill_is_restored_and_told() {
+    let mut agent = Agent::greeted();
+    let (changed, restored) = (
+        setting(&agent, "changed", "a"),
+        setting(&agent, "restored", "a"),
+    );
+    agent.ask(&write_step(1, &changed, "b"));
+    agent.ask(&write_step(2, &restored, "b"));
+    fs::write(&changed, "c\n").expect("writable");
+    fs::write(&restored, "a").expect("writable");
+    let mut next = Agent::start(agent.kill());
+    assert_eq!(
+        next.greet()["leftovers"]["overwritten"],
+        json!([format!("{changed} held \"c\" instead of \"a\"")])
+    );
+    assert_eq!(content(&changed), "a");
+}
+
+#[test]
+fn a_file_that_takes_its_former_content_otherwise_is_not_restored() {
+    let mut agent = Agent::greeted();
+    let pid = agent.ask(&spawn(1, "exec sleep 600"))["pid"].clone();
+    // Shown in hexadecimal without a prefix, and taken as octal (fs/proc/base.c).
+    let path = format!("/proc/{pid}/coredump_filter");
+    assert_eq!(content(&path), "00000033\n");
+    let mut change = write_step(2, &path, "0x7f");
+    change["step"]["check"]["expect"] = json!("0000007f");
+    assert_eq!(agent.ask(&change)["event"], "changed");
+    let undone = agent.ask(&json!({"request": "undo", "id": 3, "keep": 0}));
+    let said = format!("{path} held \"0000001b\" instead of \"00000033\"");
+    assert!(
+        undone["failed"][0]
+            .as_str()
+            .is_some_and(|text| text.contains(&said)),
+        "{undone}"
+    );
+    assert_eq!(undone["steps"], 0);
+}
+
+#[test]
+fn all_that_is_restored_is_undone_though_a_full_disk_takes_no_note_of_it() {
+    let mut agent = Agent::greeted();
+    let path = setting(&agent, "setting", "before");
+    let mut change = write_step(1, &path, "after");
+    agent.ask(&change);
+    let length = fs::metadata(agent.path("undo.jsonl")).expect("there").len();
+    let room = 1000;
+    let name = "n".repeat(usize::try_from(room - length).expect("short") + path.len());
+    let place = agent.kill();
+    // The kernel refuses whatever would make a file longer, as a full disk does.
+    let limited = format!(
+        "trap '' XFSZ; exec prlimit --fsize={} \"$0\" serve",
+        room + 5
+    );
+    let mut agent = Agent::start_by(place, &limited);
+    assert_eq!(agent.greet()["leftovers"]["undone"], 1);
+    change["step"]["name"] = json!(name);
+    assert_eq!(agent.ask(&change)["event"], "changed");
+    let undone = agent.ask(&json!({"request": "undo", "id": 2, "keep": 0}));
+    assert_eq!(
+        (&undone["steps"], &undone["failed"]),
+        (&json!(1), &json!([]))
+    );
+    assert_eq!(
+        (content(&path).as_str(), journal(&agent)),
+        ("before", vec![])
+    );
+}
+
+#[test]
 fn a_step_undone_before_the_kill_is_not_undone_again() {
     let mut agent = Agent::greeted();
     let (kept, undone) = (setting(&agent, "kept", "a"), setting(&agent, "undone", "a"));

@@ -10,7 +10,7 @@ over_hosts <- function(metric, cell, baseline, arm, paired, family, share, held,
   at <- x$host[match(blocks, x$block)]
   whole <- paired && length(blocks) > 0 && all(at == y$host[match(blocks, y$block)])
   positive <- all(x$value > 0) && all(y$value > 0)
-  k <- length(unique(c(x$host, y$host)))
+  k <- length(unique(if (whole) at else c(x$host, y$host)))  # a host without a pair is in no estimate
   if (!whole || !positive || k < 2) return(data.frame(
     hosts = k, tau = NA, p_equal_hosts = NA, like_ratio = NA, like_low = NA, like_high = NA, further_low = NA,
     further_high = NA, like_p = NA))

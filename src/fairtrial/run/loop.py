@@ -148,7 +148,8 @@ class Run(Conductor):
 
     def _restore(self) -> None:
         """Opens what was lost for nothing else than what its agent, if it was killed, has left there."""
-        for place in [each for each in self.lost if not boots_anew(each)]:  # the end of the run brings those back
+        # Guests and containers ended with their trial, and the end of the run brings hosts that boot back.
+        for place in [each for each in self.lost if not (boots_anew(each) or is_fresh(each))]:
             with self._open(place):
                 pass
 

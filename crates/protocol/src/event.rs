@@ -64,7 +64,6 @@ pub struct Leftovers {
     /// Steps that could not be undone, in words.
     pub failed: Vec<String>,
     /// Files restored though somebody had changed them since the earlier agent did, and what they held.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overwritten: Vec<String>,
 }
 

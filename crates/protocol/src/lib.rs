@@ -24,7 +24,7 @@ pub mod state;
 pub mod step;
 
 /// Version of the stream's language. Any change to a message raises it; a mismatch is refused at `hello`.
-pub const VERSION: &str = "8";
+pub const VERSION: &str = "9";
 
 /// Largest raw chunk behind a `chunk` header, so that pings and events are never stuck behind a long file.
 pub const CHUNK_BYTES: usize = 64 * 1024;

@@ -143,7 +143,7 @@ def restore_left(place: Section) -> list[Finding]:
         return []  # a session that lives will restore it itself
     if left.undone:
         print(f"restored {counted(left.undone, 'setting')} that an earlier run had left changed", file=sys.stderr)
-    for file in left.overwritten or ():
+    for file in left.overwritten:
         print(f"restored although it had been changed since an earlier run: {file}", file=sys.stderr)
     for failed in left.failed:  # now, as looking further may fail
         print(f"left by an earlier run and not restorable: {failed}", file=sys.stderr)

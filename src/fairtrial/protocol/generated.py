@@ -587,7 +587,7 @@ class Leftovers(BaseModel):
     """Steps that could not be undone, in words."""
     killed: Annotated[int, Field(ge=0)]
     """Processes killed."""
-    overwritten: list[str] | None = None
+    overwritten: list[str]
     """Files restored though somebody had changed them since the earlier agent did, and what they held."""
     undone: Annotated[int, Field(ge=0)]
     """Steps undone."""

@@ -52,7 +52,7 @@ def opened(place: Section, *, directory: Path, progress: Progress, disk: Disk = 
                 f"cleaned up after an earlier run: {leftovers.undone} settings restored, "
                 f"{leftovers.killed} processes ended"
             )
-        for file in leftovers.overwritten or ():
+        for file in leftovers.overwritten:
             progress.note(f"restored although it had been changed since an earlier run: {file}")
         for each in (agent, agent.carrier):  # what is left on a machine is in its guests and containers, too
             if each is not None:

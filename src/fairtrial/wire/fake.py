@@ -152,7 +152,7 @@ class FakeTransport:
             clock=_clock(),
             state_directory="/var/lib/fairtrial",
             user="root",
-            leftovers=wire.Leftovers(undone=0, killed=0, failed=[]),
+            leftovers=wire.Leftovers(undone=0, killed=0, failed=[], overwritten=[]),
         )
 
     def _take(self, number: int, content: bytes) -> None:

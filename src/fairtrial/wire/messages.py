@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from fairtrial.protocol import generated as wire
 from fairtrial.wire.transport import Transport
 
-VERSION = "8"  # compared with the agent's at hello; a test compares it with crates/protocol
+VERSION = "9"  # compared with the agent's at hello; a test compares it with crates/protocol
 SAME_VERSION = "install the same version of fairtrial on both sides"  # a hint, where answers are not understood
 CHUNK_BYTES = 64 * 1024
 LINE_BYTES = 4 << 20  # an agent's longest line is an output line of 64 KiB, escaped; beyond this it is no agent

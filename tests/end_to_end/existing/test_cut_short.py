@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.command_line import Desk
-from support.machines.servers_there import KINDS, PASSWORD, VARIABLE, ServerThere, there
+from support.machines.servers_there import KINDS, PASSWORD, VARIABLE, ServerThere, require_program, there
 from support.records import RESOLVED
 
 from fairtrial.errors import PlaceError
@@ -33,6 +33,7 @@ SHAPE = {
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def server(request: pytest.FixtureRequest) -> Iterator[ServerThere]:
+    require_program(request.param)
     with there(request.param) as started:
         yield started
 
@@ -72,9 +73,8 @@ def test_data_are_loaded_with_what_shapes_them_as_the_arm_has_it(
     assert server.snapshot() == before
 
 
+@pytest.mark.parametrize("server", ["postgres"], indirect=True)  # no other copies databases
 def test_a_template_is_loaded_with_them_too(place: OpenPlace, server: ServerThere) -> None:
-    if server.kind != "postgres":
-        pytest.skip("no server of this kind copies databases")
     name, value = SHAPING[server.kind]
     arm, existing = parts(server, {name: value})
     before, servers = server.snapshot(), ExistingServers(place, "a test")

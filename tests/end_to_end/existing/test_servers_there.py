@@ -6,7 +6,6 @@ import contextlib
 import os
 import random
 import shlex
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pytest
 from support import skips
 from support.command_line import Desk, desk, eventually
 from support.machines.holding import Held
-from support.machines.servers_there import KINDS, PASSWORD, SBIN, VARIABLE, ServerThere, there
+from support.machines.servers_there import KINDS, PASSWORD, VARIABLE, ServerThere, require_program, there
 
 from fairtrial import record
 from fairtrial.errors import PlaceError
@@ -44,9 +43,7 @@ LOAD = f"{{oltp: {{profile: update_non_index, table_size: 1000, {USERS}}}}}"
 
 @pytest.fixture(scope="module", params=sorted(KINDS))
 def server(request: pytest.FixtureRequest) -> Iterator[ServerThere]:
-    program = {"postgres": "/usr/lib/postgresql", "mariadb": shutil.which("mariadbd", path=SBIN)}[request.param]
-    if program is None or not Path(program).exists():
-        pytest.skip(f"needs {request.param}")
+    require_program(request.param)
     with there(request.param) as started:
         yield started
 

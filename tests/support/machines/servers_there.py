@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from support.command_line import PATIENCE_S
 from support.machines.ssh_host import free_port
 
@@ -324,6 +326,13 @@ class MysqlThere(MariadbThere):
 
 
 KINDS: dict[str, type[ServerThere]] = {server.kind: server for server in (PostgresThere, MariadbThere)}
+
+
+def require_program(kind: str) -> None:
+    """Skips what needs such a server where this machine has none."""
+    program = {"postgres": "/usr/lib/postgresql", "mariadb": shutil.which("mariadbd", path=SBIN)}[kind]
+    if program is None or not Path(program).exists():
+        pytest.skip(f"needs {kind}")
 
 
 @contextmanager

@@ -23,10 +23,13 @@ LOCAL = Section({"local": {}})
 @pytest.mark.parametrize(
     ("left", "said"),
     [
-        (Leftovers(undone=0, killed=0, failed=[]), []),
-        (Leftovers(undone=1, killed=0, failed=[]), ["restored 1 setting that an earlier run had left changed"]),
+        (Leftovers(undone=0, killed=0, failed=[], overwritten=[]), []),
         (
-            Leftovers(undone=0, killed=0, failed=["swap: busy", "thp"]),
+            Leftovers(undone=1, killed=0, failed=[], overwritten=[]),
+            ["restored 1 setting that an earlier run had left changed"],
+        ),
+        (
+            Leftovers(undone=0, killed=0, failed=["swap: busy", "thp"], overwritten=[]),
             [f"left by an earlier run and not restorable: {each}" for each in ("swap: busy", "thp")],
         ),
         (
@@ -54,7 +57,7 @@ def test_only_what_was_restored_is_said_to_be_and_the_rest_makes_a_place_unfit(
 def test_what_a_session_of_another_state_directory_left_is_looked_for_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str
 ) -> None:
-    left = Leftovers(undone=0, killed=0, failed=["run a died"])
+    left = Leftovers(undone=0, killed=0, failed=["run a died"], overwritten=[])
     agent: Any = SimpleNamespace(hello=SimpleNamespace(state_directory=str(tmp_path), leftovers=left))
     monkeypatch.setattr(places, "open_place", lambda *_, **__: contextlib.nullcontext(agent))
     monkeypatch.setattr(doctor, "MACHINE_LOCK", str(tmp_path / "run" / "machine.lock"))

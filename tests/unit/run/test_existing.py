@@ -86,7 +86,9 @@ def test_what_a_server_is_given_when_it_starts_is_refused_by_name(effect: Effect
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_server_that_still_has_a_dead_runs_options_is_refused(number: int) -> None:
     failed = ["options of postgres on /run/pg2: down", f"options of postgres on /run/pg{number}: down", "swap: busy"]
-    agent = SimpleNamespace(hello=SimpleNamespace(leftovers=Leftovers(undone=0, killed=0, failed=failed)))
+    agent = SimpleNamespace(
+        hello=SimpleNamespace(leftovers=Leftovers(undone=0, killed=0, failed=failed, overwritten=[]))
+    )
     servers = existing.ExistingServers(cast("OpenPlace", SimpleNamespace(agent=agent)), "a test")
     server = parts_of(trial({**LOCAL, "socket_directory": "/run/pg1"})).system.existing()
     assert server is not None

@@ -24,7 +24,7 @@ from fairtrial.wire.open_place import OpenPlace
 class Left(FakeTransport):
     """An agent that found leftovers."""
 
-    leftovers = wire.Leftovers(undone=0, killed=0, failed=[])
+    leftovers = wire.Leftovers(undone=0, killed=0, failed=[], overwritten=[])
     failing: tuple[str, ...] = ()
 
     def _welcome(self, number: int) -> wire.Welcome:
@@ -91,7 +91,7 @@ def test_the_place_is_asked_for_in_the_runs_name_and_old_work_is_removed(monkeyp
 
 def test_what_an_earlier_run_left_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     fake, notes = Left(run=programs(1000, ())), Notes()
-    fake.leftovers = wire.Leftovers(undone=2, killed=3, failed=["vm.swappiness: gone"])
+    fake.leftovers = wire.Leftovers(undone=2, killed=3, failed=["vm.swappiness: gone"], overwritten=[])
     with opened(monkeypatch, fake, notes):
         pass
     assert notes.notes == [
@@ -111,7 +111,7 @@ def test_what_somebody_had_changed_since_an_earlier_run_is_told(monkeypatch: pyt
 
 def test_nothing_is_measured_under_settings_of_an_earlier_run(monkeypatch: pytest.MonkeyPatch) -> None:
     fake, notes = Left(run=programs(1000, ())), Notes()
-    fake.leftovers = wire.Leftovers(undone=0, killed=0, failed=["vm.swappiness: gone"])
+    fake.leftovers = wire.Leftovers(undone=0, killed=0, failed=["vm.swappiness: gone"], overwritten=[])
     fake.failing = ("vm.swappiness: busy",)
     with (
         pytest.raises(opening.PlaceError, match=r"an earlier run left cannot be restored: vm\.swappiness: busy"),
@@ -125,7 +125,7 @@ def test_nothing_is_measured_in_a_container_whose_machine_has_settings_of_an_ear
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake, machine, notes = FakeTransport(run=programs(1000, ())), Left(run=programs(1000, ())), Notes()
-    machine.leftovers = wire.Leftovers(undone=0, killed=0, failed=["vm.swappiness: gone"])
+    machine.leftovers = wire.Leftovers(undone=0, killed=0, failed=["vm.swappiness: gone"], overwritten=[])
     carrier = Agent(machine, holder="a test", lock=True)
     carrier.carrier = None
     monkeypatch.setattr(Agent, "carrier", carrier)

@@ -68,7 +68,7 @@ def settle(ends: Ends, *, bound: float, limit: int, width: float = 0.0) -> tuple
         bound: largest log ratio that does not matter.
         limit: the largest number of blocks.
         width: of the metric's classes, as a log ratio: the true size may lie so far from what values say. Ends that
-            classes as wide as the bound do not tell apart are not settled.
+            classes so wide do not tell apart are not settled.
     """
     n, size = ends.n, np.abs(ends.mean)
     quantile = special.stdtrit(np.maximum(n - 1, 1), 1 - LEVEL)
@@ -76,7 +76,8 @@ def settle(ends: Ends, *, bound: float, limit: int, width: float = 0.0) -> tuple
     changed = enough & (size > bound) & (size >= STANDARD_ERRORS * ends.error)
     alike = (n >= FEWEST_WITHOUT) & (size + quantile * ends.error <= bound)
     without = alike & (size + quantile * ends.error + width <= bound)
-    given_up = (n >= limit) | (alike & (width >= bound))
+    least = np.maximum(size - quantile * ends.error, 0.0)
+    given_up = (n >= limit) | (alike & (least + width >= bound))
     outcome = np.select([changed, without, given_up], [CHANGED, NO_CHANGE, UNDECIDED], OPEN)
     with np.errstate(divide="ignore"):
         for_size = (STANDARD_ERRORS * ends.sd / size) ** 2

@@ -61,7 +61,7 @@ def answer(result: BisectResult) -> str:
 
 def _remedy(question: Bisection) -> str:
     """Of ends that are not settled."""
-    if not question.resolution or abs(math.log1p(-question.resolution)) < math.log1p(question.margin):
+    if abs(math.log1p(-question.resolution)) < math.log1p(question.margin) / 2:  # what is left is for the noise
         return "raise --blocks, or reduce the noise"
     classes = percent(round(abs(question.resolution), 4))
     return f"{question.metric} has classes of {classes}: set trials.margin to more, or choose another metric"

@@ -37,8 +37,10 @@ class Checkouts:
     head: str
     build: str = ""
 
-    def built(self) -> tuple[str, str]:
+    def built(self, *, resume: bool = False) -> tuple[str, str]:
         """Builds both, unless both are commits whose builds, made together, have stayed; their directories.
+
+        With `resume`, a commit's build stays whatever became of the other's: trials have run on it.
 
         Raises:
             InputError: one of them is neither a directory nor a commit, both are the same, or one cannot be built.
@@ -52,12 +54,12 @@ class Checkouts:
         first, second = (_Build(each, self.build, together) for each in (base, head))
         lock = hashlib.sha256(f"{together}\0{self.build}".encode()).hexdigest()[:12]
         with commits.alone(_directory() / f"pair-{lock}.lock"):  # who waited for it finds both
-            if not (first.has_stayed() and second.has_stayed()):
+            if not (resume or (first.has_stayed() and second.has_stayed())):
                 first.forget()
                 second.forget()
             return first.made(), second.made()
 
-    def levels(self, study: Path, *, size: str | None, overrides: Sequence[str]) -> list[str]:
+    def levels(self, study: Path, *, size: str | None, overrides: Sequence[str], resume: bool = False) -> list[str]:
         """Assignments (`--set`) that make both the arm of a study, whose base trial names `{build}`; builds them.
 
         Raises:
@@ -68,7 +70,7 @@ class Checkouts:
         loaded = language.load(study, catalogue=catalogue(), size=size, overrides=given)
         merged = compiling.read(language.dump(loaded))
         compiling.require_built(merged, study)
-        levels = zip(LABELS, self.built(), strict=True)
+        levels = zip(LABELS, self.built(resume=resume), strict=True)
         return [
             *arm,
             *(f"factors.{COMMIT}.{label}={json.dumps(compiling.built(merged, where))}" for label, where in levels),

@@ -192,7 +192,8 @@ class FarmRun(HandingRun):
                 mistaken = next((each for each in asked.trials if each.id == failed.trial), asked.trials[0])
                 with self._mistakes_located(mistaken):
                     raise self.trouble
-            self._lost(asked, outcome.host, failed.message, begun=outcome.begun)
+            away = not (outcome.begun or outcome.places)
+            self._lost(asked, outcome.host, failed.message, begun=outcome.begun, away=away)
             return
         try:
             self._require_as_known(outcome)
@@ -258,9 +259,11 @@ class FarmRun(HandingRun):
                 )
         self.character, self.machine = character, machine  # now: a host that is refused sets no measure
 
-    def _lost(self, asked: Order, host: str, why: str, *, now: bool = False, begun: bool = True) -> None:
+    def _lost(  # noqa: PLR0913 - how bad it is, for the host and for the block
+        self, asked: Order, host: str, why: str, *, now: bool = False, begun: bool = True, away: bool = False
+    ) -> None:
         """A block is void and replaced, or handed out again if its host reports that none of its trials began."""
-        if begun or now or not self._rests(host):
+        if not (away and self._rests(host)):
             self.failures[host] += 1
         if host and host not in self.left and (now or self.failures[host] >= FAILURES_IN_A_ROW):
             self.left.add(host)

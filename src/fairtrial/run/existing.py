@@ -284,6 +284,8 @@ class ExistingServers:
                 server.note(self.place, database, mark)
         elif mark is None or (mark.made and server.restores != "none"):
             mark = self._made(server, database)
+        elif mark.made and not server.has_mark(self.place, database):
+            server.note(self.place, database, mark)  # it was empty, and is not once somebody loads it
         if server.restores == "reload" and key is not None:
             data = DataMark(made=mark is None or mark.made, key=key)
             mark = self._load(parts, server, data, database=database, on_progress=on_progress)
@@ -291,10 +293,11 @@ class ExistingServers:
         content = mark.content_sha256 if mark is not None else ""
         return TrialData(key=key, content_sha256=content or None)
 
-    @staticmethod
-    def _is_anew(parts: Parts, server: ExistingServer, mark: DataMark, *, database: str) -> bool:
+    def _is_anew(self, parts: Parts, server: ExistingServer, mark: DataMark, *, database: str) -> bool:
         """Whether a database is made anew before a load: only our own loader goes on with what a kill has left."""
-        return not parts.workload.is_native or mark.key != "" if mark.made else database != server.at.database
+        if not mark.made:
+            return database != server.at.database
+        return mark.key != "" or bool(parts.workload.loader(self.place))
 
     @contextlib.contextmanager
     def _shaped(self, parts: Parts, server: ExistingServer) -> Iterator[None]:

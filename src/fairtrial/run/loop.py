@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from fairtrial import doctor
 from fairtrial.errors import HostBootError, StreamLostError
-from fairtrial.places import KEPT, PASSING, Disk, boots_anew, is_fresh, place_of
+from fairtrial.places import KEPT, PASSING, Disk, boots_anew, is_booted, is_fresh, place_of
 from fairtrial.record.models import (
     Clock,
     Finding,
@@ -148,8 +148,8 @@ class Run(Conductor):
 
     def _restore(self) -> None:
         """Opens what was lost for nothing else than what its agent, if it was killed, has left there."""
-        # Guests and containers ended with their trial, and the end of the run brings hosts that boot back.
-        for place in [each for each in self.lost if not (boots_anew(each) or is_fresh(each))]:
+        # Guests ended with their kernel, and the end of the run brings hosts that boot back.
+        for place in [each for each in self.lost if not (boots_anew(each) or is_booted(each))]:
             with self._open(place):
                 pass
 

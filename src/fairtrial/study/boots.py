@@ -5,7 +5,7 @@ Owns the refusals that the study alone decides; whether a host can boot is seen 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from fairtrial.study.confounding import Factors
@@ -20,11 +20,10 @@ OTHERWISE: Final = "or leave `reboot` out"
 def check_reboot(
     tree: Tree, factors: Factors, *, arm: str, trials: Mapping[tuple[str, ...], ResolvedTrial], problems: Problems
 ) -> None:
-    """Notes a host that boots before some trials only, and what keeps cells whose arms boot once in a round apart.
+    """Notes, for a study whose arms boot once in a round, everything that keeps its cells from sharing a boot.
 
     `trials` are by the levels of all factors, in study order.
     """
-    _check_hosts(tree, factors, trials=trials, problems=problems)
     reboot = tree.tree("trials").entries.get("reboot")
     if not isinstance(reboot, Scalar) or reboot.text != BETWEEN_BLOCKS:
         return
@@ -58,18 +57,27 @@ def check_reboot(
             )
 
 
-def _check_hosts(
-    tree: Tree, factors: Factors, *, trials: Mapping[tuple[str, ...], ResolvedTrial], problems: Problems
+def check_hosts(
+    tree: Tree,
+    factors: Factors,
+    *,
+    compared: Collection[str],
+    trials: Mapping[tuple[str, ...], ResolvedTrial],
+    problems: Problems,
 ) -> None:
-    """What has just booted differs from what has run for hours, whatever else the levels change."""
-    firsts: dict[str, tuple[tuple[str, ...], bool]] = {}
+    """Notes a host that boots for some of the levels that are compared and not for others.
+
+    What has just booted differs from what has run for hours, whatever else the levels change.
+    """
+    firsts: dict[tuple[str, int, tuple[str, ...]], tuple[tuple[str, ...], bool]] = {}
     named: set[str] = set()
     for levels, trial in trials.items():
-        for section in (trial.place, *trial.clients):
+        cell = tuple(level for name, level in zip(factors, levels, strict=True) if name not in compared)
+        for role, section in enumerate((trial.place, *trial.clients)):
             if section.kind != "ssh" or not isinstance(section.parameters, dict):
                 continue
             host = f"{section.parameters['host']}:{section.parameters.get('port') or ''}".rstrip(":")
-            before, boots = firsts.setdefault(host, (levels, _boots(section)))
+            before, boots = firsts.setdefault((host, role, cell), (levels, _boots(section)))
             name = next((name for name, *pair in zip(factors, before, levels, strict=True) if len({*pair}) > 1), None)
             if boots != _boots(section) and name is not None and host not in named:
                 named.add(host)

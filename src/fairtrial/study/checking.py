@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fairtrial.errors import Problem
 from fairtrial.study import assignments
-from fairtrial.study.boots import check_reboot
+from fairtrial.study.boots import check_hosts, check_reboot
 from fairtrial.study.catalogue import TRIAL_COLUMNS, Catalogue, MetricDefinition
 from fairtrial.study.confounding import Factors, check_confounding
 from fairtrial.study.designs.numeric_factors import NumericFactor
@@ -98,10 +98,12 @@ def check(
     trials = [each.trial for each in resolutions.values() if each.trial is not None]
     check_duet(tree, factors, arm=arm, trials=trials, problems=problems)
     whole = {levels: each.trial for levels, each in resolutions.items() if each.trial is not None}
+    also = [item.text for item in _items(tree.entries.get("also_compare")) if isinstance(item, Scalar)]
+    compared = list(factors if design else dict.fromkeys([arm, *also]))
     if factors == given:
         check_reboot(tree, factors, arm=arm, trials=whole, problems=problems)
-    also = [item.text for item in _items(tree.entries.get("also_compare")) if isinstance(item, Scalar)]
-    for each in factors if design else dict.fromkeys([arm, *also]):
+        check_hosts(tree, factors, compared=() if recorded else compared, trials=whole, problems=problems)
+    for each in compared:
         for first, second, equal in _equal_levels(factors, of=each, resolutions=resolutions):
             problems.add(
                 f"{'arms' if each == arm else 'levels'} `{first}` and `{second}` resolve to equal trials in cell "

@@ -86,7 +86,9 @@ def _has_mark_alone(place: OpenPlace, endpoint: Server) -> bool:
     """Whether a database is new and says that it is ours: dropped with its mark, a kill would leave it nobody's."""
     if not _rows(place, _elsewhere(endpoint), THERE[endpoint.kind].format(endpoint.database)):
         return False
-    return {table for table, _ in _rows(place, endpoint, COLUMNS[endpoint.kind])} == {TABLE}
+    if {table for table, _ in _rows(place, endpoint, COLUMNS[endpoint.kind])} != {TABLE}:
+        return False
+    return _rows(place, endpoint, f"SELECT made FROM {TABLE}") == [["1"]]  # noqa: S608 - a constant
 
 
 def _recreate(place: OpenPlace, endpoint: Server) -> None:

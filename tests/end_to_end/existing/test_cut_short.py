@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.command_line import Desk
 from support.machines.servers_there import KINDS, PASSWORD, VARIABLE, ServerThere, require_program, there
-from support.records import RESOLVED
+from support.records import RESOLVED, section
 
 from fairtrial.errors import PlaceError
 from fairtrial.places import open_place
@@ -18,7 +18,7 @@ from fairtrial.run.kinds import Parts, parts_of
 from fairtrial.study.resolved import Section
 from fairtrial.systems.existing import DataMark, ExistingServer
 from fairtrial.wire.open_place import OpenPlace
-from fairtrial.workloads import contents
+from fairtrial.workloads import WORKLOADS, contents
 
 pytestmark = pytest.mark.servers
 WORKLOAD = Section({"oltp": {"table_size": 1000, "transactions": 10}})
@@ -146,7 +146,10 @@ def test_an_empty_database_is_taken_where_it_has_nothing_to_lose(place: OpenPlac
             with pytest.raises(PlaceError, match="is not one that fairtrial made: nothing was changed"):
                 existing.require_own(place)
             server.ask(gone, "empty")
-        existing.require_own(place)
+        arm, kept = parts(server, database="empty", restore="none")
+        ExistingServers(place, "a test").restore(arm, kept, key=None, on_progress=lambda _: None)
+        server.ask("CREATE TABLE t (a INT)", "empty")
+        existing.require_own(place)  # it was marked while it was empty
     finally:
         server.ask("DROP DATABASE empty")
 
@@ -170,3 +173,23 @@ def test_a_database_that_a_program_fills_keeps_its_mark_meanwhile(place: OpenPla
     assert DataMark(made=True) not in marks[1:] or server.kind == "mariadb", "what another left goes with its mark"
     assert [each.rows for each in filled] == [{"own": 0}] * 3
     assert len({each.content_sha256 for each in filled}) == 1
+    existing.recreate(place, "bench")
+    existing.note(place, "bench", DataMark(made=False))
+    contents.fill(place, endpoint, program="pgbench", by=load, on_progress=lambda _: None)
+    assert not existing.has_mark(place, "bench"), "somebody's, which may be lost: made as all later ones are"
+
+
+@pytest.mark.parametrize(
+    ("workload", "goes_on"),
+    [("oltp", True), ("sysbench", True), ("pgbench", False)],
+)
+@pytest.mark.parametrize("server", ["postgres"], indirect=True)
+def test_only_what_our_own_loader_fills_goes_on(
+    place: OpenPlace, server: ServerThere, workload: str, *, goes_on: bool
+) -> None:
+    _, existing = parts(server)
+    asked = section(WORKLOADS, workload, **WORKLOADS[workload].example)
+    arm = parts_of(RESOLVED.model_copy(update={"workload": asked}))
+    servers, partial = ExistingServers(place, "a test"), DataMark(made=True)
+    assert servers._is_anew(arm, existing, partial, database="bench") != goes_on
+    assert servers._is_anew(arm, existing, DataMark(made=True, key="other"), database="bench")

@@ -89,6 +89,9 @@ def test_classes_count_beside_what_noise_leaves_open() -> None:
     step = decide(history, Limits(margin=0.02, resolution=1 / 64))
     assert isinstance(step, Measure)
     assert step.ends
+    known = History(9, log_ratios={8: [0.005, 0.0051, 0.0049, 0.005, 0.0051, 0.0049]})
+    assert decide(known, Limits(margin=0.02)) == Answer("no_change")
+    assert decide(known, Limits(margin=0.02, resolution=1 / 64)) == Answer("undecided"), "no number of blocks would do"
 
 
 def test_ends_whose_misses_grow_tenfold_are_no_change_of_nine_tenths_of_a_percent() -> None:

@@ -12,7 +12,8 @@ def test_ends_that_may_differ_by_less_than_the_margin_are_not_said_to_be_alike()
     answered: dict[str, Any] = {"outcome": "undecided", "changes": [], "blocks": 12, "two_steps": None}
     for resolution, remedy in (
         (0.0, "raise --blocks, or reduce the noise"),
-        (1 / 64, "raise --blocks, or reduce the noise"),
+        (1 / 128, "raise --blocks, or reduce the noise"),
+        (1 / 64, "tpm has classes of 1.56 %: set trials.margin to more, or choose another metric"),
         (1 / 32, "tpm has classes of 3.12 %: set trials.margin to more, or choose another metric"),
     ):
         question = Bisection.model_construct(**asked, resolution=resolution)

@@ -49,9 +49,9 @@ def test_both_are_of_one_day(repository: Path, tmp_path: Path) -> None:
     compiler = tmp_path / "compiler"
     command = f"cp {compiler} by; test ! -e hard -o $(cat by) != 17"
 
-    def built(base: str, head: str, *, by: str) -> list[tuple[str, bool]]:
+    def built(base: str, head: str, *, by: str, resume: bool = False) -> list[tuple[str, bool]]:
         compiler.write_text(by)
-        pair = [Path(each) for each in Checkouts(base, head, build=command).built()]
+        pair = [Path(each) for each in Checkouts(base, head, build=command).built(resume=resume)]
         found = [((each / "by").read_text(), (each / "left").exists()) for each in pair]
         (pair[1] / "left").touch()
         return found
@@ -62,6 +62,7 @@ def test_both_are_of_one_day(repository: Path, tmp_path: Path) -> None:
     assert built("HEAD^1", "HEAD", by="14") == [("13", False), ("13", True)], "these two were built together"
     assert built("HEAD^1", "./", by="15")[0] == ("15", False)
     assert built("HEAD^1", "./", by="16")[0] == ("16", False)
+    assert built("HEAD^1", "./", by="17", resume=True)[0] == ("16", False), "trials have run on it"
     (repository / "hard").touch()
     git(repository, "add", "hard")
     git(repository, "commit", "-q", "-m", "change 4")

@@ -97,3 +97,17 @@ def test_a_host_that_stays_away_is_given_up(tmp_path: Path) -> None:
         ended(tmp_path, Clocked("x", fate=cut(180.0, 1e9)), blocks=10)
     assert left(record.read(tmp_path / "run")) == ["x"]
     assert HOUR_S < Clocked.now_s < 1.5 * HOUR_S
+
+
+@pytest.mark.usefixtures("_clock")
+def test_a_host_that_is_reached_and_cannot_prepare_is_given_up_at_once(tmp_path: Path) -> None:
+    def fate(_host: str, _order: Order, outcome: Outcome) -> Outcome:
+        if Clocked.now_s < 180.0:
+            return outcome
+        failure = Failure(message="no sysbench at this place", hint="install it")
+        return outcome.model_copy(update={"failure": failure, "begun": False, "trials": [], "finished": []})
+
+    with pytest.raises(PlaceError, match="no sysbench"):
+        ended(tmp_path, Clocked("x", fate=fate), blocks=10)
+    assert left(record.read(tmp_path / "run")) == ["x"]
+    assert Clocked.now_s < HOUR_S / 4

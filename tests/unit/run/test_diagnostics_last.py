@@ -185,9 +185,9 @@ def test_broken_ones_end_no_run_however_many(writer: Writer, monkeypatch: pytest
     assert writer.record().voided == ()
 
 
-@pytest.mark.parametrize(("is_last", "is_fresh", "again"), [(True, False, [6]), (False, False, [5]), (True, True, [])])
+@pytest.mark.parametrize(("is_last", "is_booted", "again"), [(True, False, [6]), (False, False, [5]), (True, True, [])])
 def test_a_place_that_was_lost_in_the_last_of_them_is_opened_again_for_what_its_agent_left(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch, *, is_last: bool, is_fresh: bool, again: list[int]
+    writer: Writer, monkeypatch: pytest.MonkeyPatch, *, is_last: bool, is_booted: bool, again: list[int]
 ) -> None:
     """Nothing is owed any more, and an agent that was killed has restored no setting."""
     opened: list[int] = []
@@ -199,10 +199,10 @@ def test_a_place_that_was_lost_in_the_last_of_them_is_opened_again_for_what_its_
 
     monkeypatch.setattr(loop, "opened", counted)
     quick = Quick(invalid=(LAST[is_last],), reason=f"{STREAM_LOST}: gone")
-    monkeypatch.setattr(loop, "is_fresh", lambda _place: is_fresh and len(quick.ran) == len(FIRST + LAST))
+    monkeypatch.setattr(loop, "is_booted", lambda _place: is_booted and len(quick.ran) == len(FIRST + LAST))
     run(writer, quick, monkeypatch)
     assert quick.ran == FIRST + LAST
-    assert opened == [0, *again], "what ended with its trial has nothing of it left"
+    assert opened == [0, *again], "a guest is not booted for what ended with its kernel"
 
 
 def test_a_run_killed_among_them_goes_on_with_the_missing_one(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:

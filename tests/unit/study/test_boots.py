@@ -93,7 +93,6 @@ BOOT = "boot: {by: kexec, kernel: /b}"
     [
         ("{ssh: {host: h}}", f"place: {{ssh: {{{BOOT}}}}}"),
         (f"{{ssh: {{host: h, {BOOT}}}}}", "place: {ssh: {boot: null}}"),
-        ("{ssh: {host: g}}", f"place: {{ssh: {{host: h, {BOOT}}}}}, workload: {{place: {{ssh: {{host: g, {BOOT}}}}}}}"),
     ],
 )
 def test_a_host_that_boots_before_some_trials_only_is_refused(tmp_path: Path, place: str, level: str) -> None:
@@ -103,9 +102,8 @@ def test_a_host_that_boots_before_some_trials_only_is_refused(tmp_path: Path, pl
     file.write_text(file.read_text().replace("arm: kernel", "arm: load"))
     with pytest.raises(InputError) as raised:
         study.load(file, catalogue=catalogue())
-    host = "g" if "g" in place else "h"
     (said,) = [problem for problem in raised.value.problems if "or in none" in problem.message]
-    assert said.message.startswith(f"expected `boot` in all trials at {host}, or in none: levels of `load` would")
+    assert said.message.startswith("expected `boot` in all trials at h, or in none: levels of `load` would")
     assert (said.line, said.field) == (6, "factors.load")
 
 

@@ -34,16 +34,17 @@ def test_a_user_of_one_database_alone_can_have_it_emptied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "tables", "dropped"),
+    ("program", "tables", "made", "dropped"),
     [
-        ("pgbench", ["fairtrial_made"], False),
-        ("pgbench", ["fairtrial_made", "left"], True),
-        ("pgbench", [], True),
-        ("hammerdb", ["fairtrial_made"], True),
+        ("pgbench", ["fairtrial_made"], "1", False),
+        ("pgbench", ["fairtrial_made"], "0", True),
+        ("pgbench", ["fairtrial_made", "left"], "1", True),
+        ("pgbench", [], "", True),
+        ("hammerdb", ["fairtrial_made"], "1", True),
     ],
 )
 def test_a_database_that_has_our_mark_alone_keeps_it_and_the_mark_is_no_content(
-    program: str, tables: list[str], *, dropped: bool
+    program: str, tables: list[str], made: str, *, dropped: bool
 ) -> None:
     statements: list[str] = []
 
@@ -53,6 +54,7 @@ def test_a_database_that_has_our_mark_alone_keeps_it_and_the_mark_is_no_content(
         (statement,) = json.loads(spawn.stdin or "")["statements"]
         statements.append(statement)
         rows = [["1"]] if "pg_database" in statement else [[table, "made"] for table in tables]
+        rows = [[made]] if statement.startswith("SELECT made") else rows
         return FakeProgram(stdout=[json.dumps({"columns": [], "rows": rows if statement.startswith("SELECT") else []})])
 
     def loads(_directory: PurePosixPath) -> str:

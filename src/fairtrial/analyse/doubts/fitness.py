@@ -18,6 +18,8 @@ MACHINE: Final = ("host", "memory_bytes", "processors", "kernel_command_line")  
 OF_FRESH: Final = {"accelerator", "image_id"}  # facts of guests and containers
 SAME_START_NS: Final = 10 * 10**9  # a clock that is set meanwhile moves the start that it tells
 INTERFACE: Final = "client_interface"  # a fact of places that the native load engine drives a server from
+NATIVE: Final = ("oltp", "script", "tpcc")  # workloads of that engine
+EMBEDDED: Final = "sqlite"  # it is called, and waits for no server
 SETS: Final = {"frequency_scaling": "governor"}  # findings that a setting of a study replaces
 
 
@@ -73,7 +75,10 @@ def _two_clients(plan: Plan, places: Sequence[PlaceOpened]) -> Iterator[Doubt]:
 
 
 def _users(trial: ResolvedTrial) -> int:
+    """Of the native load engine, if a server is under test."""
     parameters = trial.workload.parameters
+    if trial.workload.kind not in NATIVE or trial.system.kind == EMBEDDED:
+        return 0
     users = parameters.get("virtual_users", 1) if isinstance(parameters, dict) else 1
     return users if isinstance(users, int) else 1
 

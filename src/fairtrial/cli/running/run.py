@@ -64,7 +64,7 @@ def run(
     heed()
     console = Console()
     if checkouts is not None:
-        overrides = [*overrides, *checkouts.levels(study, size=size, overrides=overrides)]
+        overrides = [*overrides, *checkouts.levels(study, size=size, overrides=overrides, resume=resume)]
     farm.conductor()  # what is wrong with a farm is said before there is a record
     if page:
         beside.require()

@@ -19,8 +19,9 @@ LOOK_EVERY_S: Final = 2.0
 ANSWER_S: Final = 30.0  # for a command to end on a host that may be going down
 POWER_S: Final = 300.0
 # What ssh says of a host that runs, or before it reaches one. Once we have restarted it, what came up may be to blame.
+DENIED: Final = "permission denied"  # by the host itself, which is up
 KEPT_OUT: Final = (
-    "permission denied",
+    DENIED,
     "host key verification failed",
     "host identification has changed",
     "could not resolve",
@@ -123,12 +124,14 @@ class RestartingHost:
                     return answer, None
                 refusal = None
             except PlaceError as error:
-                if "no ssh" in str(error) or (self.name not in RESTARTED and _keeps_out(error)):
+                if "no ssh" in str(error) or (self.name not in RESTARTED and DENIED in str(error).lower()):
                     raise
                 refusal = error  # a host that is still starting may refuse, too
             if time.monotonic() >= deadline:
                 break
             self.sleep(LOOK_EVERY_S)
+        if refusal is not None and self.name not in RESTARTED and _keeps_out(refusal):
+            raise refusal
         return None, refusal
 
     def _missing(self, refusal: PlaceError | None, *, then: str = "") -> str:

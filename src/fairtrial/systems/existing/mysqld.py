@@ -43,6 +43,7 @@ class ExistingMysqld(ExistingServer):
     own_name = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, @@pid_file)"
     database_identity = "MD5(DATABASE())"  # names may differ by case alone
     marked = f"identity = {database_identity}"
+    transactional = " ENGINE=InnoDB"  # whatever engine an arm sets
     strictly = ("SET SESSION sql_mode = 'STRICT_ALL_TABLES'",)
 
     def endpoint(self, database: str | None = None) -> Server:

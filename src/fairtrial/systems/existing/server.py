@@ -66,6 +66,7 @@ class ExistingServer(ABC):
         own_name: asks what no other server answers.
         table: of marks, as statements name it.
         database_identity: an expression that no copy of a database has the same value of.
+        transactional: what follows the table's columns, so that a mark is changed at once.
         marked: the condition that a row of the table is about the database that it is in.
         strictly: statements after which a session's values are refused that the server would change.
     """
@@ -77,6 +78,7 @@ class ExistingServer(ABC):
     maintenance: ClassVar[str]
     own_name: ClassVar[str]
     table: ClassVar[str] = TABLE
+    transactional: ClassVar[str] = ""
     database_identity: ClassVar[str]
     marked: ClassVar[str]
     strictly: ClassVar[Sequence[str]] = ()
@@ -242,7 +244,7 @@ class ExistingServer(ABC):
         """The statements that write it down, of the database of an identity."""
         columns = "made integer, data_key varchar(64), content varchar(64), identity varchar(64)"
         return [
-            f"CREATE TABLE IF NOT EXISTS {self.table} ({columns})",
+            f"CREATE TABLE IF NOT EXISTS {self.table} ({columns}){self.transactional}",
             "BEGIN",
             f"DELETE FROM {self.table}",
             f"INSERT INTO {self.table} SELECT {int(mark.made)}, '{mark.key}', '{mark.content_sha256}', {identity}",

@@ -111,11 +111,11 @@ def test_several_nodes_or_no_locks_need_no_word_of_it() -> None:
     assert list(doubts(tiny_plan(), [opened(facts=ONE_NODE)])) == []
 
 
-def with_users(users: int, *, elsewhere: bool = False) -> Plan:
+def with_users(users: int, *, by: str = "oltp", elsewhere: bool = False) -> Plan:
     """A plan whose arms are in guests of different kernels, driven there or from one place."""
     plan = tiny_plan()
     (cell, arms), *_ = plan.resolved.items()
-    workload = Section({"oltp": {"virtual_users": users, "duration": 1}})
+    workload = Section({by: {"virtual_users": users, "duration": 1}})
     client = {"workload_place": Section({"ssh": {"host": "client"}})} if elsewhere else {}
     changed = {
         arm: trial.model_copy(update={"place": Section({f"kernel_{arm}": {}}), "workload": workload, **client})
@@ -135,6 +135,7 @@ def test_arms_whose_kernels_give_the_client_different_interfaces_are_doubted() -
     said = [f"io_uring with {first}", *(f"epoll with {arm}" for arm in others)]
     assert doubt.message == f"the load engine waits for answers by {', '.join(said)}, in {cell}"
     assert list(doubts(with_users(1), places)) == [], "a single user blocks on both"
+    assert list(doubts(with_users(2, by="hammerdb"), places)) == [], "a client of its own"
     assert list(doubts(plan, places[:1])) == [], "nothing is known of the others"
     client = opened(place="ssh", facts={"client_interface": "epoll"})
     client = client.model_copy(update={"place": Section({"ssh": {"host": "client"}})})

@@ -140,6 +140,15 @@ fn require_one_line(path: &str, content: &str, value: &str) -> Result<(), Failur
     )))
 }
 
+/// Huge pages without those that are in use beyond what was asked for, which the kernel frees once they are not; it
+/// counts them in the files of each size (Documentation/admin-guide/mm/hugetlbpage.rst).
+fn less_surplus(path: &str, held: &str) -> Option<String> {
+    let directory = path.strip_suffix("/nr_hugepages")?;
+    let surplus = fs::read_to_string(format!("{directory}/surplus_hugepages")).ok()?;
+    let (held, surplus): (u64, u64) = (held.trim().parse().ok()?, surplus.trim().parse().ok()?);
+    Some(held.saturating_sub(surplus).to_string())
+}
+
 /// The word of a file's content that is in effect, where the file shows a choice.
 fn choice<'text>(path: &str, content: &'text str) -> Option<&'text str> {
     if Path::new(path).ends_with(PARENTHESISED) {
@@ -175,6 +184,7 @@ impl Way {
         };
         let held =
             fs::read_to_string(path).map_err(|cause| Failure::system("read", path, cause))?;
+        let held = less_surplus(path, &held).unwrap_or(held);
         let is_same = [how, Normalise::Words, Normalise::Brackets]
             .iter()
             .any(|&how| normalise::equal(value, &held, how));
@@ -246,6 +256,20 @@ fn remove(path: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn huge_pages_that_are_still_in_use_do_not_count_as_not_given_back() {
+        let directory = tempfile::tempdir().expect("made");
+        let path = directory.path().join("nr_hugepages").display().to_string();
+        fs::write(&path, "1100\n").expect("written");
+        let way = Way::Write {
+            path,
+            value: "0\n".into(),
+        };
+        assert!(way.differing(Normalise::Trim).expect("read").is_some());
+        fs::write(directory.path().join("surplus_hugepages"), "1100\n").expect("written");
+        assert_eq!(way.differing(Normalise::Trim).expect("read"), None);
+    }
 
     #[test]
     fn a_line_of_a_device_is_refused_where_what_is_written_back_would_leave_it() {

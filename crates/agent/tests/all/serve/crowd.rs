@@ -332,7 +332,7 @@ fn a_second_session_is_told_who_holds_the_place_and_both_work() {
     let hello = json!({"request": "hello", "id": 0, "version": fairtrial_protocol::VERSION, "holder": "b", "lock": false});
     assert_eq!(
         looking.ask(&hello)["leftovers"],
-        json!({"undone": 0, "killed": 0, "failed": []})
+        json!({"undone": 0, "killed": 0, "failed": [], "overwritten": []})
     );
     let path = agent.path("setting");
     fs::write(&path, "before").expect("writable");

@@ -211,7 +211,7 @@ fn a_killed_agents_steps_are_undone_newest_first_by_the_next() {
     let mut next = Agent::start(place);
     assert_eq!(
         next.greet()["leftovers"],
-        json!({"undone": 2, "killed": 0, "failed": []})
+        json!({"undone": 2, "killed": 0, "failed": [], "overwritten": []})
     );
     assert_eq!(content(&path), "first");
 }

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 from support.command_line import Desk, desk, eventually
 from support.machines.browser import CHROMIUM, MISSING, chromium
 from support.machines.machine import number_of_process
@@ -145,8 +145,20 @@ def test_a_chosen_trial_is_shown_as_it_ends(here: Desk, page_of: Served, window:
     with reader(window, page_of) as seen:
         page = seen.run(directory, "?trial=0")
         expect(page.locator("#trial")).to_contain_text("planned")
+        lost: list[str] = []
+
+        def lose_the_first(route: Route) -> None:
+            if route.request.resource_type != "fetch" or lost:
+                route.continue_()
+            else:
+                lost.append(route.request.url)
+                route.abort()
+
+        page.route("**/*?trial=0", lose_the_first)
         commit(writer, plan.trials[0], log=b"ready\n")
         expect(page.locator("#trial > p .slot.valid")).to_be_visible()
+        assert seen.complaints == ["Failed to load resource: net::ERR_FAILED"], "it asks again"
+        seen.complaints.clear()
         expect(page.locator("#trial table")).to_contain_text("101")
         expect(page.locator("#trial .log")).to_have_count(1)
     writer.close()

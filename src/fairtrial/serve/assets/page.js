@@ -92,6 +92,8 @@
   // Charts: a median line within a band from the least to the most, one cursor over all of a page.
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const CHART_HEIGHT = 150;
+  const ANSWER_MS = 30000;
+  const AGAIN_MS = 1000; // after an answer that did not come, or is of another moment
   const number = (value) => (value === null || value === undefined ? "–" : value.toLocaleString(undefined, { maximumSignificantDigits: 4 }));
 
   const values = (course) => course.filter((value) => value !== null);
@@ -285,15 +287,22 @@
 
   // The chosen trial is of this browser alone, so nobody sends it: it is fetched again once the plan shows another fate.
   const chosen = new URLSearchParams(location.search).get("trial");
-  const fate = () => document.querySelector(`.plan a.slot[href="?trial=${CSS.escape(chosen)}"]`)?.className;
+  const fate = (of = document) => of.querySelector(`.plan a.slot[href="?trial=${CSS.escape(chosen)}"]`)?.className;
   let chosenFate = fate();
   async function renew() {
     const asked = chosenFate = fate();
-    const answer = await fetch(location.pathname + location.search);
-    const html = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("trial")?.outerHTML;
-    if (html && asked === chosenFate) {
-      replace("trial", html);
+    let found = null;
+    try {
+      const answer = await fetch(location.pathname + location.search, { signal: AbortSignal.timeout(ANSWER_MS) });
+      found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    } catch { /* the stream says that the connection is lost */ }
+    if (asked !== chosenFate) { return; }
+    const section = found?.getElementById("trial");
+    if (section && fate(found) === asked) {
+      replace("trial", section.outerHTML);
       showChosen();
+    } else {
+      setTimeout(() => { if (asked === chosenFate) { renew(); } }, AGAIN_MS);
     }
   }
   function showChosen() {

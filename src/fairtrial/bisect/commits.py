@@ -120,7 +120,7 @@ class Builds:
     def directory(self, commit: str) -> Path:
         """Where a commit is built, and stays."""
         key = "\0".join(filter(None, (commit, self.command, self.together)))
-        return cache_directory() / "builds" / f"{commit[:12]}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+        return builds_directory() / f"{commit[:12]}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
     def is_built(self, commit: str) -> bool:
         """Whether it is, and has stayed."""
@@ -184,6 +184,11 @@ def run_build(command: str, directory: Path, log: Path) -> None:
         said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LAST_LINES:]
         words = " / ".join(said)[-_MOST_CHARACTERS:]
         raise UnbuildableError(f"`{command}` ended with code {code}" + (f": {words}" if words else ""))
+
+
+def builds_directory() -> Path:
+    """Where builds stay, with locks and logs beside them."""
+    return cache_directory() / "builds"
 
 
 @contextlib.contextmanager

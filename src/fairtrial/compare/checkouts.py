@@ -16,7 +16,6 @@ from typing import Final
 from fairtrial import study as language
 from fairtrial.bisect import commits, compiling
 from fairtrial.bisect.versions import COMMIT, IN_BLOCKS, placeholder
-from fairtrial.caching import cache_directory
 from fairtrial.catalogue import catalogue
 from fairtrial.errors import InputError, PlaceError, Problem
 
@@ -53,7 +52,7 @@ class Checkouts:
         together = f"{base.identity}\0{head.identity}"
         first, second = (_Build(each, self.build, together) for each in (base, head))
         lock = hashlib.sha256(f"{together}\0{self.build}".encode()).hexdigest()[:12]
-        with commits.alone(_directory() / f"pair-{lock}.lock"):  # who waited for it finds both
+        with commits.alone(commits.builds_directory() / f"pair-{lock}.lock"):  # who waited for it finds both
             if not (resume or (first.has_stayed() and second.has_stayed())):
                 first.forget()
                 second.forget()
@@ -151,7 +150,7 @@ class _Build:
         repository = self.checkout.repository
         if repository is None:
             return None
-        return commits.Builds(repository, self.command or ":", _directory() / "logs", self.together)
+        return commits.Builds(repository, self.command or ":", commits.builds_directory() / "logs", self.together)
 
     def has_stayed(self) -> bool:
         """Whether nothing is to do. A directory is built each time."""
@@ -169,7 +168,7 @@ class _Build:
             InputError: it cannot be built.
         """
         identity, label = self.checkout.identity, self.checkout.label
-        log = _directory() / "logs" / f"{identity if self._kept else label}.log"
+        log = commits.builds_directory() / "logs" / f"{identity if self._kept else label}.log"
         try:
             if self._kept:
                 self._kept.build(identity)
@@ -179,7 +178,3 @@ class _Build:
             problem = Problem(f"cannot build {label}: {error}", "--build")
             raise InputError([problem], hint=f"the build's whole output is in {log}") from error
         return str(self._kept.directory(identity)) if self._kept else identity
-
-
-def _directory() -> Path:
-    return cache_directory() / "builds"

@@ -241,14 +241,11 @@ class Conductor:
         except InputError as error:
             if self.study is None:
                 raise
-            raise located(error, self.study(), self._written_levels(trial)) from error
+            raise located(error, self.study(), written_levels(self.writer.plan, trial)) from error
         except PlaceError as error:
             if self.study is None or not error.field:
                 raise
-            raise located_lack(error, self.study(), self._written_levels(trial)) from error
-
-    def _written_levels(self, trial: PlannedTrial) -> dict[str, str]:
-        return written_levels(self.writer.plan, trial)
+            raise located_lack(error, self.study(), written_levels(self.writer.plan, trial)) from error
 
 
 def written_levels(plan: Plan, trial: PlannedTrial) -> dict[str, str]:

@@ -284,7 +284,7 @@ class ExistingServers:
                 server.note(self.place, database, mark)
         elif mark is None or (mark.made and server.restores != "none"):
             mark = self._made(server, database)
-        elif mark.made and not server.has_mark(self.place, database):
+        elif mark.made and not mark.key and not server.has_mark(self.place, database):
             server.note(self.place, database, mark)  # it was empty, and is not once somebody loads it
         if server.restores == "reload" and key is not None:
             data = DataMark(made=mark is None or mark.made, key=key)
